@@ -2,58 +2,68 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
-from training_platform.checks.report import Report
-from training_platform.checks.reports.console import PrintableConsole, plain_width
-from training_platform.checks.reports.text import print_report as print_text
 from training_platform.config.reading.finding import UserError
 
-Format = Literal["text", "json", "markdown", "sarif", "junit", "gitlab", "github", "html"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-MIXABLE: tuple[Format, ...] = ("text", "markdown", "github")
-"""Formats that may follow one another on standard output; any other is one document, which a second would spoil."""
-_WRITERS: Mapping[Format, str] = {
-    "json": "training_platform.checks.reports.json_report:json_report",
-    "markdown": "training_platform.checks.reports.markdown:markdown_report",
-    "sarif": "training_platform.checks.reports.sarif:sarif_report",
-    "junit": "training_platform.checks.reports.junit:junit_report",
-    "gitlab": "training_platform.checks.reports.gitlab:gitlab_report",
-    "github": "training_platform.checks.reports.github:github_report",
-    "html": "training_platform.checks.reports.html.page:html_report",
+if TYPE_CHECKING:
+    from training_platform.checks.report import Report
+
+
+class ReportFormat(NamedTuple):
+    """A format: the function that writes a report in it, by name, since nobody waits for the other formats.
+
+    ``mixable`` ones may follow one another on standard output; any other is one document, which a second would spoil.
+    The writer of a ``linked`` one also takes the address before the paths that it links to.
+    """
+
+    writer: str
+    mixable: bool = False
+    linked: bool = False
+
+
+_REPORTS = "training_platform.checks.reports"
+FORMATS: Mapping[str, ReportFormat] = {
+    "text": ReportFormat(f"{_REPORTS}.text:text_report", mixable=True),
+    "json": ReportFormat(f"{_REPORTS}.json_report:json_report"),
+    "markdown": ReportFormat(f"{_REPORTS}.markdown:markdown_report", mixable=True, linked=True),
+    "sarif": ReportFormat(f"{_REPORTS}.sarif:sarif_report"),
+    "junit": ReportFormat(f"{_REPORTS}.junit:junit_report"),
+    "gitlab": ReportFormat(f"{_REPORTS}.code_quality:gitlab_report"),
+    "github": ReportFormat(f"{_REPORTS}.code_quality:github_report", mixable=True),
+    "html": ReportFormat(f"{_REPORTS}.html:html_report", linked=True),
 }
-_LINKING: tuple[Format, ...] = ("markdown", "html")
-_LOG_WIDTH = 160  # columns where no terminal says how wide it is: logs do not wrap
+"""By the name on the command line; a new format is a row here and its writer."""
 
 
-def print_report(report: Report, to: Format, *, links: str = "", verbose: bool = True) -> None:
+def print_report(report: Report, to: str, *, links: str = "", verbose: bool = True) -> None:
     """Print a report in one format; text has colours on a terminal, and is a summary unless ``verbose``."""
-    console = PrintableConsole(highlight=False)
-    if to == "text" and console.is_terminal:
-        print_text(report, console, verbose=verbose)
-        return
+    if to == "text":
+        from training_platform.checks.reports.text import PrintableConsole  # noqa: PLC0415 # it loads rich
+        from training_platform.checks.reports.text import print_report as print_text  # noqa: PLC0415
+
+        console = PrintableConsole(highlight=False)
+        if console.is_terminal:
+            print_text(report, console, verbose=verbose)
+            return
     sys.stdout.write(_ended(render(report, to, links=links, verbose=verbose)))
 
 
-def render(report: Report, to: Format, *, links: str = "", verbose: bool = True) -> str:
+def render(report: Report, to: str, *, links: str = "", verbose: bool = True) -> str:
     """Return a report as text of one format; ``links`` goes before the paths that Markdown and HTML link to."""
+    writer = pkgutil.resolve_name(FORMATS[to].writer)
     if to == "text":
-        plain = io.StringIO()
-        console = PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain)
-        print_text(report, console, verbose=verbose)
-        return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
-    writer = pkgutil.resolve_name(_WRITERS[to])  # imported when it is asked for: nobody waits for the others
-    return str(writer(report, links) if to in _LINKING else writer(report))
+        return str(writer(report, verbose=verbose))
+    return str(writer(report, links) if FORMATS[to].linked else writer(report))
 
 
-def check_writable(paths: Mapping[Path, Format]) -> None:
+def check_writable(paths: Iterable[Path]) -> None:
     """Raise UserError for a file that surely cannot be written, so that nobody waits for a check in vain."""
     for path in paths:
         if os.path.isdir(path):  # unlike Path.is_dir, of a name that is too long it says no  # noqa: PTH112

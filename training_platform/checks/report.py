@@ -141,6 +141,22 @@ def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ..
     return [(each, tuple(following.pop(each.place, ()))) for each in found if each.follows not in causes]
 
 
+class Entry(NamedTuple):
+    """A finding that follows from no other, with those that follow from it, and its fingerprint."""
+
+    finding: Finding
+    more: tuple[Finding, ...]
+    fingerprint: str
+
+
+def entries(findings: Sequence[Finding]) -> Iterator[Entry]:
+    """Yield what a format that knows findings by their fingerprints has an entry for, in order of place."""
+    more = dict(folded(findings))
+    for finding, mark in fingerprinted(findings):
+        if finding in more:
+            yield Entry(finding, more[finding], mark)
+
+
 # What a message names before these words tells two findings of one field apart; what follows are amounts, which change.
 _SUBJECT_ENDS = {"quota-exceeded": " needs ", "quota-unknown": ", which "}
 

@@ -6,19 +6,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.process import collector_off
 from training_platform.cli.shared import complete_stacks, fail, need, repository, root_option, today_option
-
-if TYPE_CHECKING:
-    from training_platform.checks import output
-
-
-# Those of checks.output, which loads slowly.
-FORMATS = ("text", "json", "markdown", "sarif", "junit", "gitlab", "github", "html")
 
 
 @click.command()
@@ -31,7 +24,7 @@ FORMATS = ("text", "json", "markdown", "sarif", "junit", "gitlab", "github", "ht
     "--format",
     "formats",
     multiple=True,
-    type=click.Choice(FORMATS),
+    type=click.Choice(list(FORMATS)),
     help="Output format; repeatable. Default: text.",
 )
 @click.option(
@@ -84,7 +77,6 @@ def check(
     Exit code 0: clean. 1: findings. 2: something could not be checked.
     """
     from training_platform.checks import run
-    from training_platform.checks.output import check_writable, print_report, render, write_files
     from training_platform.checks.planning.cache import cache_folder
     from training_platform.checks.planning.planner import Planner
     from training_platform.checks.process import progress_bar
@@ -128,30 +120,26 @@ def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool
         fail("--write-baseline needs plans, for what the rules find in them: leave --fast out.")
 
 
-def _printed(formats: Sequence[str]) -> list[output.Format]:
+def _printed(formats: Sequence[str]) -> list[str]:
     """Return what goes to standard output, each once; a format that is a whole document has to stand alone there."""
-    from training_platform.checks.output import FORMATS, MIXABLE
-
     printed = [known for known in FORMATS if known in formats]
-    if len(printed) > 1 and (alone := [each for each in printed if each not in MIXABLE]):
+    if len(printed) > 1 and (alone := [each for each in printed if not FORMATS[each].mixable]):
         fail(f"--format {alone[0]} is a whole document: print it alone, or write it with --output {alone[0]}=FILE.")
     return printed
 
 
-def _files(outputs: Sequence[str]) -> dict[Path, output.Format]:
+def _files(outputs: Sequence[str]) -> dict[Path, str]:
     """Return the format of every file to write."""
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.checks.output import FORMATS
 
-    files: dict[Path, output.Format] = {}
+    files: dict[Path, str] = {}
     for text in outputs:
         name, equals, file = text.partition("=")
-        known = next((each for each in FORMATS if each == name), None)
-        if not equals or not file or known is None:
+        if not equals or not file or name not in FORMATS:
             nearest = find_nearest(name, FORMATS)
             hint = f" Nearest: {nearest}=FILE." if nearest and nearest != name else ""
             fail(f"--output {text}: write it as FORMAT=FILE; formats are {', '.join(FORMATS)}.{hint}")
         if any(Path(file).resolve() == path.resolve() for path in files):
             fail(f"--output {text}: {file} is given twice.")
-        files[Path(file)] = known
+        files[Path(file)] = name
     return files

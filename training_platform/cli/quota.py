@@ -58,9 +58,7 @@ def show(
 
     Counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
     """
-    from training_platform.checks.reports.quota.json_report import overview_json
-    from training_platform.checks.reports.quota.markdown_report import overview_markdown
-    from training_platform.checks.reports.quota.text_report import print_overview, quota_console
+    from training_platform.checks.reports.quota import overview_json, overview_markdown, print_overview, quota_console
     from training_platform.quota.overview import Selection, select
 
     wanted = Selection(projects=projects, regions=regions, quotas=quotas, stacks=stacks, teams=teams)
@@ -87,9 +85,7 @@ def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | Non
 
     Exit code 2: a file could not be counted.
     """
-    from training_platform.checks.reports.quota.json_report import plans_json
-    from training_platform.checks.reports.quota.markdown_report import plans_markdown
-    from training_platform.checks.reports.quota.text_report import print_plans, quota_console
+    from training_platform.checks.reports.quota import plans_json, plans_markdown, print_plans, quota_console
     from training_platform.quota.overview import Selection, select
     from training_platform.quota.plan import plan_requests
 
@@ -268,7 +264,7 @@ def request(
     Exit code 2: a file could not be counted, so that nobody knows what to ask for, or not be written.
     """
     from training_platform.checks.output import write_files
-    from training_platform.checks.reports.quota.text_report import verdict_of
+    from training_platform.checks.reports.quota import verdict_of
     from training_platform.quota.overview import Selection, select
     from training_platform.quota.plan import plan_requests
     from training_platform.quota.request_file import with_requests
@@ -301,7 +297,7 @@ def _check_contact(contact: str | None) -> None:
 
 
 def _say_plan(plan: ProjectPlan, verdict: str, *, dry_run: bool) -> None:
-    from training_platform.checks.reports.wording import limit, location, quota_name
+    from training_platform.checks.reports.sections import limit, location, quota_name
 
     if not plan.needed or plan.stack is None:
         say(f"{plan.ledger.project}: {verdict}")

@@ -16,7 +16,7 @@ from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.checks.reports.json_report import file_document
-from training_platform.checks.reports.wording import file_row
+from training_platform.checks.reports.sections import file_section
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import parse_stack
@@ -191,8 +191,8 @@ def test_the_ledger_of_files_has_a_line_for_all_that_teams_may_claim() -> None:
     shared, plain = lines["claims of files-shared in c"], lines["claims of files-plain in c"]
 
     assert (shared.capacity, shared.promised, shared.over) == (2048, 2048, False)
-    assert file_row(shared)[1:4] == ("2,048", "2,048", "0")
-    assert file_row(plain)[1:4] == ("0", "0", "0")
+    assert file_section([shared]).rows[0].cells[1:4] == ("2,048", "2,048", "0")
+    assert file_section([plain]).rows[0].cells[1:4] == ("0", "0", "0")
     assert file_document(plain)["capacity_gib"] == 0
     assert {name for name in lines if name.startswith("claims of ")} == {shared.instance, plain.instance}
 

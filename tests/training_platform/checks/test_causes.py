@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.places import ORGANISATION
 from tests.training_platform.checks.test_messages_of_files import NLP, QUOTAS, VISION, report
 from training_platform.checks.causes import with_causes
-from training_platform.checks.output import Format, render
+from training_platform.checks.output import render
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.json_report import finding_document
 from training_platform.checks.reports.text import print_report
@@ -138,7 +138,7 @@ def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(ve
 ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li class="error"', "junit": "<failure"}
 
 
-def entries(text: str, form: Format) -> int:
+def entries(text: str, form: str) -> int:
     """Return how many findings of their own a report has."""
     if form in ("gitlab", "sarif"):
         found = json.loads(text)
@@ -147,7 +147,7 @@ def entries(text: str, form: Format) -> int:
 
 
 @pytest.mark.parametrize("form", ["markdown", "github", "gitlab", "sarif", "html", "junit"])
-def test_what_follows_stands_within_its_cause_in_every_format(form: Format, tmp_path: Path) -> None:
+def test_what_follows_stands_within_its_cause_in_every_format(form: str, tmp_path: Path) -> None:
     found = report(tmp_path, PROD, "topology: 4x8", "topology: 4x5")
     follow = [each for each in found.all_findings() if each.follows]
 
@@ -160,7 +160,7 @@ def test_what_follows_stands_within_its_cause_in_every_format(form: Format, tmp_
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "gitlab", "sarif", "html", "junit"])
-def test_every_format_says_how_a_rule_is_explained(form: Format, tmp_path: Path) -> None:
+def test_every_format_says_how_a_rule_is_explained(form: str, tmp_path: Path) -> None:
     text = render(report(tmp_path, PROD, "topology: 4x8", "topology: 4x5"), form)
 
     assert "training-platform explain tpu-topology" in text

@@ -21,9 +21,9 @@ from training_platform.checks.planning.outcome import PlanningError
 from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.checks.reports.json_report import json_report
-from training_platform.checks.reports.quota.text_report import print_overview
-from training_platform.checks.reports.summary import summary
-from training_platform.checks.reports.wording import shares_of
+from training_platform.checks.reports.quota import print_overview
+from training_platform.checks.reports.sections import shares_of
+from training_platform.checks.reports.text import summary
 from training_platform.checks.stacks import Options, check_stacks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT

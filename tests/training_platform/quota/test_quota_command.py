@@ -16,8 +16,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.checks.reports.quota.rows import GROUPINGS, By
-from training_platform.checks.reports.quota.text_report import print_overview
+from training_platform.checks.reports.quota import GROUPINGS, By, print_overview
 from training_platform.cli import quota
 from training_platform.cli.main import app
 from training_platform.quota.overview import read_overview

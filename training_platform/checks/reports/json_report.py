@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from pydantic_core import to_json
 
 from training_platform.catalog.prices import LEFT_OUT
 from training_platform.catalog.types import Json
+from training_platform.checks.comparison.comparison import Amount, Comparison, ResourceChange, StackChange
 from training_platform.checks.report import Report, StackReport, ordered
-from training_platform.checks.reports.json_changes import changes_document
+from training_platform.checks.reports.sections import SECTIONS, Section
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 from training_platform.rules.exemptions import Exempted
 
 FORMAT_VERSION = 1
+_OWN = ("quotas", "capacity", "files", "accelerators", "cost")  # sections with documents; the last two in stacks
 
 
 def json_report(report: Report) -> str:
@@ -26,6 +29,7 @@ def json_report(report: Report) -> str:
         "quotas": [_ledger(ledger) for ledger in report.ledgers],
         "capacity": [_capacity(line) for line in report.capacity],
         "files": [file_document(line) for line in report.files],
+        **{name: _rows(sections(report)) for name, sections in SECTIONS.items() if name not in _OWN},
         "findings": [finding_document(finding) for finding in ordered(report.all_findings())],
         "exempted": [_exempted(exempted) for exempted in report.all_exempted()],
         "known": [{**finding_document(known.finding), "known": known.why} for known in report.all_known()],
@@ -34,6 +38,15 @@ def json_report(report: Report) -> str:
     }
     # Indented, the standard library's JSON takes five times as long.
     return to_json(document, indent=2, ensure_ascii=True).decode()
+
+
+def _rows(sections: Iterable[Section]) -> list[Json]:
+    """Return a section's rows as the texts of their cells by column, for a section that has no document of its own."""
+    return [
+        {column.removeprefix(">"): cell for column, cell in zip(section.columns, row.cells, strict=True)}
+        for section in sections
+        for row in section.rows
+    ]
 
 
 def _stack(stack: StackReport) -> Json:
@@ -150,3 +163,72 @@ def finding_document(finding: Finding) -> Json:
         "follows": finding.follows,
         "explain": f"training-platform explain {finding.rule}",
     }
+
+
+def changes_document(comparison: Comparison) -> Json:
+    """Return a comparison as plain values; an amount is what it was, what it is, and null where that is not known."""
+    return {
+        "base": comparison.ref,
+        "commit": comparison.commit,
+        "other_stacks": comparison.others,
+        "own_program": comparison.own_program,
+        "unknown": comparison.unknown,
+        "stacks": [_stack_change(stack) for stack in comparison.stacks],
+        "quotas": [
+            {
+                "project": each.key.project,
+                "service": each.key.service,
+                "quota_id": each.key.quota_id,
+                "location": each.key.location or None,
+                "dimensions": dict(each.key.dimensions),
+                "unit": each.unit,
+                "used": _amount(each.used),
+                "limit": _amount(each.limit),
+            }
+            for each in comparison.quotas
+        ],
+        "capacity": [
+            {
+                "environment": each.environment,
+                "cluster": each.cluster,
+                "flavor": each.flavor,
+                "capacity": _amount(each.capacity),
+                "promised": _amount(each.promised),
+            }
+            for each in comparison.capacity
+        ],
+    }
+
+
+def _stack_change(stack: StackChange) -> Json:
+    return {
+        "name": stack.name,
+        "kind": stack.kind,
+        "was": stack.was,
+        "unknown": stack.unknown,
+        "resources": [_resource(each) for each in stack.resources],
+        "accelerators": [
+            {"region": each.region, "flavor": each.flavor, "unit": each.unit, "max": _amount(each.most)}
+            for each in stack.accelerators
+        ],
+        "usd_per_hour": {"min": _amount(stack.least_usd, 4), "max": _amount(stack.most_usd, 4)},
+    }
+
+
+def _resource(resource: ResourceChange) -> Json:
+    return {
+        "kind": resource.kind,
+        "type": resource.type,
+        "name": resource.name,
+        "protected": resource.protected,
+        "inputs": [
+            {"path": each.path, "old": each.old, "new": each.new, "replaces": each.forces} for each in resource.inputs
+        ],
+    }
+
+
+def _amount(value: Amount, digits: int | None = None) -> dict[str, float | None]:
+    def plain(number: float | None) -> float | None:
+        return number if number is None or digits is None else round(number, digits)
+
+    return {"before": plain(value.before), "after": plain(value.after)}

@@ -8,33 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.report import Report, StackReport, folded, ordered
-from training_platform.checks.reports.changes import resource_rows, stack_title, summary, tables
-from training_platform.checks.reports.wording import (
-    FILE_COLUMNS,
-    FILE_NOTE,
+from training_platform.checks.report import Report, folded
+from training_platform.checks.reports.sections import (
     NEARLY_FULL,
+    SECTIONS,
+    Row,
+    Section,
+    amounts,
+    change_summary,
+    full_quotas,
+    parts,
+    quota_row,
+    resource_rows,
+    stack_title,
+)
+from training_platform.checks.reports.wording import (
     advice,
     counted,
-    file_row,
     following,
-    fullness,
-    headroom,
-    held_by,
-    limit_and_request,
-    location,
     more_about,
     place,
-    price,
-    price_note,
-    quota_name,
     said,
-    shares_of,
     verdict,
 )
 from training_platform.config.reading.finding import Finding, printable
-from training_platform.quota.keys import shown
-from training_platform.quota.ledger import FileLine
 
 MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""
@@ -42,6 +39,8 @@ MOST_CHARACTERS = 60_000
 _MOST_OF_FINDINGS = 40_000
 _RULES = "docs/reference/rules.md"
 _CHANGES = ("stack", "what", "resource", "inputs: before → after")
+_OPEN = ("quotas", "cost")  # sections that are not folded
+_MOST_CHANGES, _MOST_QUOTAS = 200, 60
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 _ESCAPES = {character: f"\\{character}" for character in "\\`*_[]|~"}
 # An @ that is no part of an address would call somebody; a comment after it ends the name.
@@ -72,23 +71,22 @@ def escaped(text: str) -> str:
 def _main(report: Report, links: str) -> Iterator[str]:
     if report.failures:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
-    if found := ordered(report.all_findings()):
-        yield _findings(found, links)
+    if report.all_findings():
+        yield _findings(report, links)
     if report.comparison:
-        yield escaped(summary(report.comparison)) + "."
+        yield escaped(change_summary(report.comparison)) + "."
         if replaced := _resources_that(report.comparison, "replaced"):
             yield table(_CHANGES, replaced)
     yield _quotas(report)
-    if costs := [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]:
-        rows = [(stack.name, price(stack.cost) or "not known", price_note(stack.cost)) for stack in costs]
-        yield table(("stack", "cost", ""), rows)
+    yield from map(section_table, SECTIONS["cost"](report))
 
 
-def _findings(found: Sequence[Finding], links: str) -> str:
+def _findings(report: Report, links: str) -> str:
     head = ["| severity | place | finding | allowed, nearest |", "| --- | --- | --- | --- |"]
     rows: list[str] = []
     length = 0
-    groups = sorted(folded(found), key=lambda each: ("error", "warning", "note").index(each[0].severity))
+    severities = ("error", "warning", "note")
+    groups = sorted(folded(report.all_findings()), key=lambda group: severities.index(group[0].severity))
     for finding, more in groups:
         help_text = escaped(" ".join(part for part in (advice(finding), following(more)) if part))
         row = f"| {finding.severity} | {_link(finding, links)} | {_what(finding, links)} | {help_text} |"
@@ -113,51 +111,41 @@ def _link(finding: Finding, links: str) -> str:
 
 
 def _quotas(report: Report) -> str:
-    rows = [
-        (
-            ledger.project,
-            location(line),
-            f"{quota_name(line)} ({line.unit})",
-            f"**{shown(line.used)}**" if line.over else shown(line.used),
-            limit_and_request(line),
-            headroom(line),
-            held_by(line),
-        )
-        for ledger in report.ledgers
-        for line in sorted(ledger.lines, key=lambda each: (not each.over, each.key.location or "~", each.key))
-        if fullness(line) != "fits" or line.open_request is not None
-    ]
-    if not rows:
+    """Return the quotas that are nearly full, or to be raised: those over their limit first."""
+    if not (full := full_quotas(report, requested=True)):
         return f"No quota is more than {NEARLY_FULL:.0%} full." if report.ledgers else "No quotas were counted."
-    most = 60
-    rest = f"\n\nand {len(rows) - most:,} more quotas" if len(rows) > most else ""
+    projects = {ledger.project: number for number, ledger in enumerate(report.ledgers)}
+    full.sort(key=lambda item: (projects[item[0]], not item[1].over, item[1].key.location or "~", item[1].key))
+    rows = [Row((project, *cells), state) for project, line in full for cells, state in (quota_row(line),)]
     quotas = f"quota above {NEARLY_FULL:.0%} or requested"
-    return table(("project", "location", quotas, ">needs", ">limit", ">left", "held by"), rows[:most]) + rest
+    columns = ("project", "location", quotas, ">needs", ">limit", ">left", "held by")
+    rest = f"\n\nand {len(rows) - _MOST_QUOTAS:,} more quotas" if len(rows) > _MOST_QUOTAS else ""
+    return section_table(Section(title="", columns=columns, rows=rows[:_MOST_QUOTAS], stressed=3)) + rest
 
 
 def _folded(report: Report) -> Iterator[tuple[str, str]]:
     if report.comparison:
         yield from _changes(report.comparison)
-    if known := report.all_known():
-        listed = [(_where(each.finding), f"{said(each.finding)} ({each.finding.rule})", each.why) for each in known]
-        yield counted(len(known), "known finding"), table(("place", "finding", "known from"), listed)
-    if exempted := report.all_exempted():
-        exempt = [(_where(each.finding), f"{said(each.finding)} ({each.finding.rule})", str(each)) for each in exempted]
-        yield counted(len(exempted), "exempt finding"), table(("place", "finding", "exemption"), exempt)
-    rows = [
-        (stack.name, row.region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit)
-        for stack in report.stacks
-        for row in stack.accelerators
-    ]
-    if rows:
-        yield "Accelerators", table(("stack", "region", "flavor", ">min", ">max", ""), rows)
-    if report.capacity:
-        yield "Capacity that teams are promised", _capacity(report)
-    if report.files:
-        yield f"File capacity, in {FILE_NOTE}", file_table_markdown(report.files)
+    for kind, aside, why in (
+        ("known", [(known.finding, known.why) for known in report.all_known()], "known from"),
+        ("exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()], "exemption"),
+    ):
+        if aside:
+            rows = [(_where(finding), f"{said(finding)} ({finding.rule})", reason) for finding, reason in aside]
+            yield counted(len(aside), f"{kind} finding"), table(("place", "finding", why), rows)
+    for name, sections in SECTIONS.items():
+        if name not in _OPEN:
+            yield from ((_title(section), section_table(section)) for section in sections(report))
     for stack in report.stacks:
         if stack.branches:
-            yield f"{escaped(stack.name)}: {counted(_resources(stack), 'resource')}", _branches(stack)
+            section = parts(stack)
+            yield escaped(section.title), section_table(section)
+
+
+def _title(section: Section) -> str:
+    """Return a section's title, with what its numbers are."""
+    title = section.title[:1].upper() + section.title[1:]
+    return escaped(", ".join(part for part in (title, section.unit, section.note and f"in {section.note}") if part))
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
@@ -165,12 +153,11 @@ def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
     titles = [escaped(stack_title(stack)) for stack in comparison.stacks if stack_title(stack) != stack.name]
     rest = _resources_that(comparison, "removed", "changed", "added")
     if rest or titles:
-        most = 200
-        left = f"\n\nand {len(rest) - most:,} more" if len(rest) > most else ""
+        left = f"\n\nand {len(rest) - _MOST_CHANGES:,} more" if len(rest) > _MOST_CHANGES else ""
         lines = "".join(f"- {title}\n" for title in titles) + ("\n" if titles else "")
-        yield "Changed resources", lines + (table(_CHANGES, rest[:most]) + left if rest else "")
-    for each in tables(comparison):
-        yield f"{each.title}: before → after", table(each.columns, each.rows)
+        yield "Changed resources", lines + (table(_CHANGES, rest[:_MOST_CHANGES]) + left if rest else "")
+    for section in amounts(comparison):
+        yield f"{section.title}: before → after", section_table(section)
 
 
 def _resources_that(comparison: Comparison, *kinds: str) -> list[tuple[str, str, str, str]]:
@@ -182,62 +169,28 @@ def _resources_that(comparison: Comparison, *kinds: str) -> list[tuple[str, str,
     ]
 
 
-def _capacity(report: Report) -> str:
-    rows = [
-        (
-            line.environment,
-            line.cluster,
-            line.flavor.name,
-            f"{line.capacity:,}",
-            f"**{shown(line.promised)}**" if line.over else shown(line.promised),
-            shown(line.headroom),
-            shares_of(line),
-        )
-        for line in report.capacity
-    ]
-    return table(("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"), rows)
-
-
-def file_table_markdown(lines: Iterable[FileLine]) -> str:
-    """Return the ledger of files as a table."""
-    rows = []
-    for line in lines:
-        cells = list(file_row(line))
-        cells[2] = f"**{cells[2]}**" if line.over else cells[2]
-        rows.append(cells)
-    return table(FILE_COLUMNS, rows)
-
-
-def _branches(stack: StackReport) -> str:
-    rows = [
-        (
-            branch.name,
-            f"{branch.count:,}",
-            ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items())),
-        )
-        for branch in stack.branches
-    ]
-    return table(("part", ">resources", "of which"), rows)
-
-
-def _resources(stack: StackReport) -> int:
-    return sum(branch.count for branch in stack.branches)
-
-
 def _where(finding: Finding) -> str:
     at = place(finding)
     return f"{at.file}:{at.line}"
 
 
+def section_table(section: Section) -> str:
+    """Return a section's rows, the amount of one that is over in bold."""
+    rows = []
+    for cells, state in section.rows:
+        row = list(map(escaped, cells))
+        if state == "over" and section.stressed is not None:
+            row[section.stressed] = f"**{row[section.stressed]}**"
+        rows.append(row)
+    return _table(section.columns, rows)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; a column whose head starts with ``>`` is set to the right, a cell in ``**`` stays bold."""
+    """Return a table of texts; a column whose head starts with ``>`` is set to the right."""
+    return _table(columns, [[*map(escaped, row)] for row in rows])
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     heads = [column.removeprefix(">") for column in columns]
     rules = ["---:" if column.startswith(">") else "---" for column in columns]
-    lines = [heads, rules, *([_cell(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    if text.startswith("**") and text.endswith("**"):
-        return f"**{escaped(text[2:-2])}**"
-    return escaped(text)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rules, *rows))

@@ -7,11 +7,10 @@ fingerprint that GitHub compares (GitHub docs, SARIF support for code scanning).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from urllib.parse import quote
 
 from training_platform.catalog.types import Json
-from training_platform.checks.report import Report, fingerprinted, folded
+from training_platform.checks.report import Entry, Report, entries
 from training_platform.checks.reports.wording import advice, following, place, said
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import Description, describe
@@ -23,15 +22,14 @@ _ROOT = "SRCROOT"
 def sarif_report(report: Report) -> str:
     """Return the report as SARIF text; paths are relative to the repository's root."""
     failed = [finding for finding in report.all_findings() if finding.severity != "note"]
-    more = dict(folded(failed))
-    marked = [(finding, mark) for finding, mark in fingerprinted(failed) if finding in more]
-    rules = sorted({finding.rule for finding in more})
+    results = list(entries(failed))
+    rules = sorted({entry.finding.rule for entry in results})
     run = {
         "tool": {"driver": {"name": "training-platform", "rules": [_rule(describe(rule_id)) for rule_id in rules]}},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
         "invocations": [_invocation(report)],
-        "results": [_result(finding, mark, rules.index(finding.rule), more[finding]) for finding, mark in marked],
+        "results": [_result(entry, rules.index(entry.finding.rule)) for entry in results],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -52,7 +50,8 @@ def _rule(rule: Description) -> Json:
     }
 
 
-def _result(finding: Finding, fingerprint: str, rule_index: int, more: Sequence[Finding]) -> Json:
+def _result(entry: Entry, rule_index: int) -> Json:
+    finding, more, fingerprint = entry
     result: Json = {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
@@ -62,10 +61,9 @@ def _result(finding: Finding, fingerprint: str, rule_index: int, more: Sequence[
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
     }
     if more:
-        related = enumerate(more, start=1)
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": said(each)}, **_physical(each), **_logical(each)}
-            for number, each in related
+            {"id": number, "message": {"text": said(other)}, **_physical(other), **_logical(other)}
+            for number, other in enumerate(more, start=1)
         ]
     if finding.source:
         result["properties"] = {"source": finding.source}

@@ -1,43 +1,64 @@
-"""The report that a person reads in a terminal or a pipeline's log."""
+"""The report that a person reads in a terminal or a pipeline's log: a summary of one screen, or everything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import io
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from training_platform.catalog.prices import Cost
+from training_platform.checks.comparison.comparison import Comparison
 from training_platform.checks.report import Report, StackReport, folded, ordered
-from training_platform.checks.reports.summary import STYLES as _FULLNESS
-from training_platform.checks.reports.summary import noted_table, summary
-from training_platform.checks.reports.text_changes import changes_text
-from training_platform.checks.reports.wording import (
-    FILE_COLUMNS,
-    FILE_NOTE,
-    counted,
-    file_row,
-    following,
-    fullness,
-    held_by,
-    location,
-    more_about,
-    price,
-    price_note,
+from training_platform.checks.reports.sections import (
+    NEARLY_FULL,
+    SECTIONS,
+    Section,
+    accelerators,
+    amounts,
+    change_summary,
+    full_quotas,
+    parts,
     quota_row,
-    shares_of,
-    verdict,
+    resource_rows,
+    stack_title,
 )
-from training_platform.config.reading.finding import Finding
+from training_platform.checks.reports.wording import counted, following, more_about, price, price_note, verdict
+from training_platform.config.reading.finding import Finding, printable
 from training_platform.quota.keys import shown
-from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 
+FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
+"""How a row is printed, by how full its quota is."""
+_SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_CHANGES = {"replaced": "bold red", "removed": "red", "changed": "yellow", "added": "green"}
+_OF_STACKS = ("accelerators", "cost")  # sections that are printed with their stack
+_LOG_WIDTH = 160  # columns where no terminal says how wide it is
 _INDENT = 2  # columns before a table
-_STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_GAP = 2  # columns between two cells
+_PRICE = "list price"
+_MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts alone
+
+
+class PrintableConsole(Console):
+    """A console whose text is printable, whatever a file of others holds; its own colours stay."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is printed, made printable once it is laid out: a line may begin anywhere in a text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def plain_width(otherwise: int) -> int:
+    """Return the columns of text that goes to no terminal: what COLUMNS says, as shells have it, or ``otherwise``."""
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else otherwise
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = True) -> None:
@@ -45,28 +66,37 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
     for part in (_everything if verbose else summary)(report, console.width):
         console.print(part)
     if report.comparison:
-        console.print(Group(*changes_text(report.comparison)))
+        console.print(Group(*_changes(report.comparison, console.width)))
     for line in _findings(report, fold=not verbose):
         console.print(line, soft_wrap=True)
     for failure in report.failures:
         console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
-    console.print(_verdict(report), soft_wrap=True)
+    found = verdict(report)
+    if found.state == "clean":
+        clean = Text.assemble((f"{found.stacks}: clean", "bold green"), f", {found.said}" if found.said else "")
+        console.print(clean, soft_wrap=True)
+    else:
+        console.print(Text(str(found), style="bold red"), soft_wrap=True)
     if first := next(iter(ordered(report.all_findings())), None):
         console.print(Text(more_about(first), style="dim"), soft_wrap=True)
 
 
+def text_report(report: Report, *, verbose: bool = True) -> str:
+    """Return what is printed where there is no terminal: without colours, in lines that do not wrap in a log."""
+    plain = io.StringIO()
+    print_report(report, PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain), verbose=verbose)
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
+
+
 def _everything(report: Report, width: int) -> Iterator[RenderableType]:
     for stack in report.stacks:
-        yield Group(*_stack(stack), Text())
-    for ledger in report.ledgers:
-        yield Group(_quota_table(ledger, width), Text())
-    if report.capacity:
-        yield Group(_capacity_table(report.capacity, width), Text())
-    if report.files:
-        yield Group(file_table(report.files, width), Text())
+        yield Group(*_stack(stack, width), Text())
+    for name, sections in SECTIONS.items():
+        if name not in _OF_STACKS:
+            yield from (Group(section_text(section, width), Text()) for section in sections(report))
 
 
-def _stack(stack: StackReport) -> Iterator[RenderableType]:
+def _stack(stack: StackReport, width: int) -> Iterator[RenderableType]:
     title = Text.assemble((stack.name, "bold"), f"  {stack.kind}")
     if stack.kind == "team":
         title.append(f" in {stack.environment}")
@@ -76,77 +106,193 @@ def _stack(stack: StackReport) -> Iterator[RenderableType]:
     if stack.kind == "rejected":
         yield Text(f"{stack.file} is rejected; the findings below say why", style="bold red")
         return
-    yield Padding(_tree(stack), (0, 0, 0, 2), expand=False)
-    if stack.accelerators:
-        yield Padding(_accelerators(stack), (1, 0, 0, 2), expand=False)
+    if stack.planned:
+        section = parts(stack)
+        tree = Tree(Text(section.title.removeprefix(f"{stack.name}: ")), guide_style="dim")
+        for name, count, kinds in (row.cells for row in section.rows):
+            tree.add(Text.assemble((f"{name} ", "bold"), (f"{count}  ", "cyan"), (kinds, "dim")))
+        yield Padding(tree, (0, 0, 0, _INDENT), expand=False)
+    else:
+        yield Padding(Text("not planned: the model alone was checked", style="dim"), (0, 0, 0, _INDENT), expand=False)
+    for section in accelerators((stack,)):
+        yield Padding(section_table(section, width - _INDENT, skip=1), (1, 0, 0, _INDENT), expand=False)
     if stack.cost.most or stack.cost.unpriced:
-        yield Padding(cost_line(stack.cost), (1, 0, 0, 2), expand=False)
+        usd, note = price(stack.cost), price_note(stack.cost)
+        line = Text.assemble((usd, "bold"), " " if usd else "", (note, "" if usd else "dim"))
+        yield Padding(line, (1, 0, 0, _INDENT), expand=False)
 
 
-def _tree(stack: StackReport) -> RenderableType:
-    if not stack.planned:
-        return Text("not planned: the model alone was checked", style="dim")
-    tree = Tree(Text(f"{counted(sum(branch.count for branch in stack.branches), 'resource')}"), guide_style="dim")
-    for branch in stack.branches:
-        kinds = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items()))
-        tree.add(Text.assemble((f"{branch.name} ", "bold"), (f"{branch.count}  ", "cyan"), (kinds, "dim")))
-    return tree
+def section_text(section: Section, width: int) -> Group:
+    """Return a section with its title on a rule and its note below."""
+    title = Text.assemble(section.title, (f"  {section.unit}" if section.unit else "", "dim"))
+    inner: list[RenderableType] = [section_table(section, width - _INDENT)]
+    if section.note:
+        inner.append(Text(section.note, style="dim"))
+    return Group(Rule(title, align="left", style="dim"), Padding(Group(*inner), (0, 0, 0, _INDENT), expand=False))
 
 
-def _accelerators(stack: StackReport) -> Table:
-    table = _table("region", "accelerators", "min", "max", "")
-    last = None
-    for row in stack.accelerators:
-        region = row.region if row.region != last else ""
-        table.add_row(region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit)
-        last = row.region
+def section_table(section: Section, width: int, *, skip: int = 0) -> Table:
+    """Return a section's rows as a table, without its first ``skip`` columns."""
+    rows: list[list[Text]] = []
+    last: Sequence[str] = ()
+    for cells, state in section.rows:
+        row = [Text(cell, style=FULLNESS[state]) for cell in cells]
+        for at in range(section.subject):
+            repeated = section.grouped and cells[: at + 1] == last[: at + 1]
+            row[at] = Text("" if repeated else cells[at])
+        if section.noted:
+            row[-1].style = "dim"
+        rows.append(row[skip:])
+        last = cells
+    if section.noted:
+        return noted_table(section.columns[skip:], rows, width, below=section.subject - skip)
+    return fitting_table(section.columns[skip:], rows, width, drop=())
+
+
+def fitting_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, drop: Sequence[str]) -> Table:
+    """Return a table no wider than ``width`` where that can be had: columns named in ``drop`` go first, in that order.
+
+    A title that begins with ``>`` is aligned to the right. Where what stays is too wide, its widest column is folded.
+    """
+    left, wide = list(range(len(columns))), _widths(columns, rows)
+    for name in drop:
+        if _total(wide[at] for at in left) <= width:
+            break
+        left.remove(columns.index(name))
+    too_wide = _total(wide[at] for at in left) > width
+    folds = {left.index(max(left, key=wide.__getitem__))} if too_wide else set()
+    return _table([columns[at] for at in left], [[row[at] for at in left] for row in rows], folds)
+
+
+def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
+    """Return a table whose last column is a note; where that would break words, it stands below column ``below``."""
+    last = len(columns) - 1
+    wide, words = _widths(columns, rows), _widths(columns, rows, str.split)
+    if _total(words[at] if at in (below, last) else wide[at] for at in range(last + 1)) <= width:
+        return _table(columns, rows, {below, last})
+    noted = [(*row[:below], Text("\n").join((row[below], row[last])), *row[below + 1 : last]) for row in rows]
+    return _table(columns[:last], noted, {below})
+
+
+def _widths(
+    columns: Sequence[str], rows: Sequence[Sequence[Text]], split: Callable[[str], Sequence[str]] = str.splitlines
+) -> list[int]:
+    """Return how wide the longest part of each column is: a line, or a word."""
+    cells = ((title.removeprefix(">"), *(row[at].plain for row in rows)) for at, title in enumerate(columns))
+    return [max(cell_len(part) for cell in column for part in (split(cell) or [""])) for column in cells]
+
+
+def _total(wide: Iterable[int]) -> int:
+    widths = list(wide)
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], folds: Collection[int]) -> Table:
+    """Return a table in which columns that are folded have what room there is, and the others what they need."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
+    for at, (title, wide) in enumerate(zip(columns, _widths(columns, rows), strict=True)):
+        table.add_column(
+            title.removeprefix(">"), justify="right" if title.startswith(">") else "left", overflow="fold",
+            no_wrap=at not in folds, min_width=None if at in folds else wide,
+        )  # fmt: skip
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def cost_line(cost: Cost) -> Text:
-    """Return a stack's cost as a sentence that says what is not in it."""
-    usd, note = price(cost), price_note(cost)
-    return Text.assemble((usd, "bold"), " " if usd else "", (note, "" if usd else "dim"))
+def summary(report: Report, width: int) -> Iterator[RenderableType]:
+    """Yield what a check found out beside its findings, in one screen: stacks, what is nearly full, and how much fits.
+
+    ``width`` is in columns of the terminal.
+    """
+    if report.stacks:
+        yield Group(_stacks(report.stacks, width), Text())
+    if report.ledgers:
+        yield Group(*_quotas(report, width), Text())
+    if report.capacity:
+        yield Group(*_capacity(report, width), Text())
 
 
-def _quota_table(ledger: ProjectLedger, width: int) -> Group:
-    taken = f"limits of {ledger.snapshot.taken}" if ledger.snapshot else "no snapshot of its limits"
-    title = Text.assemble(("quota of ", ""), (ledger.project, "bold"), (f"  {taken}", "dim"))
+def _stacks(stacks: Sequence[StackReport], width: int) -> RenderableType:
+    if len(stacks) > _MOST_STACKS:
+        kinds = [stack.kind for stack in stacks]
+        return Text(", ".join(counted(kinds.count(kind), kind) for kind in dict.fromkeys(kinds)))
     rows = []
-    for line in sorted(ledger.lines, key=lambda each: (each.key.location or "~", each.key)):
-        style = _FULLNESS[fullness(line)]
-        cells = (Text(cell, style=style) for cell in quota_row(line))
-        rows.append((Text(location(line)), *cells, Text(held_by(line), style="dim")))
-    columns = ("location", "quota", ">needs", ">limit", ">left", "held by")
-    return _titled(title, noted_table(columns, rows, width - _INDENT, below="quota"))
+    for stack in stacks:
+        if stack.kind == "rejected":
+            rows.append([Text(stack.name, style="bold red"), Text(), Text(), Text("rejected: see below"), Text()])
+            continue
+        units = {unit: sum(row.most for row in stack.accelerators if row.unit == unit) for unit in ("chips", "GPUs")}
+        rows.append(
+            [
+                Text(stack.name, style="bold"),
+                Text(stack.project or (f"in {stack.environment}" if stack.environment else ""), style="dim"),
+                Text(f"{sum(branch.count for branch in stack.branches):,}" if stack.planned else "not planned"),
+                Text(", ".join(f"{count:,} {unit}" for unit, count in units.items() if count)),
+                Text(price(stack.cost)),
+            ]
+        )
+    columns = ("stack", "project", ">resources", "at the most", _PRICE)
+    return fitting_table(columns, rows, width, drop=("project", "at the most", _PRICE))
 
 
-def _capacity_table(lines: tuple[CapacityLine, ...], width: int) -> Group:
-    rows = []
-    last = ("", "")
-    for line in lines:
-        place = (line.environment, line.cluster)
-        style = "bold red" if line.over else ""
-        cells = (line.flavor.name, f"{line.capacity:,}", shown(line.promised), shown(line.headroom))
-        environment = line.environment if line.environment != last[0] else ""
-        cluster = line.cluster if place != last else ""
-        numbers = (Text(cell, style=style) for cell in cells)
-        rows.append((Text(environment), Text(cluster), *numbers, Text(shares_of(line))))
-        last = place
-    title = Text.assemble("capacity of the clusters", ("  chips or GPUs, whole slices, at the most machines", "dim"))
-    columns = ("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams")
-    return _titled(title, noted_table(columns, rows, width - _INDENT, below="flavor"))
+def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
+    total = sum(len(ledger.lines) for ledger in report.ledgers)
+    full = full_quotas(report, requested=False)
+    title = f"{len(full):,} of {counted(total, 'quota')} more than {NEARLY_FULL:.0%} full"
+    yield Text(f"{title}{':' if full else ''}")
+    if full:
+        columns = ("  project", "location", "quota", ">needs", ">limit", ">left")
+        rows = []
+        for project, line in full:
+            (place, *cells, _), state = quota_row(line)
+            numbers = (Text(cell, style=FULLNESS[state]) for cell in cells)
+            rows.append((Text(f"  {project}", style="dim"), Text(place), *numbers))
+        yield fitting_table(columns, rows, width, drop=("  project", ">left", "location"))
 
 
-def file_table(lines: Iterable[FileLine], width: int) -> Group:
-    """Return the ledger of files: what instances hold, and what of it directories and homes are promised."""
-    rows = [[Text(cell, style="bold red" if line.over else "") for cell in file_row(line)] for line in lines]
-    table = noted_table(FILE_COLUMNS, rows, width - _INDENT, below=FILE_COLUMNS[0])
-    return _titled(Text("file capacity"), table, Text(FILE_NOTE, style="dim"))
+def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
+    over = [line for line in report.capacity if line.over]
+    clusters = {(line.environment, line.cluster) for line in report.capacity}
+    flavors = f"{counted(len(report.capacity), 'flavor')} in {counted(len(clusters), 'cluster')}"
+    if not over:
+        lent = sum(line.lent for line in report.capacity)
+        idle = sum(line.unpromised for line in report.capacity) - lent
+        unpromised = [f"{amount:,} {what}" for amount, what in ((lent, "lent to all"), (idle, "idle")) if amount]
+        rest = f"; of what no team was promised, {' and '.join(unpromised)}" if unpromised else ""
+        yield Text(f"{flavors}: no team is promised more than the pools hold{rest}")
+        return
+    yield Text(f"{flavors}, {len(over):,} promised beyond what the pools hold:")
+    rows = [
+        (
+            Text(f"  {line.environment}"),
+            Text(line.cluster),
+            Text(line.flavor.name, style="bold red"),
+            Text(f"{line.capacity:,}"),
+            Text(shown(line.promised)),
+        )
+        for line in over
+    ]
+    yield fitting_table(("  environment", "cluster", "flavor", ">holds", ">promised"), rows, width, drop=("cluster",))
 
 
-def _titled(title: Text, *parts: RenderableType) -> Group:
-    return Group(Rule(title, align="left", style="dim"), Padding(Group(*parts), (0, 0, 0, _INDENT), expand=False))
+def _changes(comparison: Comparison, width: int) -> Iterator[RenderableType]:
+    """Yield each stack with what happens to its resources, then the amounts that differ."""
+    yield Rule(Text(change_summary(comparison), style="bold"), align="left", style="dim")
+    if comparison.unknown:
+        yield Text(f"  {comparison.unknown}", style="yellow")
+    for stack in comparison.stacks:
+        if stack.empty:
+            continue
+        yield Text(f"  {stack_title(stack)}", style="bold")
+        for kind, name, inputs in resource_rows(stack):
+            yield Text.assemble("    ", (f"{kind:<8}", _CHANGES[kind]), f" {name}")
+            for line in inputs:
+                yield Padding(Text(line, style="dim"), (0, 0, 0, 15), expand=False)
+    for section in amounts(comparison):
+        yield Padding(Text(section.title, style="bold"), (1, 0, 0, _INDENT), expand=False)
+        yield Padding(section_table(section, width - _INDENT), (0, 0, 0, _INDENT), expand=False)
+    yield Text()
 
 
 def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
@@ -167,22 +313,7 @@ def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
 def finding_text(finding: Finding) -> Text:
     """Return a finding: place, what is wrong, its rule; what is allowed on the next line."""
     first, _, rest = str(finding).partition("\n")
-    text = Text.assemble((finding.severity, _STYLES[finding.severity]), " ", first, (f"  [{finding.rule}]", "dim"))
+    text = Text.assemble((finding.severity, _SEVERITIES[finding.severity]), " ", first, (f"  [{finding.rule}]", "dim"))
     if rest:
         text.append(f"\n{rest}", style="dim")
     return text
-
-
-def _verdict(report: Report) -> Text:
-    found = verdict(report)
-    if found.state != "clean":
-        return Text(str(found), style="bold red")
-    return Text.assemble((f"{found.stacks}: clean", "bold green"), (f", {found.said}" if found.said else ""))
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        right = column in {"min", "max"}
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
-    return table

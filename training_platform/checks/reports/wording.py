@@ -1,8 +1,7 @@
-"""Words and numbers that every format of a report shares, so that no two of them disagree."""
+"""Sentences about findings, stacks and prices that every format of a report shares, so that no two of them disagree."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -10,11 +9,6 @@ from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
-from training_platform.quota.keys import short_quota_id, shown
-from training_platform.quota.ledger import CapacityLine, FileLine, Line
-
-NEARLY_FULL = 0.8
-Fullness = Literal["over", "unknown", "nearly", "fits"]
 
 
 class Verdict(NamedTuple):
@@ -99,84 +93,6 @@ def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:
 def said(finding: Finding) -> str:
     """Return the field and what is wrong with it, without the place."""
     return ": ".join(part for part in (finding.path, finding.message) if part)
-
-
-def fullness(line: Line) -> Fullness:
-    """Return how full a quota is; one above four fifths is nearly full."""
-    if line.limit is None:
-        return "unknown"
-    if line.over:
-        return "over"
-    return "nearly" if not math.isinf(line.limit) and line.used > NEARLY_FULL * line.limit else "fits"
-
-
-def quota_name(line: Line) -> str:
-    """Return a quota id without what a column for the location says, its dimensions beside it."""
-    return " ".join([short_quota_id(line.key.quota_id), *(value for _, value in line.key.dimensions)])
-
-
-def location(line: Line) -> str:
-    """Return the region or zone that a limit holds for."""
-    return line.key.location or "all regions"
-
-
-def limit(line: Line) -> str:
-    """Return a limit as people write it."""
-    return "?" if line.limit is None else shown(line.limit)
-
-
-def limit_and_request(line: Line) -> str:
-    """Return a limit, and what is asked for beyond it, which is none yet."""
-    pending = line.open_request
-    return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
-
-
-def headroom(line: Line) -> str:
-    """Return what is left of a limit as people write it."""
-    return "?" if line.headroom is None else shown(line.headroom)
-
-
-def quota_row(line: Line) -> tuple[str, str, str, str]:
-    """Return a quota with its unit, what is needed of it, its limit with what is requested, and what is left."""
-    return f"{quota_name(line)} ({line.unit})", shown(line.used), limit_and_request(line), headroom(line)
-
-
-def held_by(line: Line, most: int = 3) -> str:
-    """Return the largest holders of a line, with what each has."""
-    parts = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:most]]
-    rest = len(line.holders) - len(parts)
-    return ", ".join(parts) + (f" and {rest} more" if rest > 0 else "")
-
-
-FILE_COLUMNS = ("instance", ">holds", ">promised", ">free", ">up to", ">read/write", "held by")
-FILE_NOTE = "GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22"
-
-
-def file_row(line: FileLine) -> tuple[str, ...]:
-    """Return a line of the ledger of files as the columns of ``FILE_COLUMNS``; up to is how far it can grow."""
-    up_to = "?" if line.grows_to is None else f"{line.grows_to:,}"
-    name = f"{line.environment} {line.instance}, {line.tier.name if line.tier else '?'}"
-    numbers = (shown(line.capacity), shown(line.promised), shown(line.headroom), up_to)
-    return (name, *numbers, file_throughput(line) or "?", shares_of(line))
-
-
-def file_throughput(line: FileLine) -> str | None:
-    """Return the MiB/s that an instance gives at most, to readers and to writers; None where they are not known."""
-    found = line.throughput
-    return f"{found.read_mibps:,}/{found.write_mibps:,}" if found else "by IOPS" if line.custom else None
-
-
-def shares_of(line: CapacityLine | FileLine) -> str:
-    """Return who is promised a part of a flavor or an instance, with what each is; of a flavor also what nobody is."""
-    held = [f"{share.holder.label} {shown(share.amount)}" for share in line.shares]
-    if isinstance(line, CapacityLine) and line.unpromised:
-        held.append(f"{nobodys(line)} {line.unpromised:,}")
-    return ", ".join(held)
-
-
-def nobodys(line: CapacityLine) -> str:
-    """Return what becomes of whole slices that no team was promised."""
-    return "lent to all" if line.lends else "idle"
 
 
 def price(cost: Cost) -> str:

@@ -21,9 +21,9 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.output import Format, render
+from training_platform.checks.output import render
 from training_platform.checks.report import Known, Report
-from training_platform.checks.reports.changes import MOST_INPUTS, amount, resource_rows, summary
+from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, resource_rows
 from training_platform.checks.reports.text import print_report
 from training_platform.quota.keys import QuotaKey
 
@@ -69,14 +69,14 @@ def report(one: Callable[..., Report]) -> Report:
 
 
 @pytest.mark.parametrize("to", SHOWN)
-def test_a_change_that_affects_no_stack_says_so(to: Format, one: Callable[..., Report]) -> None:
+def test_a_change_that_affects_no_stack_says_so(to: str, one: Callable[..., Report]) -> None:
     text = render(one(comparison=replace(CHANGES, stacks=(), others=5)), to).replace("\\", "")
 
     assert "Since origin/main (0123456789ab): nothing that a stack depends on" in text
 
 
 @pytest.mark.parametrize("to", SHOWN)
-def test_people_read_what_happens_to_what_and_what_forces_it(to: Format, report: Report) -> None:
+def test_people_read_what_happens_to_what_and_what_forces_it(to: str, report: Report) -> None:
     text = render(report, to).replace("\\", "").replace("<br>", "\n")
 
     for said in (
@@ -134,21 +134,21 @@ def test_without_a_base_no_format_speaks_of_changes(one: Callable[..., Report]) 
     plain = one()
 
     assert "changes" not in json.loads(render(plain, "json"))
-    assert not any("Since " in render(plain, to) for to in get_args(Format))
+    assert not any("Since " in render(plain, to) for to in get_args(str))
 
 
 def test_a_base_of_which_nothing_is_known_says_so(one: Callable[..., Report]) -> None:
     unknown = Comparison(ref="main", commit="0" * 40, unknown="its program cannot be run")
     report = one(comparison=unknown)
 
-    assert summary(unknown) == "Since main (000000000000): what changed is not known"
+    assert change_summary(unknown) == "Since main (000000000000): what changed is not known"
     assert "its program cannot be run" in render(report, "text")
     assert "its program cannot be run" in render(report, "html")
 
 
-@pytest.mark.parametrize("to", get_args(Format))
+@pytest.mark.parametrize("to", get_args(str))
 def test_a_known_finding_is_shown_and_fails_nothing(
-    to: Format, one: Callable[..., Report], found: Callable[..., Any]
+    to: str, one: Callable[..., Report], found: Callable[..., Any]
 ) -> None:
     report = one(known=(Known(found("is known"), "main has it as well"),))
 

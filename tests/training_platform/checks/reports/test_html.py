@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 from training_platform.checks.comparison.comparison import (
     Amount,
@@ -23,9 +24,8 @@ from training_platform.checks.comparison.comparison import (
 from training_platform.checks.output import render
 from training_platform.checks.planning.outcome import Resource
 from training_platform.checks.report import Report
-from training_platform.checks.reports.html import stacks as html_stacks
-from training_platform.checks.reports.html.element import Html, el
-from training_platform.checks.reports.html.page import html_report
+from training_platform.checks.reports import html as html_stacks
+from training_platform.checks.reports.html import el, html_report
 from training_platform.checks.reports.markdown import markdown_report
 from training_platform.quota.keys import shown
 from training_platform.quota.ledger import ClaimLine
@@ -84,8 +84,8 @@ class Elements(HTMLParser):
 
 
 def test_text_is_escaped_and_elements_are_not() -> None:
-    assert el("p", "<b>", el("i", "&"), title='"') == '<p title="&quot;">&lt;b&gt;<i>&amp;</i></p>'
-    assert el("p", ["a", Html("<br>")], hidden=True, cls=None) == "<p hidden>a<br></p>"
+    assert el("p", "<b>", el("i", "&"), title='"') == '<p title="&#34;">&lt;b&gt;<i>&amp;</i></p>'
+    assert el("p", ["a", Markup("<br>")], hidden=True, cls=None) == "<p hidden>a<br></p>"
 
 
 @pytest.mark.parametrize("name", ["clean", "spoiled"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -19,7 +21,9 @@ from tests.places import ORGANISATION
 from training_platform.checks import output
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.report import Report
-from training_platform.cli.check import FORMATS as COMMAND_FORMATS
+from training_platform.checks.reports import sections
+from training_platform.checks.reports.sections import Row, Section
+from training_platform.cli.check import check as check_command
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 
@@ -31,7 +35,36 @@ def check(*arguments: str) -> Result:
 
 
 def test_the_command_takes_every_format_that_there_is() -> None:
-    assert COMMAND_FORMATS == FORMATS
+    (option,) = (option for option in check_command.params if option.name == "formats")
+
+    assert isinstance(option.type, click.Choice)
+    assert list(option.type.choices) == list(FORMATS)
+
+
+def test_a_format_is_one_row(clean: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vars(output)["FORMATS"], "days", output.ReportFormat(f"{__name__}:days_report", linked=True))
+
+    assert render(clean, "days", links="of ") == f"of {clean.today}"
+
+
+def days_report(report: Report, links: str) -> str:
+    return f"{links}{report.today}"
+
+
+def test_a_section_is_one_function_and_every_format_for_people_and_programs_has_it(
+    clean: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [Row(("prod <b>", "7"))]
+    made = Section(title="nights", columns=("stack", ">nights"), rows=rows, note="counted once")
+    monkeypatch.setitem(vars(sections)["SECTIONS"], "nights", lambda _report: iter((made,)))
+
+    text, markdown, page = (render(clean, to) for to in ("text", "markdown", "html"))
+
+    assert re.search(r"(?m)^nights ─+\n  stack     nights\n  prod <b>       7\n  counted once$", text)
+    assert "| stack | nights |\n| --- | ---: |\n| prod &lt;b&gt; | 7 |" in markdown
+    assert '<section id="nights"><h2>Nights</h2>' in page
+    assert '<td>prod &lt;b&gt;</td><td class="number" data-name="nights">7</td>' in page
+    assert json.loads(render(clean, "json"))["nights"] == [{"stack": "prod <b>", "nights": "7"}]
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -130,7 +163,7 @@ def test_files_are_written_although_nobody_reads_standard_output(
     def closed(*_: object, **__: object) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(output, "print_report", closed)
+    monkeypatch.setattr("training_platform.cli.check.print_report", closed)
 
     check(f"--output=sarif={tmp_path / 'x.sarif'}")
 

@@ -9,8 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from training_platform.checks.report import Report
-from training_platform.checks.reports.github import github_report
-from training_platform.checks.reports.gitlab import gitlab_report
+from training_platform.checks.reports.code_quality import github_report, gitlab_report
 from training_platform.checks.reports.junit import junit_report
 from training_platform.rules import RULES
 

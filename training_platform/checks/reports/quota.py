@@ -1,0 +1,414 @@
+"""``quota show`` and ``quota plan`` as text, Markdown and JSON: who holds what of every limit, and what to ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, get_args
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from training_platform.catalog.types import Json
+from training_platform.checks.reports.json_report import FORMAT_VERSION, file_document, line_document
+from training_platform.checks.reports.markdown import escaped, section_table
+from training_platform.checks.reports.sections import (
+    Row,
+    Section,
+    file_section,
+    fullness,
+    headroom,
+    held_by,
+    limit,
+    limit_and_request,
+    location,
+    nobodys,
+    quota_name,
+    taken,
+)
+from training_platform.checks.reports.text import FULLNESS, PrintableConsole, plain_width, section_text
+from training_platform.checks.reports.wording import counted
+from training_platform.quota.keys import shown
+from training_platform.quota.ledger import CapacityLine, Line
+from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
+from training_platform.quota.plan import ProjectPlan, request_lines
+
+By = Literal["project", "region", "quota", "stack", "team"]
+GROUPINGS: tuple[By, ...] = get_args(By)
+WIDE = 110  # columns from which holders have a column of their own
+LOG_WIDTH = 120  # columns where no terminal says how wide it is
+NO_HOME = "No environment stack has this project: ask for the limits in its console."
+_SERVERS = "of it model servers, at most"
+
+
+class Limit(NamedTuple):
+    """A limit under a title; ``where`` is what the title leaves open, ``mine`` what its stack or team has."""
+
+    where: str
+    line: Line
+    mine: float | None = None
+
+
+class Limits(NamedTuple):
+    """Limits under one title; ``note`` is the day of a project's limits."""
+
+    title: str
+    note: str
+    rows: tuple[Limit, ...]
+
+
+def grouped_limits(overview: Overview, by: By) -> list[Limits]:
+    """Return the limits of an overview by title, each in the order of its places and quotas."""
+    titled: dict[str, list[Limit]] = {}
+    for ledger in overview.ledgers:
+        for line in ledger.lines:
+            for title, row in _titled(line, overview, by):
+                titled.setdefault(title, []).append(row)
+    notes = {ledger.project: taken(ledger) for ledger in overview.ledgers} if by == "project" else {}
+    return [
+        Limits(title, notes.get(title, ""), tuple(sorted(rows, key=lambda row: (row.where, row.line.key))))
+        for title, rows in sorted(titled.items())
+    ]
+
+
+def _titled(line: Line, overview: Overview, by: By) -> Iterator[tuple[str, Limit]]:
+    if by == "project":
+        yield line.key.project, Limit(location(line), line)
+    elif by == "region":
+        yield location(line), Limit(line.key.project, line)
+    elif by == "quota":
+        yield f"{quota_name(line)} ({line.unit})", Limit(f"{line.key.project} {location(line)}", line)
+    else:
+        amounts: dict[str, float] = {}
+        for held in line.holders:
+            owner = overview.team(held) if by == "team" else held.holder.stack
+            amounts[owner] = amounts.get(owner, 0) + held.amount
+        for owner, amount in amounts.items():
+            yield owner, Limit(f"{line.key.project} {location(line)}", line, amount)
+
+
+def _limit_section(limits: Limits, by: By) -> Section:
+    """Return limits as a section: of a stack or a team also what it has of each."""
+    where = "project" if by == "region" else "limit" if by == "quota" else "place"
+    owned = by in ("stack", "team")
+    rows = [
+        Row(
+            (
+                row.where,
+                f"{quota_name(row.line)} ({row.line.unit})",
+                *([shown(row.mine or 0)] if owned else []),
+                shown(row.line.used),
+                limit_and_request(row.line),
+                headroom(row.line),
+                all_holders(row.line),
+            ),
+            fullness(row.line),
+        )
+        for row in limits.rows
+    ]
+    columns = (where, "quota", *([">has"] if owned else []), ">needs", ">limit", ">left", "held by")
+    return Section(title=limits.title, columns=columns, rows=rows, subject=1, stressed=3 if owned else 2)
+
+
+def _capacity_section(overview: Overview) -> Section:
+    """Return each flavor of a cluster, then what teams have of it, and what nobody was promised."""
+    rows = []
+    for line in overview.capacity:
+        names = (f"{line.environment} {line.cluster}", line.flavor.name)
+        numbers = (shown(line.promised), "", "", f"{line.capacity:,}", shown(line.headroom))
+        rows.append(Row((*names, "all", *numbers), "over" if line.over else "fits"))
+        for share in line.shares:
+            borrow, lend = may_borrow(line, share, overview.workspace), may_lend(line, share, overview.workspace)
+            rows.append(Row((*names, share.holder.label, shown(share.amount), shown(borrow), shown(lend), "", "")))
+            if served := of_servers(line, share, overview.workspace):
+                rows.append(Row((*names, _SERVERS, shown(served), "", "", "", "")))
+        if line.unpromised:
+            rows.append(Row((*names, nobodys(line), "", "", shown(line.lent), "", shown(line.unpromised))))
+    return Section(
+        title="capacity of the clusters",
+        unit="chips or GPUs; guaranteed is a team's nominal quota",
+        columns=("cluster", "flavor", "team", ">guaranteed", ">may borrow", ">may lend", ">pools hold", ">free"),
+        rows=rows,
+        stressed=3,
+    )
+
+
+def all_holders(line: Line) -> str:
+    """Return every holder of a line with what it has, largest first."""
+    return held_by(line, most=len(line.holders))
+
+
+def quota_console() -> Console:
+    """Return standard output: colours and the terminal's width on a terminal, plain text of fixed width in a pipe."""
+    console = PrintableConsole(highlight=False)
+    return console if console.is_terminal else PrintableConsole(highlight=False, width=plain_width(LOG_WIDTH))
+
+
+def print_overview(overview: Overview, by: By, console: Console) -> None:
+    """Print who holds what of every limit, then of every flavor, then what nobody can tell from the snapshots."""
+    for limits in grouped_limits(overview, by):
+        title = Text.assemble(f"{by} ", (limits.title, "bold"), (f"  {limits.note}" if limits.note else "", "dim"))
+        console.print(_below_rule(title, _limit_table(_limit_section(limits, by), by, console.width >= WIDE)), Text())
+    if overview.capacity:
+        section = _capacity_section(overview)
+        title = Text.assemble(section.title, (f"  {section.unit}", "dim"))
+        console.print(_below_rule(title, _capacity_table(section)), Text())
+    if overview.files:
+        console.print(section_text(file_section(overview.files), console.width), Text())
+    for sentence in overview.unknown():
+        console.print(Text(f"not known: {sentence}.", style="dim"))
+    for sentence in overview.not_counted:
+        console.print(Text(f"not counted: {sentence}", style="bold red"), soft_wrap=True)
+
+
+def _below_rule(title: Text, table: Table) -> Group:
+    return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _limit_table(section: Section, by: By, wide: bool) -> Table:
+    """Return limits below their places; holders have a column of their own where it is ``wide``."""
+    first = "limit of" if by == "quota" else f"{section.columns[0]} and quota"
+    numbers = [column.removeprefix(">") for column in section.columns[2:-1]]
+    if numbers[0] == "has":
+        numbers[1] = "all need"
+    table = _table(first, *numbers, *(["held by"] if wide else []))
+    last = None
+    for (where, quota, *cells, holders), state in section.rows:
+        if where != last:
+            table.add_row(Text(where, style="bold" if by != "quota" else ""))
+            last = where
+        name = Padding(Text(quota, style=FULLNESS[state]), (0, 0, 0, 2))
+        below = Padding(Text(holders, style="dim"), (0, 0, 0, 4))
+        amounts = [Text(cell, style=FULLNESS[state]) for cell in cells]
+        if by in ("stack", "team"):
+            amounts[0].style = ""
+        beside = [Text(holders, style="dim")] if wide else []
+        table.add_row(name if wide else Group(name, below), *amounts, *beside)
+    return table
+
+
+def _capacity_table(section: Section) -> Table:
+    """Return flavors below their clusters, and teams below flavors."""
+    table = _table("flavor and team", *(column.removeprefix(">") for column in section.columns[3:]))
+    last = None
+    for (cluster, flavor, team, *cells), state in section.rows:
+        if cluster != last:
+            table.add_row(Text(cluster, style="bold"))
+            last = cluster
+        name = f"  {flavor}" if team == "all" else f"      {team}" if team == _SERVERS else f"    {team}"
+        style = FULLNESS[state] if team == "all" else "dim"
+        table.add_row(*(Text(cell, style=style) for cell in (name, *cells)))
+    return table
+
+
+def _table(first: str, *rest: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(first, overflow="fold")
+    for name in rest:
+        table.add_column(name, justify="left" if name == "held by" else "right", overflow="fold")
+    return table
+
+
+def print_plans(plans: Iterable[ProjectPlan], console: Console) -> None:
+    """Print what each project has to ask for, what would do instead, and the lines for the stack file."""
+    for plan in plans:
+        console.print(Group(*_plan_text(plan)), Text(), crop=False)  # lines to paste are whole, however long
+
+
+def _plan_text(plan: ProjectPlan) -> Iterator[RenderableType]:
+    title = Text.assemble("project ", (plan.ledger.project, "bold"), (f"  {taken(plan.ledger)}", "dim"))
+    yield Rule(title, align="left", style="dim")
+    if plan.ledger.snapshot is None:
+        yield Text(f"  no limit is known: training-platform quota pull {plan.ledger.project}", style="bold red")
+        return
+    for need in plan.needed:
+        line = need.line
+        name = (f"{quota_name(line)} in {location(line)}: ", "bold")
+        parts = [Text.assemble(name, f"{limit(line)} -> {need.value:,} {line.unit}")]
+        parts.append(Text(f"  held by {all_holders(line)}", style="dim"))
+        parts += (Text(f"  or, within today's limits, {way}") for way in need.instead)
+        yield Padding(Group(*parts), (0, 0, 0, 2))
+    for line in plan.waiting:
+        yield Text(f"  {line.key}: {shown(line.requested or 0)} requested is enough; {limit(line)} today")
+    if plan.unknown:
+        ids = ", ".join(dict.fromkeys(line.key.quota_id for line in plan.unknown))
+        yield Text(f"  nobody can tell: the snapshot does not list {ids}", style="bold red")
+    yield Text(f"  {verdict_of(plan)}", style="bold")
+    if lines := request_lines(plan):
+        assert plan.stack is not None  # whose file the lines are for
+        yield Text(f"\n  In {plan.stack.source.file}, in the environment's section, where quota request writes them:\n")
+        yield Text("\n".join(f"    {line}" for line in lines), no_wrap=True, overflow="ignore")
+    elif plan.needed:
+        yield Text(f"  {NO_HOME}")
+
+
+def verdict_of(plan: ProjectPlan) -> str:
+    """Return what a project's plan comes to, as one sentence."""
+    if plan.needed:
+        return f"{counted(len(plan.needed), 'request')} to make."
+    if plan.waiting:
+        return "What is requested is enough, once it is granted."
+    return "Every limit that is known is enough." if plan.unknown else "Nothing to ask for."
+
+
+def overview_markdown(overview: Overview, by: By) -> str:
+    """Return both ledgers as tables."""
+    parts = []
+    for limits in grouped_limits(overview, by):
+        note = f", {limits.note}" if limits.note else ""
+        section = section_table(_limit_section(limits, by))
+        parts.append(f"### {by.capitalize()} {escaped(limits.title)}{note}\n\n{section}")
+    if overview.capacity:
+        parts.append("### Capacity of the clusters\n\n" + section_table(_capacity_section(overview)))
+    if overview.files:
+        files = file_section(overview.files)
+        parts.append(f"### File capacity\n\nIn {files.note}.\n\n" + section_table(files))
+    parts += [f"- not known: {escaped(sentence)}." for sentence in overview.unknown()]
+    parts += [f"- not counted: {escaped(sentence)}" for sentence in overview.not_counted]
+    return "\n\n".join(parts) + "\n"
+
+
+def plans_markdown(plans: Iterable[ProjectPlan]) -> str:
+    """Return what each project has to ask for, with the YAML to paste."""
+    return "\n\n".join(part for plan in plans for part in _plan_markdown(plan)) + "\n"
+
+
+def _plan_markdown(plan: ProjectPlan) -> Iterator[str]:
+    yield f"### Project {escaped(plan.ledger.project)}, {taken(plan.ledger)}"
+    if plan.ledger.snapshot is None:
+        yield f"No limit is known: `training-platform quota pull {plan.ledger.project}`"
+        return
+    yield verdict_of(plan)
+    if plan.needed:
+        rows = [
+            Row(
+                (
+                    location(need.line),
+                    quota_name(need.line),
+                    limit(need.line),
+                    f"{need.value:,}",
+                    need.line.unit,
+                    all_holders(need.line),
+                    "; ".join(need.instead) or "-",
+                ),
+                "over",
+            )
+            for need in plan.needed
+        ]
+        columns = ("location", "quota", ">limit", ">request", "", "held by", "or, within today's limits")
+        yield section_table(Section(title="", columns=columns, rows=rows, stressed=3))
+    for line in plan.waiting:
+        yield escaped(f"{line.key}: {shown(line.requested or 0)} requested is enough; {limit(line)} today.")
+    if plan.unknown:
+        ids = ", ".join(dict.fromkeys(line.key.quota_id for line in plan.unknown))
+        yield f"Nobody can tell: the snapshot does not list {escaped(ids)}."
+    if lines := request_lines(plan):
+        assert plan.stack is not None  # whose file the lines are for
+        body = "\n".join(lines)
+        yield f"In `{plan.stack.source.file}`, in the environment's section:\n\n```yaml\n{body}\n```"
+    elif plan.needed:
+        yield NO_HOME
+
+
+def overview_json(overview: Overview, by: By) -> str:
+    """Return both ledgers; an unlimited quota has ``limit`` -1, an unknown one null, and neither has anything left.
+
+    A row of ``sections`` names a line by its quota; ``has`` is what the section's stack or team has of it.
+    """
+    document = {
+        "version": FORMAT_VERSION,
+        "today": overview.today.isoformat(),
+        "quotas": [
+            {
+                "project": ledger.project,
+                "taken": ledger.snapshot.taken.isoformat() if ledger.snapshot else None,
+                "lines": [_line_document(line, overview) for line in ledger.lines],
+            }
+            for ledger in overview.ledgers
+        ],
+        "capacity": [_capacity_document(line, overview) for line in overview.capacity],
+        "files": [file_document(line) for line in overview.files],
+        "by": by,
+        "sections": [_limits_document(limits) for limits in grouped_limits(overview, by)],
+        "not_known": list(overview.unknown()),
+        "not_counted": list(overview.not_counted),
+    }
+    return json.dumps(document, indent=2)
+
+
+def plans_json(plans: Iterable[ProjectPlan]) -> str:
+    """Return what each project has to ask for; ``file`` is the stack file that takes the requests."""
+    document = {
+        "version": FORMAT_VERSION,
+        "projects": [
+            {
+                "project": plan.ledger.project,
+                "taken": plan.ledger.snapshot.taken.isoformat() if plan.ledger.snapshot else None,
+                "file": plan.stack.source.file if plan.stack else None,
+                "requests": [
+                    {
+                        **line_document(need.line),
+                        "name": need.name,
+                        "dimensions": need.dimensions,
+                        "value": need.value,
+                        "instead": list(need.instead),
+                    }
+                    for need in plan.needed
+                ],
+                "waiting": [line_document(line) for line in plan.waiting],
+                "not_known": [line_document(line) for line in plan.unknown],
+            }
+            for plan in plans
+        ],
+    }
+    return json.dumps(document, indent=2)
+
+
+def _limits_document(limits: Limits) -> Json:
+    rows = [
+        {
+            "project": row.line.key.project,
+            "service": row.line.key.service,
+            "quota_id": row.line.key.quota_id,
+            "location": row.line.key.location or None,
+            "dimensions": dict(row.line.key.dimensions),
+            "has": row.mine,
+        }
+        for row in limits.rows
+    ]
+    return {"title": limits.title, "rows": rows}
+
+
+def _line_document(line: Line, overview: Overview) -> Json:
+    document = line_document(line)
+    teams = [{"team": overview.team(held)} for held in line.holders]
+    holders = [{**holder, **team} for holder, team in zip(document["holders"], teams, strict=True)]
+    unlimited = document["limit"] == -1
+    return {**document, "unlimited": unlimited, "left": None if unlimited else line.headroom, "holders": holders}
+
+
+def _capacity_document(line: CapacityLine, overview: Overview) -> Json:
+    return {
+        "environment": line.environment,
+        "cluster": line.cluster,
+        "flavor": line.flavor.name,
+        "resource": line.resource,
+        "pools_hold": line.capacity,
+        "free": line.headroom,
+        "unpromised": line.unpromised,
+        "lent": line.lent,
+        "shares": [
+            {
+                "team": share.holder.label,
+                "stack": share.holder.stack,
+                "guaranteed": share.amount,
+                "may_borrow": may_borrow(line, share, overview.workspace),
+                "may_lend": may_lend(line, share, overview.workspace),
+                **({"model_servers": served} if (served := of_servers(line, share, overview.workspace)) else {}),
+            }
+            for share in line.shares
+        ],
+    }

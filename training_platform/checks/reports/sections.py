@@ -1,0 +1,388 @@
+"""Sections of a report: each is a title, columns and rows of texts, which every format renders in its own way.
+
+A new section is a function here with a row in ``SECTIONS``: text, Markdown, HTML and JSON then have it. A format that
+draws a section otherwise (a bar, a tree, a document with stable keys) names it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from training_platform.catalog.prices import LEFT_OUT, Cost
+from training_platform.checks.comparison.comparison import (
+    KINDS,
+    Amount,
+    Comparison,
+    InputChange,
+    ResourceChange,
+    StackChange,
+)
+from training_platform.checks.planning.outcome import kind_of
+from training_platform.checks.report import Report, StackReport
+from training_platform.checks.reports.wording import counted, price, price_note
+from training_platform.quota.keys import short_quota_id, shown
+from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
+
+NEARLY_FULL = 0.8
+MOST_INPUTS = 12  # of one resource, of which a report shows the changes; the rest is counted
+_LONGEST = 60  # characters of an input's value
+Fullness = Literal["over", "unknown", "nearly", "fits"]
+
+
+class Row(NamedTuple):
+    """A row of a section; by ``state`` a format stresses what is short."""
+
+    cells: tuple[str, ...]
+    state: Fullness = "fits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A table; the title of a column of numbers begins with ``>``.
+
+    ``subject`` is the column of what a row is about; text leaves out what repeats before it, if ``grouped``.
+    ``stressed`` is the column that Markdown sets in bold where a row is over. Where ``noted``, the last column is a
+    sentence or a list. ``unit`` belongs beside the title, ``note`` below the table.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+    subject: int = 0
+    grouped: bool = False
+    stressed: int | None = None
+    noted: bool = False
+    unit: str = ""
+    note: str = ""
+
+
+def quotas(report: Report) -> Iterator[Section]:
+    """Yield the quotas of each project, by location."""
+    for ledger in report.ledgers:
+        yield Section(
+            title=f"quota of {ledger.project}",
+            unit=taken(ledger),
+            columns=("location", "quota", ">needs", ">limit", ">left", "held by"),
+            rows=[quota_row(line) for line in sorted(ledger.lines, key=_by_location)],
+            subject=1,
+            stressed=2,
+            noted=True,
+        )
+
+
+def capacity(report: Report) -> Iterator[Section]:
+    """Yield what teams are promised of each flavor."""
+    if report.capacity:
+        rows = [
+            Row(
+                (
+                    line.environment,
+                    line.cluster,
+                    line.flavor.name,
+                    f"{line.capacity:,}",
+                    shown(line.promised),
+                    shown(line.headroom),
+                    shares_of(line),
+                ),
+                "over" if line.over else "fits",
+            )
+            for line in report.capacity
+        ]
+        yield Section(
+            title="capacity of the clusters",
+            unit="chips or GPUs, whole slices, at the most machines",
+            columns=("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"),
+            rows=rows,
+            subject=2,
+            grouped=True,
+            stressed=4,
+            noted=True,
+        )
+
+
+def files(report: Report) -> Iterator[Section]:
+    """Yield what directories and homes are promised of Filestore instances."""
+    if report.files:
+        yield file_section(report.files)
+
+
+def file_section(lines: Iterable[FileLine]) -> Section:
+    """Return the ledger of files as a section; up to is how far an instance can grow."""
+    return Section(
+        title="file capacity",
+        note="GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22",
+        columns=("instance", ">holds", ">promised", ">free", ">up to", ">read/write", "held by"),
+        rows=[
+            Row(
+                (
+                    f"{line.environment} {line.instance}, {line.tier.name if line.tier else '?'}",
+                    *(shown(amount) for amount in (line.capacity, line.promised, line.headroom)),
+                    "?" if line.grows_to is None else f"{line.grows_to:,}",
+                    file_throughput(line) or "?",
+                    shares_of(line),
+                ),
+                "over" if line.over else "fits",
+            )
+            for line in lines
+        ],
+        stressed=2,
+        noted=True,
+    )
+
+
+def accelerators(stacks: Iterable[StackReport]) -> Iterator[Section]:
+    """Yield the chips and GPUs of each stack, at the fewest and the most machines."""
+    rows = [
+        Row((stack.name, row.region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit))
+        for stack in stacks
+        for row in stack.accelerators
+    ]
+    if rows:
+        columns = ("stack", "region", "flavor", ">fewest", ">most", "unit")
+        yield Section(title="accelerators", columns=columns, rows=rows, subject=2, grouped=True)
+
+
+def cost(report: Report) -> Iterator[Section]:
+    """Yield what each stack costs, and all of them together."""
+    priced = [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]
+    rows = [Row((stack.name, price(stack.cost) or "not known", price_note(stack.cost))) for stack in priced]
+    total = price(sum((stack.cost for stack in report.stacks), Cost()))
+    if len(rows) > 1 and total:
+        rows.append(Row((f"{counted(len(rows), 'stack')} together", total, "")))
+    if rows:
+        note = f"Estimates, from list prices, without {', '.join(LEFT_OUT)}."
+        columns = ("stack", "cost", "what it rests on")
+        yield Section(title="cost", columns=columns, rows=rows, noted=True, note=note)
+
+
+SECTIONS: Mapping[str, Callable[[Report], Iterator[Section]]] = {
+    "quotas": quotas,
+    "capacity": capacity,
+    "files": files,
+    "accelerators": lambda report: accelerators(report.stacks),
+    "cost": cost,
+}
+"""What a report shows of a whole check, by the anchor in the page and the key in JSON."""
+
+
+def full_quotas(report: Report, *, requested: bool) -> list[tuple[str, Line]]:
+    """Return the quotas that are nearly full, each with its project; with ``requested`` also those to be raised."""
+    return [
+        (ledger.project, line)
+        for ledger in report.ledgers
+        for line in ledger.lines
+        if fullness(line) != "fits" or (requested and line.open_request is not None)
+    ]
+
+
+def parts(stack: StackReport) -> Section:
+    """Return the parts of a stack with their resources counted by kind."""
+    rows = [
+        Row(
+            (
+                branch.name,
+                f"{branch.count:,}",
+                ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items())),
+            )
+        )
+        for branch in stack.branches
+    ]
+    count = counted(sum(branch.count for branch in stack.branches), "resource")
+    return Section(title=f"{stack.name}: {count}", columns=("part", ">resources", "of which"), rows=rows)
+
+
+def amounts(comparison: Comparison) -> list[Section]:
+    """Return what a change differs in: quotas, capacity, accelerators and cost; a section without rows is left out."""
+    sections = [
+        Section(
+            title="Quotas",
+            columns=("project", "location", "quota", "needs", "limit"),
+            rows=[
+                Row(
+                    (
+                        quota.key.project,
+                        quota.key.location or "all regions",
+                        " ".join((short_quota_id(quota.key.quota_id), *(value for _, value in quota.key.dimensions)))
+                        + f" ({quota.unit})",
+                        amount(quota.used),
+                        amount(quota.limit),
+                    )
+                )
+                for quota in comparison.quotas
+            ],
+        ),
+        Section(
+            title="Capacity",
+            columns=("environment", "cluster", "flavor", "holds", "promised"),
+            rows=[
+                Row((line.environment, line.cluster, line.flavor, amount(line.capacity), amount(line.promised)))
+                for line in comparison.capacity
+            ],
+        ),
+        Section(
+            title="Accelerators",
+            columns=("stack", "region", "flavor", "most"),
+            rows=[
+                Row((stack.name, row.region, row.flavor, f"{amount(row.most)} {row.unit}"))
+                for stack in comparison.stacks
+                for row in stack.accelerators
+            ],
+        ),
+        Section(
+            title="Cost in USD per hour, at least",
+            columns=("stack", "least", "most"),
+            rows=[
+                Row((stack.name, amount(stack.least_usd, "{:,.2f}".format), amount(stack.most_usd, "{:,.2f}".format)))
+                for stack in comparison.stacks
+                if any(usd.before != usd.after for usd in (stack.least_usd, stack.most_usd))
+            ],
+        ),
+    ]
+    return [section for section in sections if section.rows]
+
+
+def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
+    """Return a quantity before and after, and the difference: ``48 → 64 (+16)``."""
+    before, after = ("?" if each is None else show(each) for each in value[:2])
+    if value.before == value.after:
+        return after
+    sign = "+" if (value.delta or 0) > 0 else "-"
+    difference = "" if value.delta is None else f" ({sign}{show(abs(value.delta))})"
+    return f"{before} → {after}{difference}"
+
+
+def change_summary(comparison: Comparison) -> str:
+    """Return what a change does in one line."""
+    counts = Counter(resource.kind for stack in comparison.stacks for resource in stack.resources)
+    done = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
+    stacks = counted(len(comparison.stacks), "stack")
+    others = f"; {counted(comparison.others, 'other')} cannot be affected" if comparison.others else ""
+    since = f"Since {comparison.ref} ({comparison.commit[:12]})"
+    if comparison.unknown:
+        return f"{since}: what changed is not known"
+    if not comparison.stacks:
+        return f"{since}: nothing that a stack depends on"
+    return f"{since}: {done} in {stacks}{others}"
+
+
+def stack_title(stack: StackChange) -> str:
+    """Return a stack's name and what became of it as a whole."""
+    if stack.kind == "renamed":
+        return f"{stack.name}: was {stack.was}; rename the deployed stack before `pulumi up`"
+    if stack.unknown:
+        return f"{stack.name}: {stack.unknown}"
+    return stack.name if stack.kind == "changed" else f"{stack.name}: {stack.kind}"
+
+
+def resource_rows(stack: StackChange) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield what happens, the resource, and its inputs: those that force a replacement first."""
+    for resource in stack.resources:
+        yield resource.kind, f"{kind_of(resource.type)} {resource.name}", list(_inputs(resource))
+
+
+def _inputs(resource: ResourceChange) -> Iterator[str]:
+    ordered = sorted(resource.inputs, key=lambda change: not change.forces)
+    for change in ordered[:MOST_INPUTS]:
+        yield _input(change)
+    if len(ordered) > MOST_INPUTS:
+        yield f"and {len(ordered) - MOST_INPUTS} more inputs"
+    if resource.undecided:
+        yield "whether that replaces it is not known of this type"
+
+
+def _input(change: InputChange) -> str:
+    return f"{change.path}: {_value(change.old)} → {_value(change.new)}" + (", replaces it" if change.forces else "")
+
+
+def _value(value: Any) -> str:
+    text = "nothing" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(str(text).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def quota_row(line: Line) -> Row:
+    """Return a quota: its location, its name with the unit, needs, limit with what is requested, left, held by."""
+    cells = (
+        location(line),
+        f"{quota_name(line)} ({line.unit})",
+        shown(line.used),
+        limit_and_request(line),
+        headroom(line),
+        held_by(line),
+    )
+    return Row(cells, fullness(line))
+
+
+def _by_location(line: Line) -> tuple[Any, ...]:
+    return line.key.location or "~", line.key
+
+
+def fullness(line: Line) -> Fullness:
+    """Return how full a quota is; one above four fifths is nearly full."""
+    if line.limit is None:
+        return "unknown"
+    if line.over:
+        return "over"
+    return "nearly" if not math.isinf(line.limit) and line.used > NEARLY_FULL * line.limit else "fits"
+
+
+def quota_name(line: Line) -> str:
+    """Return a quota id without what a column for the location says, its dimensions beside it."""
+    return " ".join([short_quota_id(line.key.quota_id), *(value for _, value in line.key.dimensions)])
+
+
+def location(line: Line) -> str:
+    """Return the region or zone that a limit holds for."""
+    return line.key.location or "all regions"
+
+
+def limit(line: Line) -> str:
+    """Return a limit as people write it."""
+    return "?" if line.limit is None else shown(line.limit)
+
+
+def limit_and_request(line: Line) -> str:
+    """Return a limit, and what is asked for beyond it, which is none yet."""
+    pending = line.open_request
+    return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
+
+
+def headroom(line: Line) -> str:
+    """Return what is left of a limit as people write it."""
+    return "?" if line.headroom is None else shown(line.headroom)
+
+
+def held_by(line: Line, most: int = 3) -> str:
+    """Return the largest holders of a line, with what each has."""
+    holders = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:most]]
+    rest = len(line.holders) - len(holders)
+    return ", ".join(holders) + (f" and {rest} more" if rest > 0 else "")
+
+
+def taken(ledger: ProjectLedger) -> str:
+    """Return of when a project's limits are."""
+    return f"limits of {ledger.snapshot.taken}" if ledger.snapshot else "no snapshot of its limits"
+
+
+def file_throughput(line: FileLine) -> str | None:
+    """Return the MiB/s that an instance gives at most, to readers and to writers; None where they are not known."""
+    most = line.throughput
+    return f"{most.read_mibps:,}/{most.write_mibps:,}" if most else "by IOPS" if line.custom else None
+
+
+def shares_of(line: CapacityLine | FileLine) -> str:
+    """Return who is promised a part of a flavor or an instance, with what each is; of a flavor also what nobody is."""
+    shares = [f"{share.holder.label} {shown(share.amount)}" for share in line.shares]
+    if isinstance(line, CapacityLine) and line.unpromised:
+        shares.append(f"{nobodys(line)} {line.unpromised:,}")
+    return ", ".join(shares)
+
+
+def nobodys(line: CapacityLine) -> str:
+    """Return what becomes of whole slices that no team was promised."""
+    return "lent to all" if line.lends else "idle"
