@@ -82,7 +82,7 @@ def check(
     from training_platform.checks.process import progress_bar
     from training_platform.checks.stacks import Options
     from training_platform.config.reading.clock import today as clock
-    from training_platform.policy.config_files import wrong_configs
+    from training_platform.policy.settings import wrong_configs
 
     _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast, scheduler=scheduler)
     if not fast:

@@ -7,21 +7,30 @@ that is not known yet. What is advice is kept until the advisory policies say it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from operator import is_
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pulumi_policy import PolicyResource, ReportViolation, ResourceValidationArgs, StackValidationArgs
+from pulumi_policy.proxy import (
+    UNKNOWN_ARCHIVE_VALUE,
+    UNKNOWN_ARRAY_VALUE,
+    UNKNOWN_ASSET_VALUE,
+    UNKNOWN_BOOLEAN_VALUE,
+    UNKNOWN_NUMBER_VALUE,
+    UNKNOWN_OBJECT_VALUE,
+    UNKNOWN_STRING_VALUE,
+    UnknownValueError,
+)
 
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding, printable
 from training_platform.policy.checkout import Checkout, Facts
-from training_platform.policy.planned_resources import options, parse_urn, planned
-from training_platform.policy.remediation import FIXES
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
-from training_platform.resources.planned import Planned
+from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import NAMESPACE, NODE_POOL, labels_path
 from training_platform.rules import RULES, Program, Rule, View, evaluate, program
 from training_platform.rules.documents.shapes import check_of
@@ -32,11 +41,12 @@ from training_platform.views.program import ObjectView
 _ELSEWHERE = Checkout(None)
 
 
-class _Said(NamedTuple):
-    """What is to be reported, and of which resource."""
-
-    text: str
-    urn: str | None = None
+_UNKNOWN_VALUES = frozenset(
+    (
+        UNKNOWN_ARCHIVE_VALUE, UNKNOWN_ARRAY_VALUE, UNKNOWN_ASSET_VALUE, UNKNOWN_BOOLEAN_VALUE, UNKNOWN_NUMBER_VALUE,
+        UNKNOWN_OBJECT_VALUE, UNKNOWN_STRING_VALUE,
+    )
+)  # fmt: skip
 
 
 class Evaluation:
@@ -201,6 +211,13 @@ class Evaluation:
         return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 
+class _Said(NamedTuple):
+    """What is to be reported, and of which resource."""
+
+    text: str
+    urn: str | None = None
+
+
 class _Place(NamedTuple):
     """A stack of a project."""
 
@@ -209,6 +226,8 @@ class _Place(NamedTuple):
 
 
 _Stacks = dict[_Place, dict[str, Planned]]  # by URN
+
+
 _Judged = tuple[list[Finding], list[Finding]]  # errors, and what is advice
 
 
@@ -226,3 +245,107 @@ def _text(finding: Finding, home: Checkout) -> str:
     entry = home.exemptions.of(finding)
     exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
     return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")
+
+
+class Urn(NamedTuple):
+    """The parts of ``urn:pulumi:{stack}::{project}::{types}::{name}``; a name may hold ``::`` itself."""
+
+    stack: str
+    project: str
+    type: str
+    name: str
+
+
+def parse_urn(urn: str) -> Urn:
+    """Return the parts of a URN; of its types, which say the parents' too, the last."""
+    head, project, types, name = urn.split("::", 3)
+    return Urn(head.rpartition(":")[2], project, types.rpartition("$")[2], name)
+
+
+def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
+    """Return a resource by its stack, type and name; what is not known yet is ``UNKNOWN``, field by field."""
+    urn = parse_urn(resource.urn)
+    return Planned(
+        stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props), options=options(resource)
+    )
+
+
+def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]:
+    """Return what was registered beside the inputs; what a resource depends on is told of a whole stack alone."""
+    given = resource.opts
+    known = {
+        "protect": given.protect,
+        "ignoreChanges": list(given.ignore_changes),
+        "deleteBeforeReplace": given.delete_before_replace,
+    }
+    if isinstance(resource, PolicyResource):
+        known["dependsOn"] = sorted((urn.type, urn.name) for urn in map(_urn, resource.dependencies))
+    return {name: value for name, value in known.items() if value}
+
+
+def _urn(resource: PolicyResource) -> Urn:
+    return parse_urn(resource.urn)
+
+
+def plain(value: Any) -> Any:
+    """Return a value without the wrappers that raise where something unknown is read: they would end a whole policy.
+
+    What the servicer reads, and what a remediation is given, has none of them, and the marks of unknown values instead.
+    """
+    kind = value.__class__
+    if kind is dict:
+        return {key: plain(each) for key, each in value.items()}
+    if kind is list:
+        return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _read_item(value.__getitem__, key) for key in value}
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [_read_item(value.__getitem__, index) for index in range(len(value))]
+    return UNKNOWN if isinstance(value, str) and value in _UNKNOWN_VALUES else value
+
+
+def _read_item(get: Callable[[Any], Any], key: Any) -> Any:
+    try:
+        return plain(get(key))
+    except UnknownValueError:
+        return UNKNOWN
+
+
+Properties = MutableMapping[str, Any]  # what the SDK gives is no MutableMapping, and takes new values all the same
+
+
+Fix = Callable[[str, Properties, Program], bool]
+
+
+def fix_labels(resource_type: str, properties: Properties, program: Program) -> bool:
+    """Set the labels that tell whose a resource is, and return whether it could be done."""
+    inner = properties
+    for name in labels_path(resource_type) or ():
+        if name not in inner:
+            inner[name] = {}
+        inner = inner[name]
+    inner["environment"] = program.environment
+    if program.team:
+        inner["team"] = program.team
+    return True
+
+
+def fix_boot_disk_type(resource_type: str, properties: Properties, _program: Program) -> bool:
+    """Set the disk type of a node pool whose machine boots from one type alone, and return whether that was so."""
+    if resource_type != NODE_POOL:
+        return False
+    node = properties["nodeConfig"]
+    types = MACHINE_TYPES[node["machineType"]].boot_disk_types
+    if len(types) != 1:
+        return False
+    for place in (node, node.get("bootDisk")):
+        if place is not None and "diskType" in place:
+            place["diskType"] = types[0]
+    return True
+
+
+FIXES: Mapping[str, tuple[str, Fix]] = {
+    "labels": ("labels", fix_labels),
+    "disks": ("boot-disk-type", fix_boot_disk_type),
+}
+"""By policy: the rule that has one right answer, and what puts it in its place."""

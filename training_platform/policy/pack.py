@@ -20,13 +20,12 @@ from pulumi_policy import (
     EnforcementLevel,
     Policy,
     PolicyConfigSchema,
+    ResourceValidationPolicy,
     Severity,
     StackValidationPolicy,
 )
 
-from training_platform.policy.resource_policy import ResourcePolicy
-from training_platform.policy.rulesets import RULESETS, Ruleset
-from training_platform.policy.settings import ADVICE, QUOTA, STACK_ADVICE, settings
+from training_platform.policy.settings import ADVICE, QUOTA, RULESETS, STACK_ADVICE, Ruleset, settings
 
 if TYPE_CHECKING:
     from training_platform.policy.evaluation import Evaluation
@@ -116,3 +115,14 @@ class Pack:
 
 def _schema(policy: str) -> PolicyConfigSchema:
     return PolicyConfigSchema(properties=dict(settings()[policy]))
+
+
+Concerns = Callable[[str, str], bool]
+
+
+class ResourcePolicy(ResourceValidationPolicy):
+    """A policy of single resources; ``concerns`` says by type and URN whether it has anything to look at."""
+
+    def __init__(self, *args: Any, concerns: Concerns, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.concerns = concerns

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from training_platform.policy.remediation import FIXES
-from training_platform.policy.rulesets import FILE
-from training_platform.policy.settings import QUOTA
+from training_platform.policy.evaluation import FIXES
+from training_platform.policy.settings import QUOTA, RULESETS_FILE
 from training_platform.rules import RULES
 from training_platform.rules.descriptions import LEDGER, TITLES
 
@@ -30,4 +29,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    RULESETS_FILE.write_text(text(), encoding="utf-8")

@@ -2,7 +2,12 @@
 
 The engine passes such names over: a misspelt policy would stay at its default level. The SDK has no place to look at a
 whole config before the policies run, and turns a resource over anew for each policy, which was three quarters of the
-time that judging took. So its private servicer is extended; the SDK's version is pinned.
+time that judging took: what takes 0.77 s of CPU by its public parts takes 0.16 s here. So its private servicer is
+extended, in this file alone, with three of its methods (``_get_enforcement_level``, ``_get_resource_options`` and
+``_configure_runtime_settings``); the SDK's version is pinned, and tests of the pack in a process of its own say when
+another version works otherwise. A servicer of our own on the engine's Analyzer protocol would have to repeat the SDK's
+500 lines of settings, levels, remediations and reports. This file becomes a call of ``PolicyPack`` once the SDK reads a
+resource once for all policies, and a pack may refuse a config.
 """
 
 from __future__ import annotations
@@ -27,8 +32,7 @@ from pulumi_policy import (
 )
 
 from training_platform.config.reading.finding import printable
-from training_platform.policy.pack import Pack
-from training_platform.policy.resource_policy import ResourcePolicy
+from training_platform.policy.pack import Pack, ResourcePolicy
 from training_platform.policy.settings import wrong_settings
 
 NAME = "training-platform"

@@ -1,11 +1,14 @@
-"""What the pack's config may say, policy by policy, and what is wrong with a config.
+"""What the pack has and what its config may say, policy by policy, and what is wrong with a config.
 
 The engine checks the types of settings that a policy has, and passes over names that it has not: those are found here.
-Without the SDK, so that ``check`` can look at the files in ``policies/config`` as well.
+Without the SDK, so that ``check`` can look at the files in ``policies/config`` as well, and without the rules, which
+take longer to load than all else at the pack's start: what is said of each rule set is data, ``rulesets.json``, which
+``make reference`` writes from the rules.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path as FilePath
@@ -13,7 +16,6 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Path
-from training_platform.policy.rulesets import RULESETS
 
 ADVISORY_RULES = "advisoryRules"
 PRODUCTION = "production"
@@ -22,7 +24,6 @@ HOUSE_RULES = "houseRules"
 LEVEL = "enforcementLevel"
 LEVELS = ("advisory", "mandatory", "remediate", "disabled")
 ADVICE, STACK_ADVICE, QUOTA = "advice", "stack-advice", "quota"
-
 _OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
     "labels": {
         "environment": {"type": "string", "description": "The environment of a program that has no stack file."},
@@ -55,6 +56,28 @@ _TYPES: Mapping[str, tuple[type, str]] = {
     "array": (list, "a list"),
     "object": (dict, "limits"),
 }
+RULESETS_FILE = FilePath(__file__).parent / "rulesets.json"
+CONFIGS = "policies/config"
+
+
+class Ruleset(NamedTuple):
+    """A rule set: what its rules look for, and their ids.
+
+    ``across`` says whether it needs the whole stack, ``house`` whether it has rules of the house, ``fixes`` whether it
+    can put something right.
+    """
+
+    title: str
+    rules: tuple[str, ...]
+    across: bool = False
+    house: bool = False
+    fixes: bool = False
+
+
+RULESETS: Mapping[str, Ruleset] = {
+    name: Ruleset(**row) for name, row in json.loads(RULESETS_FILE.read_text(encoding="utf-8")).items()
+}
+"""By name, in the order in which they are run; both ledgers, ``quota``, are the last."""
 
 
 class Wrong(NamedTuple):
@@ -70,11 +93,6 @@ class Wrong(NamedTuple):
         return f"{self.message}. Allowed: {self.allowed}." + (f" Nearest: {self.nearest}" if self.nearest else "")
 
 
-def house_rules_hold(config: Mapping[str, Any]) -> bool:
-    """Whether a policy's settings switch rules of the house on for a program of another project."""
-    return bool(config.get(HOUSE_RULES, not config.keys().isdisjoint(("environment", PRODUCTION))))
-
-
 @cache
 def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
     """Return the JSON schema of every setting, by policy: one for each rule set, both ledgers, and advice."""
@@ -87,6 +105,41 @@ def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
         for policy, ruleset in RULESETS.items()
     }
     return {**found, ADVICE: {}, STACK_ADVICE: {}}
+
+
+def house_rules_hold(config: Mapping[str, Any]) -> bool:
+    """Whether a policy's settings switch rules of the house on for a program of another project."""
+    return bool(config.get(HOUSE_RULES, not config.keys().isdisjoint(("environment", PRODUCTION))))
+
+
+def wrong_configs(root: FilePath) -> Iterator[str]:
+    """Yield a sentence for everything in a repository's configs that the pack does not take, with file and line."""
+    from training_platform.config.reading.source import UnreadableError  # noqa: PLC0415 # the pack starts without it
+
+    for path in sorted((root / CONFIGS).glob("*.json")):
+        try:
+            yield from _wrong_config(path, f"{CONFIGS}/{path.name}")
+        except UnreadableError as error:
+            yield str(error)
+
+
+def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
+    from training_platform.config.reading.source import UnreadableError, read_source  # noqa: PLC0415 # see above
+
+    source = read_source(path, file)  # of JSON a reader of YAML says where each key stands
+    try:
+        config = json.loads(path.read_bytes())
+    except ValueError as error:
+        place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UnreadableError(f"{file}{place}: is not JSON: {error}.") from error
+    yield from (each.one_line for each in source.findings)
+    if not isinstance(config, dict):
+        raise UnreadableError(f"{file}:1:1: is not a mapping of policies to levels or settings.")
+    for wrong in wrong_settings(config, path.parents[1]):
+        finding = source.finding(
+            "policy-config", wrong.path, wrong.message, allowed=wrong.allowed, nearest=wrong.nearest
+        )
+        yield finding.one_line
 
 
 def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[Wrong]:

@@ -5,7 +5,7 @@ from pulumi_policy import PolicyResource, PolicyResourceOptions
 from pulumi_policy.policy import PolicyCustomTimeouts
 from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
-from training_platform.policy.planned_resources import parse_urn, plain, planned
+from training_platform.policy.evaluation import parse_urn, plain, planned
 from training_platform.resources.planned import UNKNOWN
 
 OPTIONS = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])

@@ -12,9 +12,8 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
 from tests.training_platform.policy.pack_run import Given, pool, urn
 from training_platform.policy import serving
-from training_platform.policy.pack import Pack
-from training_platform.policy.planned_resources import planned
-from training_platform.policy.resource_policy import ResourcePolicy
+from training_platform.policy.evaluation import planned
+from training_platform.policy.pack import Pack, ResourcePolicy
 from training_platform.policy.serving import CheckedServicer
 from training_platform.resources.planned import UNKNOWN
 

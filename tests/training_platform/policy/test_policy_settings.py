@@ -15,10 +15,9 @@ from pulumi_policy import EnforcementLevel, Policy, Severity
 from tests.places import ORGANISATION
 from tests.training_platform.policy.pack_run import SNAPSHOT, Run, pool
 from training_platform.cli.main import app
-from training_platform.policy.config_files import wrong_configs
 from training_platform.policy.pack import Pack, policies
 from training_platform.policy.serving import CheckedServicer
-from training_platform.policy.settings import LEVELS, settings, wrong_settings
+from training_platform.policy.settings import LEVELS, settings, wrong_configs, wrong_settings
 
 POLICIES = Path(__file__).parents[3] / "policies"
 

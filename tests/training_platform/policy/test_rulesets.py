@@ -13,11 +13,10 @@ from pulumi.runtime.proto import analyzer_pb2
 from pulumi_policy import EnforcementLevel, StackValidationPolicy
 
 from training_platform.policy import evaluation, registered
-from training_platform.policy.pack import Pack, policies
-from training_platform.policy.remediation import FIXES
-from training_platform.policy.resource_policy import ResourcePolicy
-from training_platform.policy.rulesets import FILE, RULESETS
+from training_platform.policy.evaluation import FIXES
+from training_platform.policy.pack import Pack, ResourcePolicy, policies
 from training_platform.policy.serving import LOADER, CheckedServicer
+from training_platform.policy.settings import RULESETS, RULESETS_FILE
 from training_platform.rules import RULES
 
 TOLD = """
@@ -40,7 +39,7 @@ def servicer(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> CheckedServicer:
 
 
 def test_the_file_says_what_the_registered_rules_say() -> None:
-    assert FILE.read_text(encoding="utf-8") == registered.text(), "run `make reference`"
+    assert RULESETS_FILE.read_text(encoding="utf-8") == registered.text(), "run `make reference`"
 
 
 def test_each_policy_is_of_the_kind_that_its_rules_want() -> None:
