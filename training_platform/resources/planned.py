@@ -36,13 +36,8 @@ UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type
 class Shared(dict[str, Any]):
     """A block of inputs that many resources have, made once and never changed; nothing in it waits for a deployment.
 
-    ``kept`` has what was learnt of it, by who learnt it: that nothing is wrong with it, or what it says of a view's
-    fields. A copy is a plain mapping.
+    A copy is a plain mapping.
     """
-
-    def __init__(self, block: Mapping[str, Any]) -> None:
-        super().__init__(block)
-        self.kept: dict[object, Any] = {}
 
     def __setitem__(self, key: str, value: Any) -> NoReturn:
         """Refuse a change: it would be one of all resources. Raises TypeError."""

@@ -55,10 +55,7 @@ def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) ->
         if kinds := kinds_of(each.type):
             origin = locator.path(each.name) if locator else ()
             for kind in kinds:
-                if kind.SINGLE:
-                    found.append(kind.made(each, origin, each.inputs))
-                else:
-                    found.extend(kind.of(each, origin))
+                found.extend(kind.of(each, origin))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
 from training_platform.resources.planned import UNKNOWN
@@ -106,8 +106,4 @@ def _field(
     missing = convert(None)
     if missing is None:
         missing = default
-    return PlainField(convert, place, spelled, missing, right=_RIGHT.get(convert))
-
-
-_RIGHT: Mapping[Callable[[Any], Any], type] = {of.as_text: str, of.as_whole: int, of.as_flag: bool}
-"""Values of these classes are as their functions return them."""
+    return PlainField(convert, place, spelled, missing)

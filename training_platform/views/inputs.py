@@ -7,7 +7,7 @@ decided rather than as an exception.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -92,13 +92,6 @@ def as_text(value: Any) -> Any:
 def as_name(value: Any) -> Any:
     """Return the name at the end of a resource's path: some fields take a name and a path alike."""
     return value.rpartition("/")[2] if isinstance(value, str) else as_text(value)
-
-
-def first_as(convert: Callable[[Any], Any], value: Any) -> Any:
-    """Return the first entry of a list as a function has it; None where the list is empty."""
-    if value is UNKNOWN:
-        return UNKNOWN
-    return convert(value[0]) if is_list(value) and value else None
 
 
 def as_flag(value: Any) -> Any:

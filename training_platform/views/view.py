@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.views.inputs import Keys, NotKnownError, as_name, at, first_as, keys, unrolled
-from training_platform.views.passes import Branch, Plain
+from training_platform.views.inputs import Keys, NotKnownError, as_name, at, keys, unrolled
 
 T = TypeVar("T")
 
@@ -67,37 +65,26 @@ class Field(Generic[T]):
 class PlainField(Field[T]):
     """A field that one input decides: the first of ``inputs`` that is written; ``missing`` holds where none is.
 
-    The first that is read brings all others of its view. ``block`` is where the value is read where that is not one of
-    the inputs themselves; what is of class ``right`` is the value. ``refers`` is the type of resource that it names.
+    ``block`` is where the value is read where that is not one of the inputs themselves. ``refers`` is the type of
+    resource that it names.
     """
 
     def __init__(
         self, convert: Callable[[Any], Any], place: str | None, inputs: tuple[str, ...], missing: Any = None, *,
-        block: str = "", right: type | None = None, refers: str = "",
+        block: str = "", refers: str = "",
     ) -> None:  # fmt: skip
-        super().__init__(self._brought, place, inputs)
-        self.convert = convert
+        super().__init__(self._first, place, inputs)
+        self._convert = convert
         self.paths = (block,) if block else inputs
         self.missing = missing
-        self.right = right
-        self.refers = refers
+        self._refers = refers
 
-    def plain(self) -> Iterator[Plain]:
-        """Yield how each spelling is read: the first under the field's own name."""
-        for number, path in enumerate(self.paths):
-            names = tuple(path.removesuffix(".0").split("."))
-            convert = partial(first_as, self.convert) if path.endswith(".0") else self.convert
-            yield Plain(self.spelling(number), names, convert, self.right)
-
-    def spelling(self, number: int) -> str:
-        """Return the name under which the value of one spelling is kept."""
-        return f"{self.name}/{number}" if number else self.name
-
-    def _brought(self, view: View) -> Any:
-        if not view.has_plain:
-            view.read_plain()
-        value = view.__dict__.get(self.name, UNKNOWN)
-        return view.depends_on(self.refers) if value is UNKNOWN and self.refers else value
+    def _first(self, view: View) -> Any:
+        for path in self.paths:
+            value = at(view.inputs, keys(path))
+            if value is not None and (value := self._convert(value)) is not None:
+                return view.depends_on(self._refers) if value is UNKNOWN and self._refers else value
+        return self.missing
 
 
 class View:
@@ -112,27 +99,15 @@ class View:
     EACH: ClassVar[tuple[str, ...]] = ()
     FIELDS: ClassVar[dict[str, Field[Any]]] = {}
     PLACES: ClassVar[dict[str, Path]] = {}
-    PLAIN: ClassVar[Branch]
-    MISSING: ClassVar[dict[str, Any]] = {}  # plain fields of a resource without inputs
-    SEVERAL: ClassVar[list[tuple[list[str], Any]]] = []  # spellings of one field, and what holds without any
-    SINGLE: ClassVar[bool] = True  # whether a resource has exactly one such view
     LINES: ClassVar[bool] = True  # whether a field that names no place has a line of its own
     SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection", "encryption"})
 
     unknown: frozenset[str] = frozenset()
-    has_plain = False  # whether its plain fields were read
 
     def __init_subclass__(cls) -> None:
         """Gather the fields of the class, those of its bases included."""
         cls.FIELDS = {**cls.FIELDS, **{name: each for name, each in vars(cls).items() if isinstance(each, Field)}}
         cls.PLACES = {name: cls._place(each) for name, each in cls.FIELDS.items()}
-        plain = [each for each in cls.FIELDS.values() if isinstance(each, PlainField)]
-        cls.SINGLE = not cls.EACH and all("of" not in vars(base) for base in cls.__mro__[: cls.__mro__.index(View)])
-        cls.PLAIN = Branch(one for each in plain for one in each.plain())
-        cls.MISSING = {each.name: each.missing for each in plain if each.missing is not UNKNOWN}
-        several = [each for each in plain if len(each.paths) > 1]
-        cls.SEVERAL = [([each.spelling(number) for number in range(len(each.paths))], each.missing) for each in several]
-        cls.MISSING |= {name: None for names, _ in cls.SEVERAL for name in names}
 
     @classmethod
     def _place(cls, field: Field[Any]) -> Path:
@@ -163,12 +138,10 @@ class View:
     @classmethod
     def made(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
         """Return the view of a resource, or of the one entry of its lists that ``inputs`` has in their place."""
-        view = cls.__new__(cls)  # fleets have many views, and a call with so many names takes as long as all the rest
-        view.__dict__ = {
-            "stack": planned.stack, "type": planned.type, "name": planned.name, "origin": origin,
-            "inputs": inputs, "options": planned.options, "_given": {},
-        }  # fmt: skip
-        return view
+        return cls(
+            stack=planned.stack, type=planned.type, name=planned.name, origin=origin, inputs=inputs,
+            options=planned.options,
+        )  # fmt: skip
 
     def replaced(self, **values: Any) -> Self:
         """Return a copy with other values of some fields. Raises TypeError for a name that is not one of them."""
@@ -176,26 +149,6 @@ class View:
             stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
             options=self.options, **{**self._given, **values},
         )  # fmt: skip
-
-    def read_plain(self) -> None:
-        """Read every plain field that is not given."""
-        found = self.MISSING.copy()
-        self.PLAIN.read(self.inputs, found)
-        for names, missing in self.SEVERAL:
-            for name in names:
-                if (value := found.get(name, UNKNOWN)) is not None:
-                    break
-            else:
-                value = missing
-            if value is not UNKNOWN:
-                found[names[0]] = value
-            else:
-                found.pop(names[0], None)
-        for name in self.unknown:
-            found.pop(name, None)
-        found.update(self.__dict__)
-        found["has_plain"] = True
-        self.__dict__ = found
 
     def _put(self, values: Mapping[str, Any]) -> None:
         if wrong := values.keys() - self.FIELDS.keys():

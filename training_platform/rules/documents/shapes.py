@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from training_platform.resources.planned import UNKNOWN, Shared
+from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.additions import Made, with_additions, with_names
 from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, refused, unknown
@@ -119,11 +119,11 @@ class Documents:
     def _make(self, shape: dict[str, Any]) -> Judged:
         kind = shape["is"]
         if kind == "block":
-            return Judged(None, _once(self._block(shape)))
+            return Judged(None, self._block(shape))
         if kind == "list":
             return Judged(None, self._list(shape))
         if kind == "map":
-            return Judged(None, _once(self._map(shape)))
+            return Judged(None, self._map(shape))
         right, check = scalar(shape, strict=self.strict)
         return Judged(right, check)
 
@@ -211,23 +211,6 @@ class Documents:
                 holds(value, where, report)
 
         return check
-
-
-def _once(judge: Check) -> Check:
-    """Return a check that judges a block which many resources share until it finds it right."""
-
-    def check(value: Any, where: Where, report: Report) -> None:
-        if not isinstance(value, Shared):
-            judge(value, where, report)
-        elif judge not in value.kept:
-            problems: list[Problem] = []
-            judge(value, where, problems.append)
-            for problem in problems:
-                report(problem)
-            if not problems:
-                value.kept[judge] = True
-
-    return check
 
 
 def _problems(check: Check, value: Any, where: Where) -> list[Problem]:
