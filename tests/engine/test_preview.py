@@ -1,4 +1,4 @@
-"""A preview by the real engine, of every stack of the repository, has what ``check`` planned."""
+"""Previews by the real engine: every stack as ``check`` plans it, every way to get capacity, every machine family."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import MakeWorkspace, Preview
 from tests.places import ORGANISATION
+from tests.stacks.test_ways_to_get_capacity import KUEUE, TEXT
+from tests.training_platform.catalog.test_every_family_plans import NODE_POOL, environment
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan, plan_stack
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.workspace import read_workspace
@@ -102,3 +105,31 @@ def test_an_environment_that_lacks_what_a_team_needs_ends_the_preview_with_one_s
     said = "Stack dev is deployed without Filestore instance scratch: run `pulumi up -s dev` first."
     assert any(said in error for error in preview.errors), preview.errors
     assert "Traceback" not in preview.text
+
+
+def test_a_preview_of_every_way_to_get_capacity_succeeds(workspace: MakeWorkspace) -> None:
+    place = workspace("ways")
+    (place.root / "stacks" / "Pulumi.ways.yaml").write_text(TEXT, encoding="utf-8")
+    place.init("ways")
+    preview = place.preview("ways")
+
+    assert (preview.code, preview.errors) == (0, [])
+    kinds = {kind for kind, _ in preview.resources}
+    assert {f"{KUEUE}:AdmissionCheck", "kubernetes:cloud.google.com/v1:ComputeClass"} <= kinds
+    queued = preview.resources["gcp:container/nodePool:NodePool", "c-queued-pool"]["inputs"]
+    assert queued["queuedProvisioning"]["enabled"] is True
+
+
+def test_a_preview_takes_every_pool_of_every_family(workspace: MakeWorkspace) -> None:
+    place = workspace("every")
+    section = environment()
+    text = yaml.safe_dump({"config": {"training-platform:environment": section}})
+    (place.root / "stacks" / "Pulumi.every.yaml").write_text(text, encoding="utf-8")
+    place.init("every")
+
+    preview = place.preview("every")
+
+    wanted = sum(len(cluster["node_pools"]) + 1 for cluster in section["clusters"].values())  # and a system pool each
+    assert preview.errors == []
+    assert preview.code == 0
+    assert sum(kind == NODE_POOL for kind, _ in preview.resources) == wanted

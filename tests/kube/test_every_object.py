@@ -23,6 +23,7 @@ from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.places import ORGANISATION, ROOT
 from tests.stacks import field_changes, test_reach
+from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.checks.process import collector_off
@@ -309,3 +310,21 @@ def _clear(queues: Queues) -> None:
     for kind in QUEUE_KINDS:
         path = PATHS[kind].replace("/namespaces/{}", "")
         until(lambda path=path: queues.get(path)["items"], lambda left: not left)  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def gateway_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    folder = tmp_path_factory.mktemp("gateways")
+    if GKE_DEFINITIONS not in os.environ:
+        pytest.skip(f"{GKE_DEFINITIONS} names no definitions of GKE's own kinds")
+    with kueue_cluster(folder, configuration(["on-demand"]), ("kueue", GKE_DEFINITIONS), ("kueue",)) as cluster:
+        yield ApiServer(cluster.client)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_api_server_refuses_what_is_found_and_takes_what_is_not(gateway_server: ApiServer, case: Case) -> None:
+    def refusal(part: dict[str, Any]) -> str:
+        return gateway_server.refusal({"apiVersion": case.version, "kind": case.kind, **inputs(case.kind, part)})
+
+    assert refusal(case.wrong)
+    assert refusal(case.right) == ""

@@ -1,4 +1,4 @@
-"""The real provider takes keys of one's own, and what else scanners ask for; the local cloud brings it up so."""
+"""The local cloud takes the real provider's requests: keys of one's own, and pools of every machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import yaml
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.repository.test_checkov import FULL, FULL_TEAM
 from tests.stacks.test_encryption import CENTRAL, ENVIRONMENT, FIELDS, below
+from tests.training_platform.catalog.test_every_family_plans import environment
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.cloud.http.server import serve
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
@@ -74,3 +75,24 @@ def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_pa
     assert secret.name.endswith("/secrets/env-vision-token")
     assert readers["role"] == "roles/secretmanager.secretAccessor"
     assert [member.partition("@")[0] for member in readers["members"]] == ["serviceAccount:env-vision-jobs"]
+
+
+def test_a_pool_of_every_family_comes_up(tmp_path: Path, kubernetes: int) -> None:
+    section = environment()
+    settings = provider_settings({}) | {"training-platform:environment": section}
+    cloud = LocalCloud(Projects({}, {section["project"]}))  # without a snapshot of its quotas, so without limits
+    place = Workspace(tmp_path, kubernetes)
+    # Nobody asks for this state, and writing it after every operation takes the engine longer than the rest.
+    place.environment |= {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+    (place.root / "stacks" / "Pulumi.every.yaml").write_text(yaml.safe_dump({"config": settings}), encoding="utf-8")
+    place.init("every")
+
+    with serve(cloud) as port:
+        place.environment |= {variable(setting): url for setting, url in endpoints(port).items()}
+        ran = place.run("up", "--stack", "every", "--yes", "--skip-preview", "--parallel", "1000")
+
+    assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-5000:]
+    pools = {each.name: each.body["status"] for each in cloud.store.all() if "/nodePools/" in each.name}
+    wanted = sum(len(cluster["node_pools"]) + 1 for cluster in section["clusters"].values())  # and a system pool each
+    assert len(pools) == wanted
+    assert set(pools.values()) == {"RUNNING"}
