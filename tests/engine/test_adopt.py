@@ -17,7 +17,7 @@ from pulumi.automation.events import EngineEvent
 from rich.console import Console
 
 from tests.training_platform.sandbox.run.conftest import Sandbox, small
-from training_platform.adopt.state import settled
+from training_platform.adopt.import_file import settled
 from training_platform.cli.main import app
 from training_platform.sandbox.run.servers import announced, serving
 from training_platform.sandbox.run.session import RunOptions, read_stacks, session

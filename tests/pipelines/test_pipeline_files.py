@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from pipelines.operator.objects import main, object_name
+from tests.places import ORGANISATION, ROOT
+from training_platform.config.workspace import read_workspace
+from training_platform.sandbox.kubernetes.definitions import load_crds
+
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SCHEMAS = {
     "vendor.github-workflows": WORKFLOWS,
@@ -187,3 +194,125 @@ def test_hooks_run_commands_that_there_are() -> None:
 def test_no_pipeline_keeps_a_cache_that_a_fork_s_run_could_have_written(file: Path) -> None:
     assert re.findall(r"actions/cache|^ *cache:|XDG_CACHE_HOME", file.read_text(), re.MULTILINE) == []
     assert "check --no-cache" in (ROOT / "pipelines" / "check").read_text()
+
+
+def test_every_stack_file_has_an_object_and_a_team_waits_for_its_environment(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stacks = read_workspace(ORGANISATION).stacks
+
+    assert main(ORGANISATION) == 0
+    found = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(capsys.readouterr().out)}
+
+    assert list(found) == list(stacks)
+    assert {spec["stack"] for spec in found.values()} == {f"organization/training-platform/{name}" for name in stacks}
+    before = {name: [each["name"] for each in spec.get("prerequisites", ())] for name, spec in found.items()}
+    assert before["prod"] == []
+    assert before["prod-vision"] == ["prod"]
+    assert all(spec["destroyOnFinalize"] is False for spec in found.values())
+
+
+def test_the_operator_takes_every_object(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = ROOT.parent / "shared" / "schemas" / "pulumi-operator"
+    if not folder.is_dir():
+        pytest.skip("the operator's CRDs are not beside this checkout, in ../shared/schemas")
+    kind = load_crds(folder)["pulumi.com", "v1", "Stack"]
+
+    main(ORGANISATION)
+
+    objects = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert {each["metadata"]["name"]: kind.errors(each) for each in objects if kind.errors(each)} == {}
+    assert kind.errors({**objects[0], "spec": {**objects[0]["spec"], "bogus": 1}}) == ["spec.bogus: unknown field"]
+
+
+def test_a_rejected_stack_file_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text("config: {}\n")
+
+    assert main(tmp_path) == 2
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("stacks/Pulumi.dev.yaml:1:1: ")
+
+
+def test_a_name_is_one_that_kubernetes_takes() -> None:
+    assert object_name("Prod-NLP_2") == "prod-nlp-2"
+
+
+SARIF = json.dumps({"version": "2.1.0", "runs": [{"results": []}]})
+
+
+def read(archive: Path) -> tuple[int, str, dict[str, str]]:
+    folder = archive.parent / "report"
+    command = [sys.executable, str(ROOT / "pipelines" / "read_report.py"), str(archive), str(folder)]
+    ran = subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stderr, {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def write(archive: Path, **members: str) -> Path:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in members.items():
+            file.writestr(name, text)
+    return archive
+
+
+def test_two_reports_are_read_and_nothing_else(tmp_path: Path) -> None:
+    members = {"comment.md": "ünd", "check.sarif": SARIF, "../out": "a", "/out": "a", "check.html": "a"}
+
+    assert read(write(tmp_path / "a.zip", **members)) == (0, "", {"comment.md": "ünd", "check.sarif": SARIF})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "report"]
+
+
+def test_a_link_is_a_text_like_any_other(tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("comment.md")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
+        file.writestr(link, "/etc/passwd")
+
+    assert read(tmp_path / "a.zip") == (0, "", {"comment.md": "/etc/passwd"})
+
+
+def test_no_more_is_read_than_a_comment_holds(tmp_path: Path) -> None:
+    _, _, files = read(write(tmp_path / "a.zip", **{"comment.md": "ü" * 50_000_000}))
+
+    assert files == {"comment.md": "ü" * 30_000}
+
+
+@pytest.mark.parametrize(
+    "sarif", ["[" * 100_000, "[]", "{}", '{"version": "2.1.0", "runs": []}', '{"version": 2, "runs": [1]}', "\x00"]
+)
+def test_what_is_not_sarif_of_one_run_is_left_out(sarif: str, tmp_path: Path) -> None:
+    code, _, files = read(write(tmp_path / "a.zip", **{"comment.md": "a", "check.sarif": sarif}))
+
+    assert (code, files) == (0, {"comment.md": "a"})
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04" + b"\xff" * 100, b"no archive"])
+def test_what_is_no_archive_is_one_sentence(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(data)
+
+    code, said, files = read(tmp_path / "a.zip")
+
+    assert (code, files) == (1, {})
+    assert said.startswith("the archive cannot be read: ")
+    assert said.count("\n") == 1
+
+
+def test_a_report_that_is_damaged_is_one_sentence(tmp_path: Path) -> None:
+    archive = write(tmp_path / "a.zip", **{"comment.md": "abc" * 1000})
+    data = bytearray(archive.read_bytes())
+    data[45:55] = b"\xff" * 10
+    archive.write_bytes(data)
+
+    code, said, files = read(archive)
+
+    assert (code, files) == (1, {})
+    assert "Traceback" not in said
+
+
+def test_without_an_archive_and_a_folder_it_says_how_it_is_called() -> None:
+    command = [sys.executable, str(ROOT / "pipelines" / "read_report.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (ran.returncode, ran.stderr) == (2, "usage: read_report.py ARCHIVE FOLDER\n")

@@ -6,20 +6,27 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+from collections import Counter
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from docs.reference.write import FOLDER, pages
 from tests.places import ORGANISATION, ROOT
 from training_platform.catalog import CHARTS
 from training_platform.cli.main import app
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.model import Job
 from training_platform.jobs.render import check_job
+from training_platform.rules import RULES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -113,3 +120,130 @@ def test_the_page_of_queues_builds_the_charts_versions_and_exceeds_a_share_of_th
     }
     assert (team["environment"], team["name"]) == (job["environment"], "vision")
     assert job["gke"]["nodes"] * 8 <= quota < 2 * job["gke"]["nodes"] * 8  # GPUs of a VM
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def test_the_example_of_a_team_is_a_stack_file() -> None:
+    (example,) = [text for kind, text in BLOCKS if kind == "yaml"]
+
+    stack = parse_stack("prod-vision", parse_source(example, "README.md"))
+
+    assert not stack.findings
+    assert stack.team is not None
+    assert yaml.safe_load(example)
+
+
+def test_the_example_of_a_finding_is_what_the_command_prints(tmp_path: Path) -> None:
+    (example,) = [text for _, text in BLOCKS if text.startswith("$ training-platform check --fast prod\n")]
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    prod = tmp_path / "stacks" / "Pulumi.prod.yaml"
+    prod.write_text(prod.read_text(encoding="utf-8").replace("topology: 2x2x4", "topology: 2x3x4"), encoding="utf-8")
+
+    result = CliRunner().invoke(app, ["check", "--fast", "prod", "--root", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert result.stdout.endswith(example.split("\n", 1)[1])
+
+
+def test_the_readme_is_read_in_two_minutes() -> None:
+    assert len(README.splitlines()) <= 90
+
+
+PAIRS = {"README.md": "README.ja.md", "docs/start.md": "docs/start.ja.md"}
+_BLOCK = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
+
+
+class Skeleton(NamedTuple):
+    """What a translation has to have alike: a link to a page that is translated is one to either."""
+
+    blocks: list[str]
+    outline: list[str]
+    code: Counter[str]
+    links: Counter[str]
+    figures: Counter[str]
+
+
+def skeleton(text: str) -> Skeleton:
+    prose = _BLOCK.sub("", text)
+    words = re.sub(r"\]\([^)]*\)|`[^`]*`", "", prose)
+    return Skeleton(
+        blocks=_BLOCK.findall(text),
+        outline=re.findall(r"^(#+|\d+\.|\|(?= ))", prose, re.MULTILINE),
+        code=Counter(" ".join(each.split()) for each in re.findall(r"`([^`]+)`", prose)),
+        links=Counter(target.replace(".ja.md", ".md") for target in re.findall(r"\]\(([^)]+)\)", prose)),
+        figures=Counter(re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", words)),
+    )
+
+
+@pytest.mark.parametrize(("english", "japanese"), PAIRS.items())
+def test_a_translation_keeps_step(english: str, japanese: str) -> None:
+    assert skeleton((ROOT / japanese).read_text("utf-8")) == skeleton((ROOT / english).read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        ("blocks", "make test ", "make tests "),
+        ("outline", "\n## ", "\n### "),
+        ("code", "`--fast`", "`--fats`"),
+        ("links", "(docs/quota.md)", "(docs/pools.md)"),
+        ("figures", "3.11", "3.12"),
+    ],
+)
+def test_a_difference_is_found(part: str, old: str, new: str) -> None:
+    text = (ROOT / "README.ja.md").read_text("utf-8")
+    assert old in text
+
+    same, changed = skeleton(text), skeleton(text.replace(old, new, 1))
+
+    assert [name for name in Skeleton._fields if getattr(same, name) != getattr(changed, name)] == [part]
+
+
+def test_each_page_links_to_the_other_language() -> None:
+    for english, japanese in PAIRS.items():
+        name = Path(japanese).name
+        assert f"]({name})" in (ROOT / english).read_text("utf-8").splitlines()[2]
+
+
+DOCS = ROOT / "docs"
+
+
+def build(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", ["commands.md", "job-file.md", "rules.md", "stack-file.md"])
+def test_a_page_of_the_reference_is_current(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `make reference`"
+
+
+def test_every_rule_has_its_heading() -> None:
+    headings = set(re.findall(r"^### (\S+)$", pages()["rules.md"], re.MULTILINE))
+
+    assert headings >= set(RULES)
+
+
+def test_the_site_builds_without_a_dead_link(tmp_path: Path) -> None:
+    shutil.copytree(DOCS, tmp_path / "docs")
+
+    built = build(tmp_path, tmp_path / "site")
+
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "site" / "reference" / "rules.html").is_file()
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    shutil.copytree(DOCS, tmp_path / "docs")
+    (tmp_path / "docs" / "dead.md").write_text("[gone](gone.md) and [lost](pools.md#lost)\n", encoding="utf-8")
+
+    built = build(tmp_path, tmp_path / "site")
+
+    assert built.returncode == 1
+    assert "gone.md" in built.stderr + built.stdout
+    assert "lost" in built.stderr + built.stdout

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from training_platform.rules import RULES
+
 pytest_plugins = ["pytester"]
 
+ROOT = Path(__file__).parents[2]
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
 
@@ -96,3 +99,16 @@ def test_a_selection_is_run_without_processes_beside(
 
     ran.assert_outcomes(passed=1)
     ran.stdout.re_match_lines([r"^gw\d+$" if side_by_side else "^alone$"])
+
+
+MODULES = sorted({rule.check.__module__ for rule in RULES.values()})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_of_rules_has_a_test_file_that_names_each_rule(module: str) -> None:
+    *folders, name = module.split(".")
+    tests = ROOT.joinpath("tests", *folders, f"test_{name}.py").read_text(encoding="utf-8")
+
+    missing = [rule.id for rule in RULES.values() if rule.check.__module__ == module and f'"{rule.id}"' not in tests]
+
+    assert missing == []

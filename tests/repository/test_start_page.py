@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.commands import CLOUD, FILES, REHEARSAL, clone, commands
 from benchmarks.measure import BIN, ROOT
-from benchmarks.start import CLOUD, FILES, REHEARSAL, clone, commands
 from training_platform.config.workspace import read_workspace
 
 STEPS = commands()

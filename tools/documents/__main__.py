@@ -12,11 +12,14 @@ CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's Gateways and n
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from tools.documents import by_hand, google, kubernetes, provider_schemas
-from tools.documents.shapes import write, write_rows
+import yaml
+
+from tools.documents import google, kubernetes, provider_schemas
 from training_platform.resources.rest import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
 
@@ -68,7 +71,7 @@ def main() -> None:
     arguments.add_argument("--provider", type=Path)
     given = arguments.parse_args()
     write_google(TARGET)
-    by_hand.write(TARGET / "by_hand.json")
+    write_by_hand(TARGET / "by_hand.json")
     if given.gke:
         write_apart(TARGET / "gke.json", kubernetes.GKE, given.gke)
     if given.operators:
@@ -81,3 +84,66 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+_FOLDER = Path(__file__).parent
+Content = Mapping[str, Any]
+
+
+def content() -> Content:
+    """Return forms, parts and names, and pairs of a type and its rows."""
+    added, described = (_read(name) for name in ("additions.yaml", "described.yaml"))
+    types = [*added["types"].items(), *described["types"].items()]
+    return {**added, "parts": {**added["parts"], **described["parts"]}, "types": types}
+
+
+def write_by_hand(path: Path) -> None:
+    """Write both files as one that is read quickly, a line for each part and each type."""
+    whole = content()
+    lines = ",\n".join(
+        f'"{section}": {_lines(rows) if section in ("parts", "types") else _compact(rows)}'
+        for section, rows in whole.items()
+    )
+    path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+def _lines(rows: Any) -> str:
+    if isinstance(rows, Mapping):
+        return "{\n" + ",\n".join(f"{json.dumps(name)}: {_compact(row)}" for name, row in rows.items()) + "\n}"
+    return "[\n" + ",\n".join(map(_compact, rows)) + "\n]"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _read(name: str) -> Any:
+    return yaml.load((_FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe
+
+
+def write(path: Path, source: Mapping[str, Any], types: Mapping[str, int], shapes: Shapes) -> None:
+    """Write a file of documents: a line for each type and each shape, so that a new version shows as a short change."""
+    lines = [
+        "{",
+        f'"source": {_compact(source)},',
+        '"types": {',
+        ",\n".join(f"{json.dumps(name)}: {number}" for name, number in sorted(types.items())),
+        "},",
+        '"shapes": [',
+        ",\n".join(_compact(row) for row in shapes.rows),
+        "]",
+        "}",
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_rows(path: Path, source: Mapping[str, Any], types: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what is added to the documents: a line for each input."""
+    rows = [
+        f"{json.dumps(token)}: {{\n"
+        + ",\n".join(f"{json.dumps(name)}: {_compact(row)}" for name, row in inputs.items())
+        + "\n}"
+        for token, inputs in types.items()
+    ]
+    lines = ["{", f'"source": {_compact(source)},', '"types": {', ",\n".join(rows), "}", "}"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
+import yaml
+
+from training_platform.adopt.cluster_objects import Queues
 from training_platform.adopt.comparison import Difference, differences
 from training_platform.adopt.import_file import import_file
-from training_platform.adopt.matches import Match, matches
-from training_platform.adopt.object_matches import object_differences, object_matches
+from training_platform.adopt.matches import Match, matches, object_differences, object_matches
 from training_platform.adopt.sections.environment import Found, environment_section
-from training_platform.adopt.sections.queues import Queues
 from training_platform.adopt.sections.teams import Platform, team_names, team_section, without_team
 from training_platform.adopt.sections.values import Inexpressible
-from training_platform.adopt.stack_text import stack_text
+from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.project_contents import Contents
+from training_platform.config.first_files import SCHEMA
 from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import PROJECT
 from training_platform.config.pools import flavors
+from training_platform.config.reading.finding import UserError
 from training_platform.resources.node_pools import POOL_NAME
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
-from training_platform.resources.register import CLUSTER, KUBERNETES, SUBNETWORK
+from training_platform.resources.register import (
+    BUCKET,
+    CLUSTER,
+    FILESTORE,
+    KUBERNETES,
+    NODE_POOL,
+    PERSISTENT_RESOURCE,
+    REGISTER,
+    SUBNETWORK,
+)
 
 Plan = Callable[[Mapping[str, str], str], Sequence[Planned]]
 """Plans a stack by the texts of new stack files, by name, and its own name."""
@@ -184,3 +199,182 @@ def _owners(path: str, contents: Contents) -> list[str]:
         clusters = contents.of(CLUSTER).items()
         return [each for each, body in clusters if body.get("networkConfig", {}).get("subnetwork") == path]
     return [path]
+
+
+SELECTABLE = (CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE)
+"""What a person may name; networks, accounts and alerts are adopted where what is left needs them."""
+
+
+def selected(contents: Contents, only: Sequence[str] = (), leave_out: Sequence[str] = ()) -> Contents:
+    """Return the contents without what was not asked for. Raises UserError.
+
+    A name is the end of a path, ``dev-main`` or ``us-west4/clusters/dev-main``, where ``*`` is any text. What stands
+    below something goes with it.
+    """
+    paths = [path for kind in SELECTABLE for path in contents.of(kind)]
+    for option, names in (("--only", only), ("--leave-out", leave_out)):
+        for name in names:
+            if not any(_named(path, name) for path in paths):
+                nearest = find_nearest(name, [path.rpartition("/")[2] for path in paths])
+                hint = f" Nearest: {nearest}." if nearest else ""
+                raise UserError(f"{option} {name}: nothing in {contents.project} is called so.{hint}")
+    chosen = set(paths)
+
+    def leave(path: str) -> bool:
+        if path not in chosen:
+            return False
+        if any(_covered(path, name) for name in leave_out):
+            return True
+        return bool(only) and not any(_covered(path, name) or _above(path, name, paths) for name in only)
+
+    kept = contents.without(leave)
+    _refuse_twins(kept)
+    return kept
+
+
+def _named(path: str, name: str) -> bool:
+    return fnmatchcase(f"/{path}", f"*/{name}")
+
+
+def _covered(path: str, name: str) -> bool:
+    """Whether a name means a path, or something above it."""
+    parts = path.split("/")
+    return any(_named("/".join(parts[:end]), name) for end in range(1, len(parts) + 1))
+
+
+def _above(path: str, name: str, paths: Sequence[str]) -> bool:
+    """Whether something below a path is meant: a pool is in its cluster."""
+    return any(each.startswith(f"{path}/") and _named(each, name) for each in paths)
+
+
+def _refuse_twins(contents: Contents) -> None:
+    """Refuse things of one kind and name in several locations: a stack file has one key for them."""
+    for kind in (CLUSTER, FILESTORE):
+        by_name = defaultdict(list)
+        for path in contents.of(kind):
+            by_name[path.rpartition("/")[2]].append(path)
+        for name, paths in by_name.items():
+            if len(paths) > 1:
+                ends = [each.split("/locations/")[-1] for each in sorted(paths)]
+                raise UserError(
+                    f"{name} is there {len(paths)} times, and a stack can have only one of that name: leave the others "
+                    f"out, such as --leave-out {ends[-1]} (there are {', '.join(ends)})."
+                )
+
+
+_INLINE = ("subnet", "boot_disk")
+
+
+class _Line(dict[str, Any]):
+    """A mapping that stands on one line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes lists below their key, two deeper."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 # PyYAML asks for it
+        return super().increase_indent(flow, False)
+
+
+def _line(dumper: _Dumper, value: _Line) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=True)
+
+
+_Dumper.add_representer(_Line, _line)
+
+
+def stack_text(kind: str, section: Mapping[str, Any], notes: str = "") -> str:
+    """Return the file of a stack; ``kind`` is ``environment`` or ``team``, ``notes`` a comment's text."""
+    content = {"config": {f"{PROJECT}:{kind}": _folded(section)}}
+    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    said = "".join(f"# {line}\n" for line in notes.splitlines())
+    return f"{SCHEMA}{said}{text}"
+
+
+def _folded(value: Any, key: str = "") -> Any:
+    if isinstance(value, Mapping):
+        inner = {name: _folded(each, name) for name, each in value.items()}
+        return _Line(inner) if key in _INLINE else inner
+    return [_folded(each) for each in value] if isinstance(value, list) else value
+
+
+def lines(stacks: Sequence[AdoptedStack], unread: Mapping[str, str]) -> Iterator[str]:
+    """Yield the report, a line at a time; ``unread`` says which lists could not be had."""
+    yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
+    for stack in stacks:
+        yield from _lines(stack)
+
+
+def _lines(stack: AdoptedStack) -> Iterator[str]:
+    yield f"{stack.name}: {len(stack.found)} resources to import, {len(stack.new)} new"
+    yield from _section("left out, and stays as it is", (f"{_short(p)}: {why}" for p, why in stack.left_out.items()))
+    yield from _section("the first update changes", _fields(stack.changes))
+    yield from _section("is there, and no stack file can say it", _fields(stack.unsaid))
+    yield from _section("new, since nothing in the project matches it", _new(stack.new))
+
+
+def as_json(stack: AdoptedStack) -> dict[str, Any]:
+    """Return the report of a stack for programs."""
+    return {
+        "stack": stack.name,
+        "imported": len(stack.found),
+        "left_out": stack.left_out,
+        "changes": _rows(stack.changes),
+        "unsaid": _rows(stack.unsaid),
+        "new": [{"type": each.type, "name": each.name} for each in stack.new],
+    }
+
+
+def _section(title: str, rows: Any) -> Iterator[str]:
+    said = list(rows)
+    if said:
+        yield f"  {title}:"
+        yield from (f"    {row}" for row in said)
+
+
+def _fields(by_path: Mapping[str, Sequence[Difference]]) -> Iterator[str]:
+    for path, found in by_path.items():
+        yield _short(path)
+        yield from (f"  {each}{' (replaces it)' if each.replaces else ''}" for each in found)
+
+
+def _rows(by_path: Mapping[str, Sequence[Difference]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "resource": path,
+            "field": each.path,
+            "stands": each.stands,
+            "planned": each.planned,
+            "replaces": each.replaces,
+        }
+        for path, found in by_path.items()
+        for each in found
+    ]
+
+
+def _new(resources: Sequence[Planned]) -> Iterator[str]:
+    """Yield counts by kind; what only adds to something is there already, or comes to be with nothing lost."""
+    adding = [each for each in resources if each.type in REGISTER and REGISTER[each.type].adds]
+    objects = [each for each in resources if each.type.startswith(KUBERNETES)]
+    others = [each for each in resources if each not in adding and each not in objects]
+    for each in others:
+        yield f"{_kind(each.type)} {each.name}"
+    if adding:
+        yield f"{_counted(adding)}, which only add: where one is there already, nothing changes"
+    if objects:
+        yield f"{_counted(objects)}: an object that is in its cluster is taken over as it is planned"
+
+
+def _counted(resources: Sequence[Planned]) -> str:
+    counts = Counter(_kind(each.type) for each in resources)
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+
+
+def _kind(token: str) -> str:
+    row = REGISTER.get(token)
+    return row.kind if row else token.rpartition(":")[2]
+
+
+def _short(path: str) -> str:
+    """Return a path without its project."""
+    return path.split("/", 2)[-1] if path.startswith("projects/") else path

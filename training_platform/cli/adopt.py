@@ -30,7 +30,7 @@ from training_platform.cli.shared import (
 
 if TYPE_CHECKING:
     from training_platform.adopt.adoption import AdoptedStack, Plan
-    from training_platform.adopt.sections.queues import Queues
+    from training_platform.adopt.cluster_objects import Queues
     from training_platform.clients.project_contents import Contents
 
 _PROGRAM = ("Pulumi.yaml", "__main__.py", "modules")
@@ -80,12 +80,11 @@ def adopt(
     Says field by field what the first update would change, and what no stack file can say. Nothing in the project is
     changed. Exit code 1: something is left out or would change. 2: nothing could be read or written.
     """
-    from training_platform.adopt.adoption import adopt_environment, adopt_teams
-    from training_platform.adopt.report import as_json, lines
-    from training_platform.adopt.sections.environment import stack_can_be_called
+    from training_platform.adopt.adoption import adopt_environment, adopt_teams, as_json, lines
+    from training_platform.config.reading.section import Name, fits
 
     need("adopt", "adopt")
-    if not stack_can_be_called(stack):
+    if not fits(Name, stack):
         fail(
             f"--stack {stack!r} is not a stack name: at most 30 lower-case letters, digits and dashes, a letter first."
         )
@@ -120,7 +119,7 @@ def _contents(
     project: str, regions: Sequence[str], only: Sequence[str], leave_out: Sequence[str], local_cloud: str | None
 ) -> Contents:
     """Return what is to be adopted; ends the command where that is nothing."""
-    from training_platform.adopt.selection import SELECTABLE, selected
+    from training_platform.adopt.adoption import SELECTABLE, selected
     from training_platform.clients.project_contents import read_contents
 
     contents = selected(read_contents(project, regions, local_cloud), only, leave_out)
@@ -196,7 +195,7 @@ def adopt_state(imports: tuple[Path, ...]) -> None:
     Takes out inputs that the program ignores and the provider would refuse, and fills in what no API tells. Reads
     standard input, prints the state. Exit code 2: one of the files cannot be read.
     """
-    from training_platform.adopt.state import settled
+    from training_platform.adopt.import_file import settled
 
     try:
         rows = [row for file in imports for row in json.loads(file.read_text(encoding="utf-8"))["resources"]]

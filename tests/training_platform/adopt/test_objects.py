@@ -14,10 +14,8 @@ import pytest
 from tests.training_platform.adopt.conftest import PROJECT
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.adopt.cluster_objects import reach_clusters
-from training_platform.adopt.import_file import import_file
-from training_platform.adopt.matches import Match, matches
-from training_platform.adopt.object_matches import as_it_stands, object_differences, object_matches
-from training_platform.adopt.state import settled
+from training_platform.adopt.import_file import import_file, settled
+from training_platform.adopt.matches import Match, as_it_stands, matches, object_differences, object_matches
 from training_platform.clients.project_contents import Contents
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import (

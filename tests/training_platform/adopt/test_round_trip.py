@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from inspect import getsource
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
-from tests.places import ORGANISATION
+from tests.places import ORGANISATION, ROOT
 from tests.training_platform.adopt.conftest import PROJECT, STACK, Repository, adopted, contents_of, planned, standing
+from tests.training_platform.adopt.seeding import Seeded
+from training_platform.adopt import cluster_objects
 from training_platform.adopt.adoption import adopt_environment
+from training_platform.adopt.sections import clusters, environment, node_pools, teams
 from training_platform.cli.adopt import planner
+from training_platform.clients.project_contents import ENABLED_APIS
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import BucketSpec, PersistentResourceSpec, Team
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
+from training_platform.resources.register import REGISTER, TENSORBOARD
 
 pytestmark = pytest.mark.timeout(300)  # each plans a whole environment twice
 
@@ -180,3 +192,104 @@ def test_what_is_written_is_read_from_the_cloud_alone(repository: Repository, tm
     written = yaml.safe_load(found.text)["config"]["training-platform:environment"]
     assert written["clusters"]["main"]["node_pools"]["a100"]["max_nodes"] == 7
     assert found.changes == {}
+
+
+LISTINGS = ROOT / "training_platform" / "clients" / "listings.yaml"
+
+
+def test_every_list_is_of_a_type_of_the_register() -> None:
+    table = yaml.safe_load(LISTINGS.read_text(encoding="utf-8"))
+    listed = [kind for part in ("project", "zones", "regions") for kind in table[part]]
+
+    assert listed
+    assert {*listed} - {*REGISTER} == {ENABLED_APIS}
+
+
+def test_vertex_ai_is_asked_in_the_region_of_a_zone_whose_name_ends_in_several_letters() -> None:
+    seeded = Seeded(PROJECT)
+    for api in ("aiplatform", "compute", "file"):
+        seeded.ask("POST", f"serviceusage/v1/projects/{PROJECT}/services/{api}.googleapis.com:enable", {})
+    seeded.ask("POST", f"compute/beta/projects/{PROJECT}/global/networks", {"name": "own"})
+    instance = {
+        "tier": "BASIC_HDD",
+        "fileShares": [{"name": "share", "capacityGb": 1024}],
+        "networks": [{"network": "own", "modes": ["MODE_IPV4"]}],
+    }
+    locations = f"projects/{PROJECT}/locations"
+    seeded.ask("POST", f"file/v1beta1/{locations}/us-central1-ai1a/instances", instance, instanceId="homes")
+    seeded.ask("POST", f"aiplatform/v1beta1/{locations}/us-central1/tensorboards", {"displayName": "runs"})
+
+    (board,) = contents_of(seeded).of(TENSORBOARD).values()
+
+    assert board["displayName"] == "runs"
+
+
+LEFT: dict[type[BaseModel], dict[str, str]] = {
+    NodePoolSpec: {
+        "topology_aware": "a Topology in the cluster, by the flavor of its queue",
+        "deletion_protection": "Pulumi's, and the provider's own",
+    },
+    ClusterSpec: {
+        "version": "the lowest that was asked for; the API tells what runs",
+        "compute_classes": "objects in the cluster",
+        "notebooks": "a Helm release in the cluster",
+        "serving": "settings of Kueue in the cluster",
+        "existing": "whose a cluster is, no API tells: what is called otherwise is left out",
+        "software": "Helm releases in the cluster",
+        "storage_classes": "objects in the cluster",
+        "operators": "Helm releases in the cluster, and add-ons of GKE, which are said where they differ",
+        "deletion_protection": "the provider's own",
+    },
+    FilestoreSpec: {
+        "reserved_range": "the API tells one also where it picked it",
+        "snapshots": "not read",
+        "backups": "not read",
+    },
+    Environment: {
+        "renamed_from": "what a stack was called is in no project",
+        "billing_account": "of the billing account, not of the project",
+        "budget": "of the billing account, not of the project",
+        "quota_requests": "what was asked for is no resource of the project",
+        "data_sets": "where data lies, which is only said",
+        "charts": "Helm releases in clusters",
+        "node_images": "objects in clusters",
+        "image_sources": "objects in clusters",
+        "egress": "objects in clusters",
+        "network": "whose a VPC is, no API tells: a cluster in another is left out",
+        "fair_sharing": "settings of Kueue in clusters",
+        "lend_unpromised": "worked out from all teams' shares",
+        "lustre": "Google's client has no document of its API",
+    },
+    BucketSpec: {"size_gib": "what it will hold, which is only said"},
+    PersistentResourceSpec: {"deletion_protection": "Pulumi's own"},
+    Team: {
+        "renamed_from": "what a stack was called is in no project",
+        "project": "a team's own project is not read",
+        "host_network": "objects in clusters",
+        "directories": "objects in clusters",
+        "egress": "objects in clusters",
+        "serving": "objects in clusters",
+        "wandb_launch": "Helm releases in clusters",
+        "data_sets": "where data lies, which is only said",
+        "budget": "of the billing account, not of the project",
+    },
+}
+QUEUES = getsource(cluster_objects).partition("class Queues")[2]
+ENVIRONMENT, _, FILESTORE = getsource(environment).partition("def filestore_section")
+TEXTS = {
+    NodePoolSpec: getsource(node_pools),
+    ClusterSpec: getsource(clusters),
+    FilestoreSpec: FILESTORE.partition("def foreign_cluster")[0],
+    Environment: ENVIRONMENT + QUEUES,
+    BucketSpec: getsource(teams),
+    PersistentResourceSpec: getsource(teams),
+    Team: getsource(teams) + QUEUES,
+}
+
+
+@pytest.mark.parametrize("model", TEXTS, ids=lambda model: model.__name__)
+def test_a_field_is_read_or_has_a_reason(model: type[BaseModel]) -> None:
+    read = {field for field in model.model_fields if f'"{field}"' in TEXTS[model]}
+
+    assert set(model.model_fields) - read - set(LEFT[model]) == set(), "read it, or say why not"
+    assert set(LEFT[model]) <= set(model.model_fields) - read

@@ -14,10 +14,9 @@ from tests.training_platform.adopt.conftest import PROJECT, Repository, contents
 from tests.training_platform.adopt.test_round_trip import differing, in_cloud
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.adopt.adoption import AdoptedStack, adopt_environment, adopt_teams
-from training_platform.adopt.cluster_objects import reach_clusters, read_queues
-from training_platform.adopt.sections.queues import COHORTS, PRIORITIES, QUEUES, Queues
+from training_platform.adopt.cluster_objects import Queues, reach_clusters, read_queues
 from training_platform.cli.adopt import planner
-from training_platform.clients.kubernetes_api import ClusterError
+from training_platform.clients.kubernetes_api import CLUSTER_QUEUES, COHORTS, PRIORITIES, ClusterError
 from training_platform.clients.project_contents import Contents
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
@@ -96,7 +95,11 @@ def queues_of(plans: Mapping[str, Sequence[Planned]], clusters: Sequence[str]) -
         every = [each for plan in plans.values() for each in plan if each.type.endswith(f":{kind}")]
         return [each.inputs for each in every if f"{cluster}-" in each.name or each.name.endswith(f"-{cluster}")]
 
-    kinds = {QUEUES: "ClusterQueue", COHORTS: "Cohort", PRIORITIES: "WorkloadPriorityClass"}
+    kinds = {
+        CLUSTER_QUEUES.plural: "ClusterQueue",
+        COHORTS.plural: "Cohort",
+        PRIORITIES.plural: "WorkloadPriorityClass",
+    }
     return Queues({cluster: {plural: held(cluster, kind) for plural, kind in kinds.items()} for cluster in clusters})
 
 
@@ -215,7 +218,9 @@ def test_a_team_of_which_nobody_is_a_member_is_left_out(repository: Repository) 
     contents = contents_of(standing(planned(repository({"lab": HOME}), "lab")))
     queue = {"metadata": {"name": "nlp"}, "spec": {"resourceGroups": []}}
 
-    found = adopted(repository({}), "lab", contents, Queues({"main": {QUEUES: [queue]}}), production=False)
+    found = adopted(
+        repository({}), "lab", contents, Queues({"main": {CLUSTER_QUEUES.plural: [queue]}}), production=False
+    )
 
     assert found["lab"].left_out == {"team nlp": "nobody may act as lab-nlp-jobs, and a team needs members"}
 
@@ -240,7 +245,7 @@ def test_queues_are_read_by_a_kubeconfig(tmp_path: Path) -> None:
         found = read_queues("lab", reach_clusters("lab", holding("lab-main"), str(kubeconfig)))
 
     assert found.teams() == {"nlp"}
-    assert found.objects["main"][COHORTS] == []
+    assert found.objects["main"][COHORTS.plural] == []
 
 
 def test_a_kubeconfig_without_a_cluster_says_how_to_get_it(tmp_path: Path) -> None:

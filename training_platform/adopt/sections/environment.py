@@ -7,15 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from training_platform.adopt.cluster_objects import Queues, environment_fields
 from training_platform.adopt.sections.clusters import cluster_section
-from training_platform.adopt.sections.filestore import filestore_section
-from training_platform.adopt.sections.foreign import foreign_cluster, foreign_instance
-from training_platform.adopt.sections.queues import Queues, environment_fields
-from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels
+from training_platform.adopt.sections.values import (
+    Inexpressible,
+    Json,
+    at,
+    is_ours,
+    key_of,
+    labels_of,
+    own_labels,
+    shortest,
+    whole,
+)
 from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.model.environment import Environment
-from training_platform.config.reading.section import Member, Name, fits
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.reading.section import Member, fits
 from training_platform.resources import register
+from training_platform.resources.scope import account_id
 from training_platform.resources.storage import repository_id
 
 _ADMIN = "roles/container.admin"
@@ -68,28 +78,6 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
         del section["priorities"]
     found.section = {key: value for key, value in section.items() if value is False or value not in (None, {}, [], 0)}
     return found
-
-
-def stack_can_be_called(name: str) -> bool:
-    """Whether the teams of a stack can name it, as a key is named."""
-    return fits(Name, name)
-
-
-def key_of(stack: str, name: str) -> str:
-    """Return the key under which a stack file has something by its name. Raises Inexpressible."""
-    key = name.removeprefix(f"{stack}-")
-    if key == name or not fits(Name, key):
-        raise Inexpressible(f"stack {stack} calls what it has {stack}-KEY, with a key of at most 30 characters")
-    return key
-
-
-def is_ours(stack: str, path: str) -> bool:
-    """Whether a thing is called as a stack calls what it has."""
-    try:
-        key_of(stack, path.rpartition("/")[2])
-    except Inexpressible:
-        return False
-    return True
 
 
 def _foreign(stack: str, contents: Contents) -> Iterator[tuple[str, str]]:
@@ -221,3 +209,89 @@ def _images(stack: str, contents: Contents) -> dict[str, Any] | None:
             count = next((int(each) for each in kept if each), 20)
             return {"location": path.split("/")[3], **({} if count == 20 else {"keep_versions": count})}
     return None
+
+
+def filestore_section(path: str, body: Json) -> dict[str, Any]:
+    """Return an instance's section; ``path`` is its full name. Raises Inexpressible."""
+    shares, networks = body.get("fileShares") or [], body.get("networks") or []
+    if len(shares) != 1 or len(networks) != 1:
+        raise Inexpressible(f"it has {len(shares)} shares and {len(networks)} networks: a stack file has one of each")
+    private = at(networks, "connectMode") == "PRIVATE_SERVICE_ACCESS"
+    share = shares[0]
+    section = {
+        "location": path.split("/")[3],
+        "tier": body.get("tier"),
+        "capacity_gib": whole(share, "capacityGb"),
+        "share": share.get("name"),
+        "protocol": body.get("protocol"),
+        "connection": "private-service-access" if private else None,
+        "team": at(body, "labels.team"),
+        "exports": [_export(each) for each in share.get("nfsExportOptions") or ()] or None,
+        "iops": whole(body, "performanceConfig.fixedIops.maxIops") or None,
+        "iops_per_tib": whole(body, "performanceConfig.iopsPerTb.maxIopsPerTb") or None,
+        "restore_from": share.get("sourceBackup") or share.get("sourceBackupdrBackup"),
+        "deletion_protection": None if body.get("deletionProtectionEnabled") else False,
+    }
+    return shortest(FilestoreSpec, section)
+
+
+def _export(body: Json) -> dict[str, Any]:
+    squashed = body.get("squashMode") == "ROOT_SQUASH"
+    return {
+        "ranges": body.get("ipRanges"),
+        "access": "read-only" if body.get("accessMode") == "READ_ONLY" else "read-write",
+        "squash": "root" if squashed else "none",
+        "anonymous_id": (whole(body, "anonUid") or None) if squashed else None,
+    }
+
+
+_DEFAULT = "default"  # the account and the network of a body that names none
+
+
+def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json], contents: Contents) -> str:
+    """Return every field for which a stack has another value than a cluster of another name, and what can be said."""
+    fields = [
+        *_named(stack, path),
+        *_network(stack, str(at(body, "networkConfig.network") or body.get("network") or _DEFAULT)),
+        *_accounts(stack, contents.project, pools),
+    ]
+    try:
+        _, reasons = cluster_section(body, pools, contents.of(register.SUBNETWORK))
+        fields += [f"nodePools/{name}: {why}" for name, why in reasons.items()]
+    except Inexpressible as error:
+        fields.append(str(error))
+    name = path.rpartition("/")[2]
+    use = f"clusters: {{KEY: {{location: {body.get('location')}, existing: {name}}}}}"
+    return f"{'; '.join(fields)}. As somebody else's, with pools and queues of the stack in it: {use}"
+
+
+def foreign_instance(stack: str, path: str, body: Json) -> str:
+    """Return every field for which a stack has another value than a Filestore instance of another name."""
+    network = str((body.get("networks") or [{}])[0].get("network") or _DEFAULT)
+    return "; ".join([*_named(stack, path), *_network(stack, network)])
+
+
+def foreign_bucket(start: str, name: str, body: Json) -> str:
+    """Return what a bucket of no team would have to be called, and how teams read it as it is."""
+    location = str(body.get("location", "")).lower()
+    use = f"data_sets: {{KEY: {{bucket: {{name: {name}, location: {location}}}}}}}"
+    return f"name is {name}, and a team's is {start}TEAM-KEY. For reading it as it is: {use}"
+
+
+def _named(stack: str, path: str) -> Iterator[str]:
+    yield f"name is {path.rpartition('/')[2]}, and a stack's is {stack}-KEY with a key of at most 30 characters"
+
+
+def _network(stack: str, network: str) -> Iterator[str]:
+    short = network.rpartition("/")[2]
+    if short != f"{stack}-network":
+        use = f"network: {{name: {short}}}"
+        yield f"network is {short}, and a stack's own is {stack}-network (for one that is there: {use})"
+
+
+def _accounts(stack: str, project: str, pools: Mapping[str, Json]) -> Iterator[str]:
+    ours = f"{account_id(stack, 'gke-nodes')}@{project}.iam.gserviceaccount.com"
+    for name, pool in pools.items():
+        account = at(pool, "config.serviceAccount") or _DEFAULT
+        if account != ours:
+            yield f"nodePools/{name}: config.serviceAccount is {account}, and a stack's is {ours}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from training_platform.adopt.sections.environment import Found
-from training_platform.adopt.sections.foreign import foreign_bucket
-from training_platform.adopt.sections.queues import Queues, queue_fields
+from training_platform.adopt.cluster_objects import Queues, queue_fields
+from training_platform.adopt.sections.environment import Found, foreign_bucket
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels, shortest, whole
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import vertex_gpu

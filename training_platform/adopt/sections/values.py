@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import Name, fits
 from training_platform.config.reading.source import Source
 
 Json = Mapping[str, Any]
@@ -64,3 +65,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items() if each is not None}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def key_of(stack: str, name: str) -> str:
+    """Return the key under which a stack file has something by its name. Raises Inexpressible."""
+    key = name.removeprefix(f"{stack}-")
+    if key == name or not fits(Name, key):
+        raise Inexpressible(f"stack {stack} calls what it has {stack}-KEY, with a key of at most 30 characters")
+    return key
+
+
+def is_ours(stack: str, path: str) -> bool:
+    """Whether a thing is called as a stack calls what it has."""
+    try:
+        key_of(stack, path.rpartition("/")[2])
+    except Inexpressible:
+        return False
+    return True

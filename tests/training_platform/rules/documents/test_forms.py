@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.documents.test_rules import found, of
-from tools.documents import by_hand
+from tools.documents import __main__
 from training_platform.rules import documents
 from training_platform.rules.documents.additions import with_names
 from training_platform.rules.documents.scalars import FORMS
@@ -121,7 +121,7 @@ def test_a_range_that_does_not_begin_at_its_first_address_is_doubted_where_nobod
 def test_every_name_with_a_form_is_an_input_and_every_input_that_is_called_so_has_a_form() -> None:
     """A new input of a range, a time zone, a key or an account is judged as the others are, or has a reason."""
     content = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
-    names = by_hand.content()["names"]["gcp"]
+    names = __main__.content()["names"]["gcp"]
     fields = {name: content["shapes"][number] for shape in content["shapes"] for name, number in shape.get(
         "fields", {}).items() if content["shapes"][number]["is"] in ("text", "list", "int32", "int64")}  # fmt: skip
     called = re.compile(r"cidr|timezone|kmskey|serviceaccount|iamMember|^members?$|ranges$|email$", re.IGNORECASE)

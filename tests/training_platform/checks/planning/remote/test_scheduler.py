@@ -18,7 +18,7 @@ import psutil  # type: ignore[import-untyped] # comes with Dask, without types
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.scheduler import Dask, dask
+from benchmarks.organisation import Dask, dask
 from tests.training_platform.checks.planning.test_same_report import spoil, texts
 from training_platform.checks.planning import scheduler
 from training_platform.checks.planning.planner import Planner

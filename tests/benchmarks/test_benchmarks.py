@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.fleet import TODAY, Fault, Json, Shape, write_fleet
-from benchmarks.others import oversized_disk
-from benchmarks.terraform import terraform_plan
+from benchmarks.others import oversized_disk, terraform_plan
 from training_platform.catalog import ACCELERATORS
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
@@ -102,3 +102,11 @@ def test_the_terraform_plan_has_every_pool_with_its_machine_and_disk(tmp_path: P
     assert len({each["address"] for each in resources}) == len(resources)
     sizes = [each["values"]["node_config"][0]["boot_disk"][0]["size_gb"] for each in node_pools]
     assert sizes.count(700_000) == 3
+
+
+def test_a_name_that_is_no_benchmark_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["rules", "nothing"])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"There is no benchmark nothing. There are: {', '.join(BENCHMARKS)}.\n"

@@ -1,0 +1,267 @@
+"""A folder is filled from another, and an interrupted copy goes on with the very next byte."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.examples.jobs.conftest import PYTHON
+from tests.examples.jobs.test_finetune_vit import MAKE
+from tests.places import ROOT
+from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
+from training_platform.jobs.model import Job
+from training_platform.sandbox.cloud.http.server import serve
+from training_platform.sandbox.cloud.state.cloud import CloudSettings
+
+PROGRAM = ROOT / "examples" / "data" / "prefetch.py"
+
+
+def run(source: Path, destination: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(PROGRAM), str(source), str(destination), "--threads=4"]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    source = tmp_path / "bucket"
+    for index in range(20):
+        path = source / f"class-{index % 3}" / f"{index}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes([index]) * (1000 + index))
+    return source, tmp_path / "volume"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_file_is_copied_and_a_second_run_copies_nothing(folders: tuple[Path, Path]) -> None:
+    source, volume = folders
+    total = sum(1000 + index for index in range(20))
+
+    first, second = run(source, volume), run(source, volume)
+
+    assert first.stdout == f"20 copied ({total} bytes), 0 there already, 0 failed, 0 in the destination alone\n"
+    assert second.stdout == "0 copied (0 bytes), 20 there already, 0 failed, 0 in the destination alone\n"
+    assert contents(volume) == contents(source)
+
+
+def test_a_file_that_was_under_way_goes_on_from_its_last_byte(folders: tuple[Path, Path]) -> None:
+    source, volume = folders
+    large, text = source / "large.bin", os.urandom(300_000)
+    large.write_bytes(text)
+    os.utime(large, (1_700_000_000, 1_700_000_000))
+    run(source, volume)
+    (volume / "large.bin").unlink()
+    (volume / "large.bin.300000-1700000000.part").write_bytes(text[:200_000])
+
+    again = run(source, volume)
+
+    assert again.stdout.startswith("1 copied (100000 bytes), 20 there already")
+    assert (volume / "large.bin").read_bytes() == text
+    assert not list(volume.rglob("*.part"))
+
+
+def test_a_part_of_another_version_is_not_gone_on_with(folders: tuple[Path, Path]) -> None:
+    source, volume = folders
+    volume.mkdir()
+    (volume / "large.bin.5-1.part").write_bytes(b"wrong")
+    (source / "large.bin").write_bytes(b"right")
+
+    run(source, volume)
+
+    assert (volume / "large.bin").read_bytes() == b"right"
+
+
+def test_a_source_that_changed_is_copied_again(folders: tuple[Path, Path]) -> None:
+    source, volume = folders
+    run(source, volume)
+    changed = source / "class-0" / "0.jpg"
+    changed.write_bytes(b"x" * 1000)  # of the same size
+    os.utime(changed, (1_800_000_000, 1_800_000_000))
+
+    assert run(source, volume).stdout.startswith("1 copied (1000 bytes), 19 there already")
+    assert contents(volume) == contents(source)
+
+
+def test_what_cannot_be_read_fails_the_run_and_hinders_no_other_file(folders: tuple[Path, Path]) -> None:
+    source, volume = folders
+    (volume / "class-1").mkdir(parents=True)
+    (volume / "class-1" / "1.jpg").mkdir()  # a folder stands where a file is to be
+
+    ran = run(source, volume)
+
+    assert ran.returncode == 1
+    assert "19 copied" in ran.stdout
+    assert "1 failed" in ran.stdout
+    assert "1.jpg" in ran.stderr
+
+
+def test_what_the_source_has_no_more_stays_and_is_counted(folders: tuple[Path, Path]) -> None:
+    source, volume = folders
+    run(source, volume)
+    (source / "class-0" / "0.jpg").unlink()
+
+    assert run(source, volume).stdout.endswith("1 in the destination alone\n")
+    assert (volume / "class-0" / "0.jpg").is_file()
+
+
+EXPERIMENT = ROOT / "examples" / "experiments" / "start_up"
+KEPT = {
+    "resourcePools": [
+        {
+            "machineSpec": {
+                "machineType": "a2-highgpu-1g", "acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1,
+            },
+            "replicaCount": "1",
+            "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
+        }
+    ]
+}  # fmt: skip
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
+def test_all_three_starts_stand_side_by_side(tmp_path: Path) -> None:
+    root = write_repository(tmp_path / "lab")
+    for name in ("start-new", "start-kept"):
+        text = (EXPERIMENT / f"{name}.yaml").read_text().replace("environment: prod", "environment: lab")
+        (root / "jobs" / "vision" / f"{name}.yaml").write_text(text)
+    cloud = Cloud(root)
+    pool = f"v1/projects/{PROJECT}/locations/us-central1/persistentResources"
+    code, answer = cloud.cloud.handle("aiplatform", "POST", pool, [("persistentResourceId", "lab-vision-tuning")], KEPT)
+    assert code == 200, answer
+    cloud.cloud.settings = CloudSettings(durations={"aiplatform.jobs.pending": 4.0, "aiplatform.jobs.pendingKept": 1.0})
+    cloud.cloud.clock = type(cloud.cloud.clock)()
+
+    with serve(cloud.cloud) as port:
+        command = [
+            sys.executable, EXPERIMENT / "compare.py", "--team", "vision", "--command",
+            Path(sys.executable).with_name("training-platform"), "--root", root,
+            "--local-cloud", f"http://127.0.0.1:{port}",
+        ]  # fmt: skip
+        ran = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True, cwd=root)
+
+    assert ran.returncode == 0, ran.stderr
+    assert [line.split() for line in ran.stdout.splitlines()[-4:]] == [
+        ["start", "on", "seconds", "saved"],
+        ["new", "VMs", "4", "0"],
+        ["kept", "VMs", "1", "3"],
+        ["kept", "VMs,", "again", "1", "3"],
+    ]
+
+
+def test_the_job_files_differ_in_the_machines_alone() -> None:
+    new, kept = (
+        yaml.safe_load((EXPERIMENT / f"start-{name}.yaml").read_text(encoding="utf-8")) for name in ("new", "kept")
+    )
+    Job.model_validate(new, strict=False)
+
+    assert kept["vertex"].pop("persistent_resource")
+    assert new == kept
+
+
+VIT_STORAGE = ROOT / "examples" / "experiments" / "vit_storage"
+STUB = """\
+#!{python}
+import json, sys
+from pathlib import Path
+log = Path({log!r})
+words = sys.argv[1:]
+log.open("a").write(" ".join(words) + "\\n")
+if words[1] == "submit":
+    print("# not a name")
+    print(Path(words[2]).stem + "-abcde")
+elif words[1] == "wait":
+    sys.exit({code})
+elif words[1] == "logs":
+    print("workerpool0-0 | step 1 loss 0.5")
+    print("workerpool0-0 | seconds 4000.0" if "bucket" in words[2] else "workerpool0-0 | seconds 2500.0")
+"""
+
+
+def compare(*words: str | Path, using: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    command = [using, str(VIT_STORAGE / "compare.py"), *map(str, words)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+
+
+def stub(folder: Path, code: int = 0) -> tuple[Path, Path]:
+    """Write a command that submits nothing, and answers as runs would that took 4,000 and 2,500 s."""
+    log, command = folder / "log", folder / "training-platform"
+    command.write_text(STUB.format(python=sys.executable, log=str(log), code=code))
+    command.chmod(0o755)
+    return command, log
+
+
+def test_both_jobs_are_submitted_waited_for_and_their_times_printed(tmp_path: Path) -> None:
+    command, log = stub(tmp_path)
+
+    ran = compare("--team", "vision", "--command", command)
+
+    assert ran.returncode == 0, ran.stderr
+    assert log.read_text().splitlines() == [
+        "job submit jobs/vision/vit-bucket.yaml", "job wait vit-bucket-abcde", "job logs vit-bucket-abcde",
+        "job submit jobs/vision/vit-filestore.yaml", "job wait vit-filestore-abcde", "job logs vit-filestore-abcde",
+    ]  # fmt: skip
+    assert [line.split() for line in ran.stdout.splitlines()[-3:]] == [
+        ["Cloud", "Storage", "4,000", "4,837"], ["Filestore", "2,500", "3,006"],
+        ["first", "/", "second", "1.60", "1.61"],
+    ]  # fmt: skip
+
+
+def test_a_run_that_fails_ends_the_experiment_with_its_command(tmp_path: Path) -> None:
+    command, _ = stub(tmp_path, code=1)
+
+    ran = compare("--team", "vision", "--command", command)
+
+    assert ran.returncode == 1
+    assert "job wait vit-bucket-abcde ended with 1" in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["vit-bucket", "vit-filestore"])
+def test_the_job_files_are_jobs_that_differ_in_where_they_read(name: str) -> None:
+    file = yaml.safe_load((VIT_STORAGE / f"{name}.yaml").read_text(encoding="utf-8"))
+    job = Job.model_validate(file, strict=False)
+
+    assert job.source is not None
+    assert (ROOT / str(job.source.file)).is_file()
+    assert job.vertex is not None
+    assert job.vertex.machine_type == "a2-highgpu-1g"
+
+
+def test_both_files_train_alike() -> None:
+    bucket, files = (
+        yaml.safe_load((VIT_STORAGE / f"vit-{name}.yaml").read_text(encoding="utf-8"))
+        for name in ("bucket", "filestore")
+    )
+
+    assert [one for one, other in zip(bucket["args"], files["args"], strict=True) if one != other] == [
+        "--data=/gcs/example-images/food101"
+    ]
+    assert {key: value for key, value in bucket.items() if key not in ("args", "mounts")} == {
+        key: value for key, value in files.items() if key not in ("args", "mounts")
+    }
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(400)
+def test_it_trains_on_a_small_set_of_images_from_two_folders(tmp_path: Path) -> None:
+    python = os.environ.get(PYTHON)
+    if python is None:
+        pytest.skip("the examples' libraries, gigabytes, are installed and used by `make test-examples` alone")
+    data, other = tmp_path / "data", tmp_path / "other"
+    subprocess.run([python, "-c", MAKE, str(data)], check=True, capture_output=True)
+    shutil.copytree(data / "food-101", other / "food-101")
+    options: list[str | Path] = ["--model", data / "model", "--steps=4", "--batch=8", "--workers=1"]
+
+    ran = compare("--local", data, other, "--", *options, using=python)
+
+    assert ran.returncode == 0, ran.stderr
+    rows = [line.split() for line in ran.stdout.splitlines()[-3:]]
+    assert [row[0] for row in rows] == ["Cloud", "Filestore", "first"]

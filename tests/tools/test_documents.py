@@ -1,0 +1,325 @@
+"""The documents of Google's resources: whole, and equal to what the generator makes of the installed packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.places import ROOT
+from tools.documents import __main__, google, kubernetes
+from tools.documents import __main__ as generator
+from tools.documents.google import said
+from tools.documents.provider_schemas import SOURCE, Call, Literal, Name, Provider
+from training_platform.resources.register import REGISTER
+from training_platform.resources.rest import paths
+from training_platform.rules.documents.openapi import KindReader, Shapes
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.shapes import check_of
+from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
+
+
+@pytest.fixture(scope="module", name="written")
+def _written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, google.Reader]:
+    folder = tmp_path_factory.mktemp("documents")
+    return folder / "google.json", generator.write_google(folder)
+
+
+def test_the_documents_are_those_of_the_installed_packages(written: tuple[Path, google.Reader]) -> None:
+    committed = (generator.TARGET / "google.json").read_text(encoding="utf-8")
+
+    assert written[0].read_text(encoding="utf-8") == committed, "run make documents"
+
+
+def test_every_type_of_the_register_has_a_document() -> None:
+    types = {token for token in REGISTER if token.startswith("gcp:")}
+
+    assert types <= set(paths()["types"])
+    assert [token for token in types if check_of(token) is None] == []
+
+
+def test_every_input_has_a_field_or_a_reason_to_have_none(written: tuple[Path, google.Reader]) -> None:
+    left = {name for row in google.PATHS["left"] for name in row["inputs"]}
+    missing = {each if each in left else each.rpartition(".")[2] for each in written[1].missing - _output()}
+
+    assert missing == left
+
+
+def test_every_renamed_input_is_one_that_the_provider_has(written: tuple[Path, google.Reader]) -> None:
+    renamed = {f"{message}.{name}" for message, names in paths()["names"].items() for name in names}
+
+    assert renamed == written[1].used
+    assert renamed & written[1].missing == set()
+
+
+def test_every_field_that_only_the_api_writes_is_refused_or_known_to_be_taken(
+    written: tuple[Path, google.Reader],
+) -> None:
+    assert written[1].output - _output() == set(google.PATHS["written"])
+    assert _output() <= written[1].output | written[1].missing
+
+
+def _output() -> set[str]:
+    return set(google.PATHS["output"])
+
+
+def test_the_package_has_what_is_written_by_hand(tmp_path: Path) -> None:
+    __main__.write_by_hand(tmp_path / "by_hand.json")
+
+    written = (tmp_path / "by_hand.json").read_text(encoding="utf-8")
+    assert written == (generator.TARGET / "by_hand.json").read_text(encoding="utf-8"), "run make documents"
+    assert json.loads(written) == {**__main__.content(), "types": [list(row) for row in __main__.content()["types"]]}
+
+
+LABEL = {"pattern": "^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("number", "Span of time. Must be from 0 to 999,999,999 inclusive.", {"least": 0, "most": 999999999}),
+        ("number", "The value of the field must be in [0, 1].", {"least": 0, "most": 1}),
+        ("number", "Valid range is [0.0,1.0].", {"least": 0, "most": 1}),
+        ("number", "If set, this value must be between 20 and 60. The default is 20.", {"least": 20, "most": 60}),
+        ("number", "Must be greater than or equal to 1 hour and less than or equal to 48 hours.",
+         {"least": 1, "most": 48}),
+        ("number", "The maximum allowed value is 31,622,400s (1 year).", {"most": 31622400}),
+        ("number", "The maximum allowed value is two weeks (1,209,600).", {"most": 1209600}),
+        ("number", "The duration. The minimum allowed value is 300.", {"least": 300}),
+        ("number", "Must be from 1 to 12, or 0 to specify a year without a month and day.", {"least": 0, "most": 12}),
+        ("text", "The display name is limited to 512 Unicode characters.", {"longest": 512}),
+        ("text", "Optional. A description with 2048 characters or less.", {"longest": 2048}),
+        ("text", "It must be between 3 and 255 characters in length.", {"shortest": 3, "longest": 255}),
+        ("text", "Cannot exceed 256 characters.", {"longest": 256}),
+        ("text", "The name must be 1-63 characters long, and comply withRFC1035.", LABEL),
+        ("list", "A maximum of 10 audiences may be configured.", {"most": 10}),
+        ("list", "Up to 5 headers can be specified.", {"most": 5}),
+    ],
+)  # fmt: skip
+def test_a_sentence_that_says_bounds_is_read(kind: str, text: str, expected: dict[str, Any]) -> None:
+    assert said(kind, (text,), {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("number", "The value must be a number between 1 and the number of availability domains."),
+        ("number", "If cron_schedule is defined, then this must be <= 360."),
+        ("number", "For internal load balancers the minimum (default) is 10 minutes and the maximum is 16 hours."),
+        ("number", "Values must be between 10,000 and 120,000."),
+        ("number", "The limit may be exceeded, and must be between 1 and 10 GiB."),
+        ("number", "Must be greater than or equal to 0 and typically must be less than or equal to 23."),
+        ("text", "Prefixes with lengths longer than 14 characters will use a shortened UUID."),
+        ("text", "A path. Format: projects/{project}/global/networks/{network}. It can be up to 63 characters long."),
+        ("text", "The value must be a valid RFC1035 name (1-63 characters) or a valid instance URL."),
+        ("list", "This field supports up to 1,024 total characters in a single request."),
+    ],
+)
+def test_a_sentence_of_some_cases_or_another_unit_is_left(kind: str, text: str) -> None:
+    assert said(kind, (text,), {}) == {}
+
+
+def test_the_api_is_believed_before_the_provider_and_a_pattern_of_a_document_before_prose() -> None:
+    texts = ("Must be between 1 and 30 days, inclusive.", "Must be between 1 and 31 days, inclusive.")
+
+    assert said("number", texts, {}) == {"least": 1, "most": 31}
+    assert said("text", ("Cannot exceed 9 characters.",), {"pattern": "[a-z]{3}"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "path"),
+    [
+        ("gcp:compute/route:Route", {"priority": 70_000}, "priority"),  # a wider bound of its type in the document
+        ("gcp:compute/backendService:BackendService", {"cdnPolicy": {"clientTtl": 40_000_000}}, "cdnPolicy.clientTtl"),
+        ("gcp:lustre/instance:Instance", {"instanceId": "a" * 64}, "instanceId"),
+        ("gcp:billing/budget:Budget", {"budgetFilter": {"customPeriod": {"startDate": {"day": 0}}}},
+         "budgetFilter.customPeriod.startDate.day"),  # the provider's bound is narrower than that in prose
+    ],
+)  # fmt: skip
+def test_a_value_out_of_the_bounds_is_found(token: str, inputs: dict[str, Any], path: str) -> None:
+    found = list[Problem]()
+    judge = check_of(token)
+    assert judge
+
+    judge(inputs, (), found.append)
+
+    assert [problem.path for problem in found if problem.kind in ("range", "format")] == [path]
+
+
+POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
+SCHEMA = """
+package compute
+
+var kinds = []string{"COLLOCATED", "SPREAD"}
+
+func timesSchema() *schema.Schema {
+	return &schema.Schema{Type: schema.TypeString, ValidateFunc: validation.StringLenBetween(2, 9)}
+}
+
+func ResourceComputeResourcePolicy() *schema.Resource {
+	return &schema.Resource{
+		Create: func(d *schema.ResourceData) error { return other(map[string]int{"a": 1}) },
+		Schema: tpgresource.MergeSchemas(map[string]*schema.Schema{
+			"name": {ValidateFunc: verify.ValidateRegexp(`^[a-z]+$`)}, // a comment, with a { in it
+		}, map[string]*schema.Schema{
+			"description": timesSchema(),
+			"unheard_of":  {ValidateFunc: validation.IntBetween(1, 2)},
+			"group_placement_policy": {
+				Type: schema.TypeList, MaxItems: 1, ConflictsWith: []string{"snapshot_schedule_policy"},
+				Elem: &schema.Resource{Schema: map[string]*schema.Schema{
+					"collocation":  {ValidateFunc: validation.StringInSlice(kinds, false)},
+					"gpu_topology": {ValidateFunc: validation.StringInSlice([]string{"a"}, true)},
+					"max_distance": {
+						ValidateFunc:  validation.IntBetween(1, 3),
+						ConflictsWith: []string{"group_placement_policy.0.gpu_topology"},
+					},
+					"vm_count": {ValidateFunc: func(i interface{}, k string) ([]string, []error) { return nil, nil }},
+				}},
+			},
+			"snapshot_schedule_policy": {Elem: &schema.Resource{Schema: map[string]*schema.Schema{
+				"schedule": {Elem: &schema.Resource{Schema: map[string]*schema.Schema{
+					"weekly_schedule": {Elem: &schema.Resource{Schema: map[string]*schema.Schema{
+						"day_of_weeks": {
+							MinItems: 1, MaxItems: 7,
+							Elem: &schema.Resource{Schema: map[string]*schema.Schema{
+								"day": {ValidateFunc: verify.ValidateEnum([]string{"MONDAY", ""})},
+							}},
+						},
+					}}},
+					"daily_schedule": {ExactlyOneOf: []string{
+						"snapshot_schedule_policy.0.schedule.0.daily_schedule",
+						"snapshot_schedule_policy.0.schedule.0.hourly_schedule",
+					}},
+				}}},
+			}}},
+		}),
+	}
+}
+"""
+
+
+def test_facts_of_a_schema_stand_under_pulumis_names(tmp_path: Path) -> None:
+    folder = tmp_path / "compute"
+    folder.mkdir()
+    (folder / "resource_compute_resource_policy.go").write_text(SCHEMA, encoding="utf-8")
+
+    days = "snapshotSchedulePolicy.schedule.weeklySchedule.dayOfWeeks"
+    assert Provider(tmp_path).rows(POLICY) == {
+        "": {"groups": [{"of": ["groupPlacementPolicy", "snapshotSchedulePolicy"], "most": 1}]},
+        "name": {"pattern": "^[a-z]+$"},
+        "description": {"shortest": 2, "longest": 9},
+        "groupPlacementPolicy": {"groups": [{"of": ["gpuTopology", "maxDistance"], "most": 1}]},
+        "groupPlacementPolicy.collocation": {"enum": ["COLLOCATED", "SPREAD"]},
+        "groupPlacementPolicy.maxDistance": {"least": 1, "most": 3},
+        "snapshotSchedulePolicy.schedule": {
+            "groups": [{"of": ["dailySchedule", "hourlySchedule"], "least": 1, "most": 1}]
+        },
+        days: {"fewest": 1, "most": 7},
+        f"{days}[].day": {"enum": ["MONDAY"]},
+    }
+    assert Provider(tmp_path).rows("gcp:compute/network:Network") == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ('"a\\"b"', 'a"b'),
+        ("`a`", "a"),
+        ("-1.5", -1.5),
+        ("true", True),
+        ("a.B", Name("a.B")),
+        ('f(1, "x")', Call("f", [1, "x"])),
+        ("&a.B{C: 1, D: []int{2, 3},}", {"C": 1, "D": [2, 3]}),
+        ('map[string]*a.B{"x": {}}', {"x": []}),
+        ("[]string{}", []),
+        ('{"a": b + "c", "d": 1}', {"a": Name("b"), "d": 1}),
+    ],
+)
+def test_literals_of_go_are_plain_values(source: str, value: Any) -> None:
+    assert Literal(source, 0).value() == value
+
+
+def test_what_is_committed_names_inputs_of_judged_types_and_its_source() -> None:
+    content = json.loads((generator.TARGET / "provider.json").read_text(encoding="utf-8"))
+
+    assert content["source"] == SOURCE
+    assert content["types"].keys() <= paths()["types"].keys()
+    assert sum(len(rows) for rows in content["types"].values()) > 300
+    assert all(check_of(token) for token in content["types"])
+
+
+CRDS = ROOT.parent / "shared" / "schemas"
+NETWORKS = {"kubernetes:networking.gke.io/v1:Network", "kubernetes:networking.gke.io/v1:GKENetworkParamSet"}
+
+
+@pytest.fixture(scope="module", name="crds")
+def _crds() -> Path:
+    if not CRDS.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    return CRDS
+
+
+def test_custom_kinds_are_as_their_crds_say(crds: Path) -> None:
+    committed = json.loads((generator.TARGET / "kubernetes.json").read_text(encoding="utf-8"))
+    shapes = Shapes()
+    reader = KindReader(shapes, {})
+    found = {token: reader.kind(schema, 0) for token, schema in kubernetes.definitions(crds)}
+
+    assert len(found) > 30
+    for token, number in found.items():
+        expected = _whole(shapes.rows, number)
+        assert _whole(committed["shapes"], committed["types"][token]) == expected, token
+
+
+@pytest.mark.kube
+def test_kinds_of_operators_are_as_their_crds_say(tmp_path: Path) -> None:
+    folders = [os.environ.get(f"TRAINING_PLATFORM_{name}_DEFINITIONS") for name in ("LWS", "KUBERAY", "TRAINER")]
+    if None in folders:
+        pytest.skip("settings name no CRDs of LeaderWorkerSet, KubeRay and Trainer")
+    for folder in filter(None, folders):
+        for file in Path(folder).glob("*.yaml"):
+            if file.name.startswith(("leaderworkerset", "ray.io", "trainer")):
+                shutil.copy(file, tmp_path)
+
+    generator.write_apart(tmp_path / "found.json", kubernetes.OPERATORS, tmp_path)
+
+    committed = (generator.TARGET / "operators.json").read_text(encoding="utf-8")
+    assert (tmp_path / "found.json").read_text(encoding="utf-8") == committed
+
+
+@pytest.mark.kube
+def test_the_documents_are_those_of_a_real_server_and_the_crds(crds: Path, tmp_path: Path) -> None:
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
+    with ControlPlanes(binaries, tmp_path / "planes") as planes, planes.access("cluster").client() as http:
+        version = http.get("/version").json()["gitVersion"]
+        for name, each in http.get("/openapi/v3").json()["paths"].items():
+            file = specs / f"{name.replace('/', '__')}_openapi.json"
+            file.write_text(http.get(each["serverRelativeURL"]).text, encoding="utf-8")
+    if version != f"v{kubernetes.SOURCE['kubernetes']}":
+        pytest.skip(f"the documents are of {kubernetes.SOURCE['kubernetes']}, and the server of {version}")
+
+    generator.write_kubernetes(tmp_path, specs, crds)
+
+    found = json.loads((tmp_path / "kubernetes.json").read_text(encoding="utf-8"))
+    committed = json.loads((generator.TARGET / "kubernetes.json").read_text(encoding="utf-8"))
+    left_out = NETWORKS - found["types"].keys()  # their CRDs may not be beside the checkout; they are the last
+    assert found["source"] == committed["source"]
+    assert found["types"] == {name: number for name, number in committed["types"].items() if name not in left_out}
+    assert found["shapes"] == committed["shapes"][: len(found["shapes"]) if left_out else None]
+
+
+def _whole(shapes: list[dict[str, Any]], number: int) -> Any:
+    """Return a shape with those that it names in their places, but for the metadata, which all kinds share."""
+    shape = dict(shapes[number])
+    if "fields" in shape:
+        names = shape["fields"].items()
+        shape["fields"] = {name: _whole(shapes, inner) for name, inner in names if name != "metadata"}
+    if "of" in shape:
+        shape["of"] = _whole(shapes, shape["of"])
+    return shape
