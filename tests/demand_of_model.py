@@ -17,7 +17,10 @@ from training_platform.config.names import Locator, cpu_pool_name
 from training_platform.config.pools import SYSTEM_POOL_SURGE, ExpandedPool, auto_provisioned_chips, cluster_pools
 from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
+from training_platform.quota.alternatives import pool_vms
 from training_platform.quota.charges import (
+    Charge,
+    Holder,
     VertexUsage,
     VmUsage,
     accelerator_usage,
@@ -27,13 +30,12 @@ from training_platform.quota.charges import (
     nat_addresses,
     nat_usage,
     network_usage,
+    upgrade_label,
     upgrade_vms,
     vertex_usage,
     vm_usage,
 )
 from training_platform.quota.demand import demand_of_views
-from training_platform.quota.headroom import pool_vms
-from training_platform.quota.keys import Charge, Holder, upgrade_label
 from training_platform.resources.filestore import most_gib
 from training_platform.resources.network import NAT_MAX_PORTS, own_ranges
 from training_platform.resources.planned import Planned

@@ -16,7 +16,7 @@ from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.quota.keys import QuotaKey
+from training_platform.quota.charges import QuotaKey
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.register import api_of
 from training_platform.rules import View, views_of_model, views_of_plan

@@ -15,8 +15,8 @@ from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
+from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
-from training_platform.quota.keys import Charge
 from training_platform.rules import View, evaluate, program, views_of_model, views_of_plan
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"

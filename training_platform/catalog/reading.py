@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from datetime import date
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -201,3 +202,15 @@ _CONTAINERS: dict[Any, Callable[..., Any]] = {
     tuple: _tuple,
     dict: _dict,
 }
+
+
+_FOLDER = files("training_platform.catalog") / "documents"
+
+
+def own_document(api: str, version: str) -> dict[str, Any] | None:
+    """Return our own document of a version of an API; None where Google's client ships it."""
+    path = _FOLDER / f"{api}.{version}.yaml"
+    if not path.is_file():
+        return None
+    document: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return document

@@ -7,8 +7,7 @@ from itertools import islice
 
 from training_platform import catalog
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.shapes import TopologyRule, chips_in, parse_topology, render_topology
-from training_platform.catalog.types import MachineType
+from training_platform.catalog.types import MachineType, TopologyRule, chips_in, parse_topology, render_topology
 
 SHOWN = 16  # shapes that a finding lists
 

@@ -125,7 +125,7 @@ def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
 def _quotas(name: str) -> list[Quota]:
     """Return the quotas of that id: whole, as reports shorten it, or by the catalogue's own name."""
     from training_platform.catalog import loader
-    from training_platform.quota.keys import short_quota_id
+    from training_platform.quota.charges import short_quota_id
 
     known = loader.default().quotas.values()
     return [each for each in known if name in {each.name, each.id.quota_id, short_quota_id(each.id.quota_id)}]
@@ -202,7 +202,7 @@ def _unknown(subject: str, rules: Iterable[str]) -> None:
     from training_platform.catalog import loader
     from training_platform.catalog.fact_sheets import sheets
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.quota.keys import short_quota_id
+    from training_platform.quota.charges import short_quota_id
 
     quotas = (short_quota_id(each.id.quota_id) for each in loader.default().quotas.values())
     nearest = find_nearest(subject, {*rules, *quotas, *(sheet.name for sheet in sheets())})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from training_platform.clients.quota_pull import Pulled
-    from training_platform.quota.keys import QuotaKey
+    from training_platform.quota.charges import QuotaKey
     from training_platform.quota.overview import Overview
     from training_platform.quota.plan import ProjectPlan
     from training_platform.quota.snapshot import Snapshots
@@ -129,7 +129,7 @@ def init(today: str | None, root: Path | None) -> None:
 
 def _first_snapshots(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield file and text of each snapshot that is missing, or was written so before and lacks what is needed now."""
-    from training_platform.quota.snapshot_file import is_first, snapshot_text
+    from training_platform.quota.snapshot import is_first, snapshot_text
 
     for each in overview.ledgers:
         file, snapshot = folder / f"{each.project}.yaml", each.snapshot
@@ -266,8 +266,7 @@ def request(
     from training_platform.checks.output import write_files
     from training_platform.checks.reports.quota import verdict_of
     from training_platform.quota.overview import Selection, select
-    from training_platform.quota.plan import plan_requests
-    from training_platform.quota.request_file import with_requests
+    from training_platform.quota.plan import plan_requests, with_requests
 
     folder = repository(root)
     overview = overview_of(root, today)

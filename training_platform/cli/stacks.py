@@ -90,7 +90,7 @@ def schema_files() -> dict[str, str]:
     """Return the text of every generated schema by its path in the repository."""
     from training_platform.config import schema as stacks
     from training_platform.jobs import schema as jobs
-    from training_platform.quota import snapshot_file as snapshots
+    from training_platform.quota import snapshot as snapshots
     from training_platform.rules import exemptions
 
     schemas = {

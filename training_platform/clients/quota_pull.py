@@ -18,9 +18,7 @@ from urllib.parse import urlsplit
 from training_platform.clients.google_api import BUSY, LOG_IN, LOOPBACK, RETRIES, GoogleApi, GoogleError
 from training_platform.config.reading.finding import UserError, install
 from training_platform.quota.quota_ids import known_quotas, services
-from training_platform.quota.snapshot import FOLDER, Snapshot
-from training_platform.quota.snapshot_file import SCHEMA_LINE
-from training_platform.quota.snapshot_rows import OTHERS
+from training_platform.quota.snapshot import FOLDER, OTHERS, SCHEMA_LINE, Snapshot
 
 _PAGE = 1000
 _MOST_PAGES = 1000  # of one service: an end to a server that never stops

@@ -22,7 +22,7 @@ from training_platform.jobs.model import Target
 from training_platform.jobs.naming import as_run, point_runs
 from training_platform.jobs.resolve import FOLDER, ResolvedJob, read_job
 from training_platform.jobs.rules import job_findings
-from training_platform.quota.keys import QuotaKey, shown
+from training_platform.quota.charges import QuotaKey, shown
 
 if TYPE_CHECKING:
     from training_platform.jobs.cost import JobCost

@@ -18,6 +18,8 @@ from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import (
     VERTEX_DEFAULT_DISK,
+    Charge,
+    Holder,
     VertexUsage,
     VmUsage,
     accelerator_usage,
@@ -27,11 +29,11 @@ from training_platform.quota.charges import (
     nat_addresses,
     nat_usage,
     network_usage,
+    upgrade_label,
     upgrade_vms,
     vertex_usage,
     vm_usage,
 )
-from training_platform.quota.keys import Charge, Holder, upgrade_label
 from training_platform.resources.declared import Declared
 from training_platform.resources.environment import environment_resources
 from training_platform.resources.register import ADDRESS, ROUTER

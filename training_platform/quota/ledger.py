@@ -17,7 +17,7 @@ from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
-from training_platform.quota.keys import Charge, Holder, QuotaKey
+from training_platform.quota.charges import Charge, Holder, QuotaKey
 from training_platform.resources.filestore import kubernetes_class, most_gib
 
 if TYPE_CHECKING:

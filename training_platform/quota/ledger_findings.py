@@ -9,7 +9,7 @@ from training_platform.config.data_sets import far_data_sets
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
-from training_platform.quota.keys import shown
+from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger, file_ledger
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings

@@ -14,8 +14,8 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.quota.charges import short_quota_id
 from training_platform.quota.demand import workspace_demand
-from training_platform.quota.keys import short_quota_id
 from training_platform.quota.ledger import (
     CapacityLine,
     FileLine,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from training_platform.catalog import QUOTAS
-from training_platform.quota.keys import QuotaKey, short_quota_id
+from training_platform.quota.charges import QuotaKey, short_quota_id
 
 _SLIP = 0.9  # alike of 1: a letter or two of an id; other families of machines are less alike
 

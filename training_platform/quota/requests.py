@@ -12,7 +12,7 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
-from training_platform.quota.keys import QuotaKey, shown
+from training_platform.quota.charges import QuotaKey, shown
 from training_platform.quota.ledger import ProjectLedger
 from training_platform.quota.quota_ids import KnownQuota, known_quotas
 from training_platform.quota.snapshot import FOLDER, Snapshot

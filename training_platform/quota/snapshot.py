@@ -1,29 +1,163 @@
-"""Quota limits of a project as they were on one day: ``stacks/quotas/<project>.yaml``.
-
-Rows stand under service and quota id, as the Cloud Quotas API spells both; a row is a ``limit`` (-1 is unlimited) and
-the dimensions that it holds for: ``region`` or ``zone``, and others such as ``gpu_family``. The place ``others`` is
-every one that no other row names. ``unit`` may be written beside a limit, and is then held against the catalogue.
-``taken`` is the day on which the limits were read.
-"""
+"""Snapshots of a project's limits, ``stacks/quotas/<project>.yaml``: their model, what can be wrong, first texts."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from pathlib import Path as FilePath
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
+from training_platform.catalog import LOCATIONS_READ, REGIONS, ZONES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import QUOTA_ID, SERVICE, ProjectId, Section, enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.quota.keys import QuotaKey
-from training_platform.quota.snapshot_rows import OTHERS, RULE, Limit, Row, SnapshotFile, row_findings
+from training_platform.quota.charges import QuotaKey
+from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt_quota_id, units
+
+RULE = "quota-snapshot"
+OTHERS = "others"
+"""The region or zone of a row that holds for every place that no other row names."""
+
+Dimension = Annotated[str, Field(min_length=1)]
+QuotaIdName = Annotated[str, Field(pattern=QUOTA_ID)]
+ServiceName = Annotated[str, Field(pattern=SERVICE)]
+
+
+class Limit(Section):
+    """One limit; any further key is a dimension that it holds for, such as ``gpu_family``."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Dimension]
+
+    limit: int = Field(ge=-1, description="-1 is unlimited.", examples=[64])
+    region: Dimension | None = None
+    zone: Dimension | None = None
+    unit: str | None = Field(default=None, description="What one counts, such as GB; the catalogue knows it anyway.")
+
+    @field_validator("region", "zone", "unit", mode="before")
+    @classmethod
+    def _said(cls, value: object) -> object:
+        if value is None:  # a default is never validated, so somebody wrote the key and no value
+            raise PydanticCustomError("empty", "says nothing", {"allowed": "a text, or no such key"})
+        return value
+
+    @property
+    def place(self) -> str | None:
+        """The zone or region that it holds for; None holds for every place that no other row names."""
+        place = self.zone or self.region
+        return None if place == OTHERS else place
+
+    @property
+    def others(self) -> dict[str, str]:
+        """Its dimensions beside the place."""
+        return self.__pydantic_extra__
+
+    def covers(self, key: QuotaKey) -> bool:
+        """Whether every dimension that the row names is the key's own."""
+        if self.place not in (None, key.location):
+            return False
+        return not self.others or self.others.items() <= dict(key.dimensions).items()
+
+    @property
+    def dimensions(self) -> tuple[tuple[str, str], ...]:
+        """Every dimension that the row names, place included where it is a certain one."""
+        places = (("region", self.region), ("zone", self.zone))
+        named = tuple((name, value) for name, value in places if value and value != OTHERS)
+        return (*named, *sorted(self.others.items()))
+
+
+class SnapshotFile(Section):
+    """The whole file."""
+
+    project: ProjectId
+    taken: date = Field(description="Day on which the limits were read.", examples=["2026-11-01"])
+    limits: dict[ServiceName, dict[QuotaIdName, tuple[Limit, ...]]] = Field(
+        description="Limits by service and quota id, a row for each place or other dimension."
+    )
+
+
+class Row(NamedTuple):
+    """A row and where it stands; ``whole`` says whether its dimensions are all that the file gives it."""
+
+    path: Path
+    limit: Limit
+    whole: bool
+
+
+def row_findings(rows: Iterable[Row], source: Source) -> Iterator[Finding]:
+    """Yield what is wrong with the rows; what our catalogue may be too old to judge is a warning."""
+    first: dict[tuple[object, ...], Path] = {}
+    for quota, of_quota in groupby(rows, key=lambda row: row.path[:-1]):
+        service, quota_id = map(str, quota[1:])
+        known = known_quotas().get((service, quota_id))
+        if known is None and (nearest := misspelt_quota_id(service, quota_id)):
+            yield _unknown_id(source, quota, nearest)
+        for at, row, whole in of_quota:
+            before = first.setdefault((*quota, row.dimensions), at) if whole else at
+            if before != at:
+                message = f"has the same dimensions as line {source.position(before).line}"
+                yield source.finding(RULE, at, message, allowed="one limit for each")
+            yield from _unit(row, known, source, at)
+            yield from _place(row, known, source, at)
+            yield from _dimensions(row, known, source, at)
+
+
+def _unknown_id(source: Source, path: Path, nearest: str) -> Finding:
+    message = f"{path[-1]!r} is not a quota id in the catalogue, so nothing is charged to it"
+    allowed = f"quota ids of {path[1]}"
+    return source.finding(RULE, path, message, allowed=allowed, nearest=nearest, severity="warning")
+
+
+def _unit(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
+    allowed = frozenset({known.unit}) if known else units()
+    if row.unit is not None and row.unit not in allowed:
+        message = (
+            f"{row.unit!r} is not what {at[-2]} is counted in" if known else f"{row.unit!r} is not a unit of quotas"
+        )
+        nearest = known.unit if known else find_nearest(row.unit, allowed)
+        yield source.finding(RULE, (*at, "unit"), message, allowed=enumeration(allowed), nearest=nearest)
+
+
+def _place(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
+    given = {name: place for name, place in (("region", row.region), ("zone", row.zone)) if place is not None}
+    for name, place in given.items():
+        names = REGIONS if name == "region" else ZONES
+        if known and known.per != name:
+            counted = "for the whole project" if known.per == "project" else f"by {known.per}"
+            message = f"{at[-2]} is counted {counted}"
+            yield source.finding(RULE, (*at, name), message, allowed=f"no {name} here")
+        elif place not in (OTHERS, *names):
+            message = f"{place!r} is not a {name} in the catalogue"
+            allowed = f"{name}s as of {LOCATIONS_READ}, or {OTHERS}"
+            nearest = find_nearest(place, names)
+            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
+    if known and known.per != "project" and not given and row.limit > 0:
+        message = f"names no {known.per}, and {at[-2]} is counted by {known.per}"
+        allowed = f"a {known.per}, or {OTHERS} for every one that no other row names"
+        yield source.finding(RULE, at, message, allowed=allowed, nearest=f"{known.per}: {OTHERS}")
+
+
+def _dimensions(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
+    if known is None:
+        return
+    for name in row.others:
+        if name not in known.dimensions:
+            message = f"{name!r} is not a dimension of {at[-2]} in the catalogue, so nothing is charged to this row"
+            allowed = enumeration(known.dimensions) or "no dimension beside its place"
+            nearest = find_nearest(name, {*known.dimensions, known.per} - {"project"})
+            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
+
 
 FOLDER = "stacks/quotas"
 AGE_RULE = "quota-snapshot-age"
@@ -173,3 +307,61 @@ def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
         warning = snapshot.source.finding(RULE, ("taken",), message, allowed=f"at most {FRESH_DAYS} days")
         nearest = f"training-platform quota pull {snapshot.project}"
         yield dataclasses.replace(warning, rule=AGE_RULE, severity="warning", nearest=nearest)
+
+
+SCHEMA_FILE = f"{FOLDER}/quotas.schema.json"
+SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"
+
+_HEAD = f"""\
+{SCHEMA_LINE}
+# Written without looking at Google Cloud: what stacks and jobs need, and not the limits that the project has.
+# `training-platform quota pull` writes its limits in their place.
+"""
+_MEANINGS = {
+    "region": f"The region that the limit is for; {OTHERS}: every one that no other row names.",
+    "zone": f"The zone that the limit is for; {OTHERS}: every one that no other row names.",
+    "unit": "What one counts; the catalogue knows it, and a check holds this against it.",
+}
+
+
+def snapshot_schema() -> dict[str, Any]:
+    """Return the schema of ``stacks/quotas/<project>.yaml``."""
+    schema = SnapshotFile.model_json_schema()
+    row = schema["$defs"]["Limit"]["properties"]
+    for name in ("region", "zone", "unit"):  # left out or said: the model refuses an empty one
+        row[name] = {"type": "string", "minLength": 1, "description": _MEANINGS[name]}
+    for name, place in (("region", "us-central1"), ("zone", "us-central1-a")):
+        row[name]["examples"] = [place]
+    row["unit"]["enum"] = sorted(units())
+    limits = schema["properties"]["limits"]
+    for mapping in (limits, *limits["patternProperties"].values()):
+        mapping["additionalProperties"] = False
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Limits of a project"}
+
+
+def is_first(text: str) -> bool:
+    """Whether a snapshot's text is what stacks and jobs need, and no limits of Google Cloud."""
+    return text.startswith(_HEAD)
+
+
+def snapshot_text(project: str, needs: Mapping[QuotaKey, float], today: date, kept: Snapshot | None = None) -> str:
+    """Return a snapshot of what is needed of each quota; a limit that ``kept`` has stays as it is there."""
+    services: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for service, ids in kept.limits.items() if kept else ():
+        for quota_id, rows in ids.items():
+            services[service][quota_id] = [_row_text(row.model_dump(exclude_none=True)) for row in rows]
+    for key, amount in needs.items():
+        if kept is None or kept.limit(key) is None:
+            place = {"zone" if key.location in ZONES else "region": key.location} if key.location else {}
+            fields = {"limit": math.ceil(amount), **place, **dict(key.dimensions)}
+            services[key.service][key.quota_id].append(_row_text(fields))
+    text = f'{_HEAD}project: {project}\ntaken: "{today}"\nlimits:\n'
+    for service, quotas in sorted(services.items()):
+        text += f"  {service}:\n"
+        for quota_id, lines in sorted(quotas.items()):
+            text += f"    {quota_id}:\n{''.join(sorted(lines))}"
+    return text
+
+
+def _row_text(fields: Mapping[str, object]) -> str:
+    return f"      - {{{', '.join(f'{name}: {value}' for name, value in fields.items())}}}\n"

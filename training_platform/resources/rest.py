@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from training_platform.catalog.api_documents import own_document
+from training_platform.catalog.reading import own_document
 
 Json = Mapping[str, Any]
 _FILE = Path(__file__).parent / "data" / "paths.yaml"

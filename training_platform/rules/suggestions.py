@@ -11,14 +11,13 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.topologies import nearest_topology
+from training_platform.catalog.types import chips_in
 from training_platform.config.pools import ExpandedPool
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
-from training_platform.quota.alternatives import Alternatives, largest_slice
-from training_platform.quota.headroom import Room, named
-from training_platform.quota.keys import Holder, quota_key, shown
+from training_platform.quota.alternatives import Alternatives, Room, largest_slice, named
+from training_platform.quota.charges import Holder, quota_key, shown
 from training_platform.quota.ledger import ProjectLedger
 
 _POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training_platform.quota.test_file_ledger import workspace
+from tests.training_platform.quota.test_ledger import workspace
 from training_platform.checks.comparison.refusals import capacity_growth
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace

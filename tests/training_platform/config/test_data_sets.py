@@ -1,12 +1,17 @@
-"""Data sets far from every accelerator are warned of at their line, with what reading them sends."""
+"""Where data lies, and organisations of many stacks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.config.data_sets import far_data_sets
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.names import Locator
+from training_platform.config.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 
@@ -65,3 +70,126 @@ def test_a_volume_of_another_region_is_mounted_by_nobody(tmp_path: Path) -> None
 
 def test_an_environment_without_accelerators_has_no_region_to_be_far_from(tmp_path: Path) -> None:
     assert found(tmp_path, "{bucket: {name: example-one, location: europe-west4}}", "release_channel: STABLE") == []
+
+
+SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
+
+
+def cluster(location: str = "us-central1-a", **pools: Mapping[str, object]) -> ClusterSpec:
+    return ClusterSpec.model_validate({"location": location, "subnet": SUBNET, "node_pools": pools})
+
+
+def only(location: str = "us-central1-a", **spec: object) -> ExpandedPool:
+    (pool,) = cluster_pools("c", cluster(location, p=spec))
+    return pool
+
+
+def test_each_slice_over_several_vms_is_a_gke_pool_of_its_own() -> None:
+    pool = only(machine_type="ct5lp-hightpu-4t", topology="4x8", slices=3, min_slices=1)
+
+    hosts = 4 * 8 // 4
+    assert pool.gke_pools == (GkePool("c-p-0", hosts, hosts), GkePool("c-p-1", 0, hosts), GkePool("c-p-2", 0, hosts))
+    assert pool.max_chips == 3 * 4 * 8
+    assert pool.chips_per_slice == 4 * 8
+
+
+def test_one_host_slices_share_a_gke_pool() -> None:
+    pool = only(machine_type="ct5lp-hightpu-8t", topology="2x4", slices=5, min_slices=2)
+
+    assert pool.gke_pools == (GkePool("c-p", 2, 5),)
+    assert not pool.multi_host
+
+
+def test_two_by_four_is_one_host_of_eight_chips_or_two_of_four() -> None:
+    assert only(machine_type="ct5lp-hightpu-8t", topology="2x4").hosts == 1
+    assert only(machine_type="ct5lp-hightpu-4t", topology="2x4").hosts == 2
+
+
+def test_a_gpu_pool_counts_vms() -> None:
+    pool = only(machine_type="a3-highgpu-8g", min_nodes=1, max_nodes=6)
+
+    assert pool.gke_pools == (GkePool("c-p", 1, 6),)
+    assert pool.max_chips == 6 * 8
+
+
+def test_without_a_zone_a_regional_cluster_has_every_pool_three_times() -> None:
+    assert only("us-central1", machine_type="a3-highgpu-8g", max_nodes=2).max_nodes == 3 * 2
+    one_host = {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4", "slices": 5, "min_slices": 2}
+    assert only("us-central1", **one_host).gke_pools == (GkePool("c-p", 3 * 2, 3 * 5),)
+    assert only("us-central1", machine_type="a3-highgpu-8g", max_nodes=2, zone="us-central1-a").max_nodes == 2
+
+
+@pytest.mark.parametrize("topology", ["", "4x", "0x4", "4x8x", "axb", "3x3", "99999x99999"])
+def test_an_illegal_topology_still_expands(topology: str) -> None:
+    pool = only(machine_type="ct5lp-hightpu-4t", topology=topology)
+
+    assert pool.hosts >= 1
+    assert len(pool.gke_pools) == 1
+
+
+def test_a_flavor_is_of_one_accelerator_topology_and_capacity() -> None:
+    made = flavors(
+        "c",
+        cluster(
+            a={"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"},
+            b={"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "slices": 2},
+            c={"machine_type": "ct5lp-hightpu-4t", "topology": "4x4"},
+            d={"machine_type": "ct5lp-hightpu-4t", "topology": "4x4", "capacity": "spot"},
+        ),
+    )
+
+    assert {name: flavor.capacity_chips for name, flavor in made.items()} == {
+        "tpu-v5e-4x8": 3 * 32,
+        "tpu-v5e-4x4": 16,
+        "tpu-v5e-4x4-spot": 16,
+    }
+
+
+def test_kueue_is_offered_what_is_paid_for_first() -> None:
+    machine = {"machine_type": "a3-highgpu-8g"}
+    made = flavors(
+        "c",
+        cluster(
+            a={**machine, "capacity": "spot"},
+            b={**machine, "capacity": "flex-start"},
+            c=machine,
+            d={**machine, "capacity": "reservation", "reservation": "r"},
+        ),
+    )
+
+    assert list(made) == ["h100-reservation", "h100", "h100-flex-start", "h100-spot"]
+
+
+def test_a_flavor_s_nodes_carry_the_labels_that_jobs_select_by() -> None:
+    slices = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "capacity": "spot"}
+    (flavor,) = flavors("c", cluster(a=slices)).values()
+
+    assert flavor.node_labels == {
+        FLAVOR_LABEL: "tpu-v5e-4x8-spot",
+        "cloud.google.com/gke-spot": "true",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "4x8",
+    }
+
+
+GB200 = {"machine_type": "a4x-highgpu-4g", "capacity": "reservation", "reservation": "nvl", "max_nodes": 18}
+
+
+def test_pods_of_a_flavor_tolerate_what_gke_taints_its_nodes_with() -> None:
+    named = flavors("c", cluster(arm=GB200, amd={"machine_type": "a2-highgpu-8g"}))
+
+    assert named["gb200-reservation"].tolerated == {"nvidia.com/gpu": "present", "kubernetes.io/arch": "arm64"}
+    assert named["a100-40"].tolerated == {"nvidia.com/gpu": "present"}
+
+
+def test_a_resource_is_traced_back_to_the_section_that_asked_for_it() -> None:
+    section = read_workspace(ORGANISATION).stacks["prod"].section
+    assert section is not None
+    locator = Locator(section)
+
+    assert locator.path("us-central1-h100-pool") == ("clusters", "us-central1", "node_pools", "h100")
+    assert locator.path("us-central1-h100-mega-pool") == ("clusters", "us-central1", "node_pools", "h100-mega")
+    assert locator.path("us-west4-v5e-slice-3-pool") == ("clusters", "us-west4", "node_pools", "v5e-slice")
+    assert locator.path("us-west4-system-pool") == ("clusters", "us-west4", "system_pool")
+    assert locator.path("filestore-homes-instance") == ("filestore", "homes")
+    assert locator.path("network-vpc") == ()

@@ -11,7 +11,7 @@ import pytest
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
-from training_platform.quota.keys import QuotaKey
+from training_platform.quota.charges import QuotaKey
 from training_platform.quota.snapshot import Snapshot, Snapshots, parse_snapshot
 
 Build = Callable[..., Workspace]

@@ -1,4 +1,4 @@
-"""Ways out of a shortage, from the same snapshot."""
+"""What would do instead where limits are too low, in findings of quotas and of rules."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.ledger_findings import quota_findings
 from training_platform.quota.snapshot import Snapshots
+from training_platform.rules import evaluate, program, views_of_model
+from training_platform.rules.suggestions import Suggestions
 
 Build = Callable[..., Workspace]
 Limits = Callable[[str], Snapshots]
@@ -103,3 +105,150 @@ def test_smaller_slice_is_named_where_the_pools_own_does_not_fit_once(
     found = nearest(build, limits, SLICE % asked, tpu=tpu)
 
     assert [part for part in found if part.startswith("topology")] == [f"topology {each} for v5e" for each in smaller]
+
+
+SUGGESTED_LIMITS = (
+    UNLIMITED
+    + """\
+      GPUS-ALL-REGIONS-per-project: [{limit: 1000}]
+"""
+)
+DISKS = """\
+      SSD-TOTAL-GB-per-project-region: [{limit: -1}]
+      LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region: [{limit: -1}]
+"""
+H100_POOL = "{machine_type: a3-highgpu-8g, zone: %s, max_nodes: 2}"
+SPOT = "of PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region left"
+V5E = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: %s, slices: %d}"
+
+
+def family(**regions: int) -> str:
+    rows = "".join(f"\n        - {{limit: {most}, region: {key.replace('_', '-')}, gpu_family: NVIDIA_H100}}"
+                   for key, most in regions.items())  # fmt: skip
+    return f"{SUGGESTED_LIMITS}{DISKS}      GPUS-PER-GPU-FAMILY-per-project-region:{rows}\n"
+
+
+def one(build: Build, snapshots: Snapshots, pools: str, rule: str) -> Finding:
+    workspace = build(dev=f"node_pools: {{{pools}}}")
+    stack = workspace.stacks["dev"]
+    views = views_of_model(stack, workspace)
+    whole = program(views, stack="dev", environment="dev", team=None, production=False)
+    ledgers = project_ledgers(workspace_demand(workspace), snapshots)
+    (finding,) = (each for each in evaluate(whole, file=stack) if each.rule == rule)
+    (suggested,) = Suggestions(workspace, ledgers).to([finding])
+    assert (suggested.position, suggested.path, suggested.message) == (
+        finding.position,
+        finding.path,
+        finding.message,
+    )
+    return suggested
+
+
+def zone(build: Build, snapshots: Snapshots, more: str = "") -> Finding:
+    """Return the finding about 2 VMs with 8 H100 each in a zone that does not offer them."""
+    return one(build, snapshots, f"h100: {H100_POOL % 'us-central1-f'}{more}", "machine-zone")
+
+
+@pytest.mark.parametrize(("here", "nearest"), [(16, "us-central1-a (16 GPUs left)"), (15, "us-east4-a (40 GPUs left)")])
+def test_the_nearest_zone_is_one_whose_quota_holds_the_pool(
+    build: Build, limits: Limits, here: int, nearest: str
+) -> None:
+    assert zone(build, limits(family(us_central1=here, us_east4=40))).nearest == nearest
+
+
+def test_what_other_pools_ask_is_not_left(build: Build, limits: Limits) -> None:
+    other = f", other: {H100_POOL % 'us-central1-a'}"
+
+    assert zone(build, limits(family(us_central1=40)), other).nearest == f"us-central1-a ({40 - 2 * 8} GPUs left)"
+    assert (zone(build, limits(family(us_central1=31)), other).nearest or "").startswith(
+        "us-central1-a, with a request"
+    )
+
+
+def test_zones_are_told_apart_by_what_is_known_of_their_quota(build: Build, limits: Limits) -> None:
+    found = zone(build, limits(family(us_central1=16, us_east4=40, us_west4=7)))
+
+    fits, short = (found.allowed or "").split("; ")
+    assert fits == (
+        "with quota for 16 GPUs: us-central1-a, us-central1-b, us-central1-c (16 GPUs left), "
+        "us-east4-a, us-east4-b, us-east4-c (40 GPUs left)"
+    )
+    assert short.startswith("offered, quota short: us-east5-a (0 GPUs left), us-west1-a")
+    assert "us-west4-a (7 GPUs left)" in short
+
+
+def test_a_reservation_that_no_quota_counts_fits_wherever_the_machine_is(build: Build, limits: Limits) -> None:
+    pool = (
+        "v5e: {machine_type: ct5lp-hightpu-4t, zone: us-central1-b, topology: 4x8, "
+        "capacity: reservation, reservation: training}"
+    )
+
+    assert one(build, limits(SUGGESTED_LIMITS + DISKS), pool, "machine-zone").nearest == "us-central1-a (no limit)"
+
+
+def test_where_no_quota_holds_the_pool_the_request_is_named(build: Build, limits: Limits) -> None:
+    wanted = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"
+
+    assert (
+        zone(build, limits(family(us_central1=8))).nearest == f"us-central1-a, with a request for 16 GPUs of {wanted}"
+    )
+
+
+def test_a_limit_that_the_snapshot_does_not_list_is_called_unknown(build: Build, limits: Limits) -> None:
+    found = zone(build, limits(SUGGESTED_LIMITS + DISKS))
+
+    assert (found.allowed or "").startswith("offered, quota not known: us-central1-a, us-central1-b, us-central1-c")
+    assert found.nearest == ("us-central1-a; its limits are not known: training-platform quota pull example-train")
+
+
+def test_another_limit_that_is_short_there_counts_too(build: Build, limits: Limits) -> None:
+    row = "[{limit: %d, region: us-central1, vm_family: A3}]"
+    disks = DISKS.replace("VM-FAMILY-per-project-region: [{limit: -1}]", f"VM-FAMILY-per-project-region: {row}")
+    text = family(us_central1=16).replace(DISKS, disks)
+
+    assert zone(build, limits(text % (2 * 16 * 375))).nearest == "us-central1-a (16 GPUs left)"
+    assert zone(build, limits(text % (2 * 16 * 375 - 1))).nearest == (
+        "us-central1-a, with a request for 12,000 GB of "
+        "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region (A3) in us-central1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spot", "nearest"),
+    [
+        (16, f"capacity spot, with 16 {SPOT}; or capacity flex-start or queued-provisioning, with 16 {SPOT}"),
+        (15, "spot, charged to PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region in us-central1, of which 15 are left"),
+    ],
+)
+def test_a_way_to_get_vms_is_named_with_its_quota(build: Build, limits: Limits, spot: int, nearest: str) -> None:
+    text = f"{SUGGESTED_LIMITS}{DISKS}      PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region: [{{limit: {spot}}}]\n"
+    pool = "h100: {machine_type: a3-highgpu-4g, zone: us-central1-a, max_nodes: 4}"
+
+    assert one(build, limits(text), pool, "capacity-offered").nearest == nearest
+
+
+@pytest.mark.parametrize(
+    ("asked", "chips", "nearest"),
+    [
+        (("2x16", 1), 32, "4x8"),
+        (("2x16", 1), 31, "4x8; 4x4 fits the 31 chips of quota that are left, 4x8 takes 32"),
+        (("2x16", 2), 63, "4x8; 4x4 fits the 63 chips of quota that are left, 4x8 takes 64"),
+        (("2x16", 1), 3, "4x8; 3 chips of quota are left, 4x8 takes 32"),
+    ],
+)
+def test_a_slice_that_the_quota_holds_is_named_beside_the_legal_one(
+    build: Build, limits: Limits, asked: tuple[str, int], chips: int, nearest: str
+) -> None:
+    text = f"{SUGGESTED_LIMITS}{DISKS}      TPU-LITE-PODSLICE-V5-per-project-region: [{{limit: {chips}}}]\n"
+
+    assert one(build, limits(text), f"v5e: {V5E % asked}", "tpu-topology").nearest == nearest
+
+
+def test_a_project_without_a_ledger_keeps_what_the_rule_says(build: Build) -> None:
+    workspace = build(dev=f"node_pools: {{h100: {H100_POOL % 'us-central1-f'}}}")
+    finding = Finding(
+        rule="machine-zone", severity="warning", message="", stack="dev", nearest="us-central1-a",
+        path="clusters.main.node_pools.h100.zone",
+    )  # fmt: skip
+
+    assert Suggestions(workspace, {}).to([finding]) == [finding]

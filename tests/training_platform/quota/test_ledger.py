@@ -1,13 +1,19 @@
+"""The ledgers of pools and of Filestore: what is promised of what there is, by teams, cohorts and directories."""
+
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from training_platform.config.workspace import Workspace
-from training_platform.quota.keys import Charge, Holder, QuotaKey, shown
-from training_platform.quota.ledger import Line, capacity_ledger, project_ledgers
+from tests.places import ORGANISATION
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.quota.charges import Charge, Holder, QuotaKey, shown
+from training_platform.quota.ledger import CapacityLine, FileLine, Line, capacity_ledger, file_ledger, project_ledgers
+from training_platform.quota.ledger_findings import capacity_findings, file_findings
 from training_platform.quota.snapshot import Snapshots
 
 Build = Callable[..., Workspace]
@@ -107,3 +113,157 @@ def test_capacity_is_chips_of_pools_at_their_maximum(build: Build) -> None:
 @pytest.mark.parametrize(("amount", "text"), [(1234567, "1,234,567"), (2.5, "2.5"), (math.inf, "unlimited")])
 def test_amount_is_shown_as_people_write_it(amount: float, text: str) -> None:
     assert shown(amount) == text
+
+
+ENVIRONMENT = """
+config:
+  training-platform:environment:
+    project: example-files
+    production: false
+    filestore:
+      homes: {location: us-central1-a, tier: ZONAL, capacity_gib: 2560}
+      data: {location: us-central1-a, tier: TIER, capacity_gib: CAPACITY, EXTRA}
+    clusters:
+      c:
+        location: us-central1-a
+        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+        system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3}
+        notebooks:
+          {filestore: homes, host: one.example.com, oauth_client_id: one, allowed_domain: example.com, home_gib: 2048}
+"""
+TEAM = """
+config:
+  training-platform:team:
+    environment: env
+    name: NAME
+    members: ["group:a@example.com"]
+    directories:
+      sets: {filestore: data, size_gib: SIZE}
+"""
+
+
+def workspace(root: Path, *, capacity: int, one: int, other: int, tier: str = "ZONAL", extra: str = "") -> Workspace:
+    (root / "stacks").mkdir(exist_ok=True)
+    environment = ENVIRONMENT.replace("CAPACITY", str(capacity)).replace("TIER", tier)
+    environment = environment.replace(", EXTRA", f", {extra}" if extra else "")
+    (root / "stacks" / "Pulumi.env.yaml").write_text(environment, encoding="utf-8")
+    for name, size in (("one", one), ("other", other)):
+        team = TEAM.replace("NAME", name).replace("SIZE", str(size))
+        (root / "stacks" / f"Pulumi.env-{name}.yaml").write_text(team, encoding="utf-8")
+    found = read_workspace(root)
+    assert not [str(each) for stack in found.stacks.values() for each in stack.findings]
+    return found
+
+
+def line(found: Workspace, instance: str = "data") -> FileLine:
+    return next(each for each in file_ledger(found) if each.instance == instance)
+
+
+def test_a_line_sums_up_what_directories_are_promised(tmp_path: Path) -> None:
+    found = line(workspace(tmp_path, capacity=2560, one=1000, other=500))
+
+    assert (found.promised, found.headroom, found.over) == (1000 + 500, 2560 - 1500, False)
+    assert [(share.holder.label, share.amount) for share in found.shares] == [("one/sets", 1000), ("other/sets", 500)]
+
+
+def test_homes_of_notebooks_count(tmp_path: Path) -> None:
+    found = line(workspace(tmp_path, capacity=2560, one=1, other=1), "homes")
+
+    assert (found.promised, found.shares[0].holder.label) == (2048, "homes of c")
+
+
+def test_directories_may_be_promised_all_of_an_instance_and_no_gib_more(tmp_path: Path) -> None:
+    full = workspace(tmp_path, capacity=1024, one=1000, other=24)
+    assert file_findings(file_ledger(full), full) == []
+
+    over = workspace(tmp_path, capacity=1024, one=1000, other=25)
+    first, second = file_findings(file_ledger(over), over)
+
+    assert (first.rule, first.severity, first.path) == ("file-capacity-exceeded", "error", "directories.sets.size_gib")
+    assert first.position is not None
+    assert (first.stack, first.nearest, second.stack, second.nearest) == (
+        "env-one", str(1024 - 25), "env-other", str(1024 - 1000),
+    )  # fmt: skip
+    assert "holds 1,024 GiB and is promised 1,025" in first.message
+    assert "or capacity_gib of data, up to 9,984" in (first.allowed or "")
+
+
+def test_an_instance_that_cannot_grow_so_far_is_not_offered_as_the_way_out(tmp_path: Path) -> None:
+    over = workspace(tmp_path, capacity=9984, one=9984, other=1)
+    first, _ = file_findings(file_ledger(over), over)
+
+    assert first.allowed == "at most 9,983 besides the others"
+
+
+@pytest.mark.parametrize(
+    ("tier", "capacity", "read", "write"),
+    [
+        ("ZONAL", 1024, 260, 88),
+        ("ZONAL", 10240, 2600, 880),
+        ("REGIONAL", 2048, 240, 200),
+        ("REGIONAL", 10240, 2600, 880),
+        ("BASIC_HDD", 1024, 100, 100),
+        ("BASIC_HDD", 10240, 180, 120),
+        ("BASIC_SSD", 2560, 1200, 350),
+        ("ENTERPRISE", 10240, 1200, 1000),
+    ],
+)
+def test_throughput_follows_tier_and_capacity(tmp_path: Path, tier: str, capacity: int, read: int, write: int) -> None:
+    found = line(workspace(tmp_path, capacity=capacity, one=1, other=1, tier=tier))
+
+    assert found.throughput is not None
+    assert (found.throughput.read_mibps, found.throughput.write_mibps) == (read, write)
+
+
+def test_of_iops_that_are_set_no_throughput_is_told(tmp_path: Path) -> None:
+    found = line(workspace(tmp_path, capacity=1024, one=1, other=1, extra="iops: 4000"))
+
+    assert found.throughput is None
+
+
+HOLDS = 8 * 8  # GPUs of prod's reserved H100
+PATH = "cohorts.research.shares.us-central1.h100-reservation.nominal_quota"
+
+
+def with_cohort(root: Path, quota: int) -> Workspace:
+    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
+    path = root / "stacks" / "Pulumi.prod.yaml"
+    share = f"{{us-central1: {{h100-reservation: {{nominal_quota: {quota}}}}}}}"
+    start = "    project: example-train-prod\n"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace(start, f"{start}    cohorts: {{research: {{shares: {share}}}}}\n", 1), encoding="utf-8"
+    )
+    return read_workspace(root)
+
+
+def line_of(workspace: Workspace) -> CapacityLine:
+    lines = (
+        each for each in capacity_ledger(workspace) if each.environment == "prod" and each.cluster == "us-central1"
+    )
+    return next(each for each in lines if each.flavor.name == "h100-reservation")
+
+
+def test_quota_of_a_cohort_is_promised_beside_that_of_teams(tmp_path: Path) -> None:
+    before = line_of(read_workspace(ORGANISATION))
+    after = line_of(with_cohort(tmp_path, 16))
+
+    assert before.capacity == HOLDS
+    assert after.promised == before.promised + 16
+    assert after.headroom == before.headroom - 16
+
+
+@pytest.mark.parametrize(
+    ("more", "rules"), [(0, []), (8, ["capacity-exceeded"]), (4, ["share-not-whole-slices", "capacity-exceeded"])]
+)
+def test_quota_of_a_cohort_that_pools_do_not_hold_whole_is_found_at_its_line(
+    tmp_path: Path, more: int, rules: list[str]
+) -> None:
+    left = int(line_of(read_workspace(ORGANISATION)).headroom)
+    workspace = with_cohort(tmp_path, left + more)
+
+    findings = [each for each in capacity_findings(capacity_ledger(workspace), workspace) if each.stack == "prod"]
+
+    assert [each.rule for each in findings] == rules
+    assert {each.path for each in findings} == ({PATH} if rules else set())
+    assert all(each.position and each.position.line == 6 for each in findings)

@@ -9,7 +9,7 @@ import pytest
 
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.quota.keys import QuotaKey
+from training_platform.quota.charges import QuotaKey
 from training_platform.quota.snapshot import Snapshots, parse_snapshot, read_snapshots
 
 TEXT = """\

@@ -1,16 +1,29 @@
+"""Demand by section, and what is said where limits or pools do not hold it."""
+
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from benchmarks.fleet import Shape, write_fleet
+from tests.demand_of_model import by_holder, model_demand, planned_demand
+from tests.places import ORGANISATION
 from tests.training_platform.quota.conftest import UNLIMITED
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
-from training_platform.config.workspace import Workspace
-from training_platform.quota.demand import workspace_demand
+from training_platform.config.reading.source import parse_source
+from training_platform.config.workspace import Workspace, cross_check, read_workspace
+from training_platform.quota.charges import Charge
+from training_platform.quota.demand import stack_demand, workspace_demand
 from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import capacity_findings, quota_findings
+from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import Snapshots
+from training_platform.resources.model import planned_of_model
 
 Build = Callable[..., Workspace]
 Limits = Callable[[str], Snapshots]
@@ -177,3 +190,313 @@ def test_share_that_is_no_whole_number_of_slices_is_found(build: Build, share: i
 
     assert (finding.rule, finding.nearest) == ("share-not-whole-slices", nearest)
     assert finding.allowed == "a multiple of 32"
+
+
+UPGRADING = " while upgrading"
+SYSTEM = ("clusters", "main", "system_pool")
+
+
+def charges(workspace: Workspace, stack: str, *path: str) -> dict[str, Charge]:
+    """Return a section's charges by quota id, those of its slices added up, without the room for its upgrades."""
+    by_id: dict[str, Charge] = {}
+    for charge in stack_demand(workspace.stacks[stack], workspace):
+        if charge.holder.path == path and not charge.holder.label.endswith(UPGRADING):
+            before = by_id.get(charge.key.quota_id)
+            assert before is None or (before.keys, before.holder) == (charge.keys, charge.holder)
+            amount = charge.amount + (before.amount if before else 0)
+            by_id[charge.key.quota_id] = charge._replace(amount=amount)
+    return by_id
+
+
+def pool(build: Build, name: str, text: str) -> dict[str, Charge]:
+    return charges(build(dev=f"node_pools:\n  {name}: {text}"), "dev", "clusters", "main", "node_pools", name)
+
+
+@pytest.mark.parametrize("root", [ORGANISATION, None], ids=["the organisation", "a fleet"])
+def test_the_model_sums_up_to_what_views_charge(root: Path | None, tmp_path: Path) -> None:
+    """The same amounts to the same limits by the same holders, for each stack file."""
+    if root is None:
+        write_fleet(tmp_path, Shape(environments=2, pools=42, teams=2))  # every family of machines
+    workspace = read_workspace(root or tmp_path)
+
+    for name, stack in workspace.stacks.items():
+        assert by_holder(stack_demand(stack, workspace)) == by_holder(model_demand(stack, workspace)), name
+    assert workspace_demand(workspace)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "shares: {nowhere: {h100: {nominal_quota: 8}}}",
+        "shares: {main: {nothing: {nominal_quota: 8}}}",
+        "environment: prod",
+        "directories: {data: {filestore: nowhere, size_gib: 1}}",
+    ],
+)
+def test_a_team_that_names_what_is_not_there_is_still_counted(damage: str) -> None:
+    own = "environment: dev\n" if not damage.startswith("environment") else ""
+    team = f"{damage}\n{own}name: vision\nproject: other-train\nmembers: [group:vision@example.com]\n{MACHINES}"
+    environment = (
+        "project: example-train\nclusters: {main: {location: us-central1, "
+        "subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}}}"
+    )
+    sections = {"dev": ("environment", environment), "dev-vision": ("team", team)}
+    stacks = {}
+    for name, (kind, text) in sections.items():
+        body = f"config:\n  training-platform:{kind}:\n{textwrap.indent(text, '    ')}\n"
+        stacks[name] = parse_stack(name, parse_source(body, f"stacks/Pulumi.{name}.yaml"))
+    workspace = cross_check(Workspace(Path(), stacks))
+    stack = workspace.stacks["dev-vision"]
+
+    assert stack.findings
+    assert by_holder(stack_demand(stack, workspace)) == by_holder(model_demand(stack, workspace)) != {}
+
+
+MACHINES = "vertex: {persistent_resources: {tuning: {region: us-central1, machine_type: a2-highgpu-1g}}}"
+
+
+def test_gpu_pool_is_counted_at_max_nodes(build: Build) -> None:
+    found = pool(build, "h100", "{machine_type: a3-highgpu-8g, zone: us-central1-a, min_nodes: 1, max_nodes: 4}")
+    gpus = found["GPUS-PER-GPU-FAMILY-per-project-region"]
+
+    assert gpus.amount == 4 * 8
+    assert gpus.holder.label == "h100"
+    assert gpus.holder.field == ("clusters", "main", "node_pools", "h100", "max_nodes")
+    assert (gpus.holder.step, gpus.holder.base) == (8, 1)
+
+
+def test_every_slice_of_a_tpu_pool_is_counted(build: Build) -> None:
+    text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, slices: 3, min_slices: 2}"
+    found = pool(build, "v5e", text)
+    chips = found["TPU-LITE-PODSLICE-V5-per-project-region"]
+
+    assert chips.amount == 3 * 32
+    assert (chips.holder.field[-1], chips.holder.step, chips.holder.base) == ("slices", 32, 2)
+    assert found["INSTANCES-per-project-region"].amount == 3 * 8
+    assert found["SSD-TOTAL-GB-per-project-region"].amount == 3 * 8 * 100
+
+
+def test_pool_without_a_zone_is_counted_in_three_zones(build: Build) -> None:
+    found = pool(build, "h100", "{machine_type: a3-highgpu-8g, max_nodes: 2}")
+
+    assert found["GPUS-ALL-REGIONS-per-project"].amount == 2 * 3 * 8
+
+
+def test_boot_disk_is_charged_by_its_type_and_size(build: Build) -> None:
+    text = "{machine_type: a2-highgpu-1g, zone: us-central1-a, boot_disk: {type: pd-ssd, size_gb: 300}, max_nodes: 2}"
+    found = pool(build, "a100", text)
+
+    assert found["SSD-TOTAL-GB-per-project-region"].amount == 2 * 300
+
+
+def test_boot_disk_without_a_type_is_the_machines_default(build: Build) -> None:
+    found = pool(build, "a100", "{machine_type: a2-highgpu-1g, zone: us-central1-a}")
+
+    assert found["DISKS-TOTAL-GB-per-project-region"].amount == 100
+
+
+def test_system_pool_is_counted_over_all_zones(build: Build) -> None:
+    found = charges(build(dev=""), "dev", *SYSTEM)
+
+    assert found["CPUS-per-project-region"].amount == 3 * 4
+    assert found["SSD-TOTAL-GB-per-project-region"].amount == 3 * 50
+    assert found["INSTANCES-per-project-region"].amount == 3
+
+
+def test_managed_lustre_is_counted_in_its_zone() -> None:
+    text = """\
+config:
+  training-platform:environment:
+    project: example-train
+    private_services_range: 10.200.0.0/20
+    lustre:
+      scratch: {location: us-central1-a, capacity_gib: 36000}
+      more: {location: us-central1-a, capacity_gib: 18000}
+"""
+    stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
+    found = [each for each in stack_demand(stack, Workspace(Path(), {"dev": stack})) if "lustre" in each.key.service]
+
+    assert {str(each.key) for each in found} == {"Capacity in us-central1-a"}
+    assert {each.holder.label: each.amount for each in found} == {"scratch": 36000, "more": 18000}
+    assert found[0].holder.field == ("lustre", "scratch", "capacity_gib")
+    assert is_guess(found[0].key, listed=True)  # a warning, whatever the snapshot lists
+
+
+def test_the_pool_of_heads_is_charged_for_its_most(build: Build) -> None:
+    workspace = build(dev="        pathways: {machine_type: n2-standard-64, max_nodes: 3, boot_disk: {size_gb: 50}}\n")
+
+    found = charges(workspace, "dev", "clusters", "main", "pathways")
+
+    assert found["N2-CPUS-per-project-region"].amount == 3 * 64
+    assert found["INSTANCES-per-project-region"].amount == 3
+
+
+def test_filestore_and_one_address_for_each_region_are_counted() -> None:
+    text = """\
+config:
+  training-platform:environment:
+    project: example-train
+    filestore:
+      homes: {location: us-central1-a, capacity_gib: 1536}
+    clusters:
+      a: {location: us-central1, subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.0.16.0/20}}
+      b: {location: us-central1-c, subnet: {nodes: 10.1.0.0/20, pods: 10.65.0.0/16, services: 10.1.16.0/20}}
+      c: {location: us-west4, subnet: {nodes: 10.2.0.0/20, pods: 10.66.0.0/16, services: 10.2.16.0/20}}
+"""
+    stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
+    found = stack_demand(stack, Workspace(Path(), {"dev": stack}))
+    totals: Counter[tuple[str, str]] = Counter()
+    for charge in found:
+        totals[charge.key.quota_id, charge.key.location] += int(charge.amount)
+
+    assert totals["EnterpriseStorageGibPerRegion", "us-central1"] == 1536
+    assert totals["IN-USE-ADDRESSES-per-project-region", "us-central1"] == 1
+    assert totals["IN-USE-ADDRESSES-per-project-region", "us-west4"] == 1
+
+
+NETWORKED = """\
+config:
+  training-platform:environment:
+    project: example-train
+    nat_addresses: 2
+    clusters:
+      a:
+        location: us-central1
+        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.0.16.0/20}
+        node_pools:
+          mega: {machine_type: a3-megagpu-8g, zone: us-central1-a}
+          ultra: {machine_type: a3-ultragpu-8g, zone: us-central1-b}
+      b: {location: us-west4, subnet: {nodes: 10.1.0.0/20, pods: 10.65.0.0/16, services: 10.1.16.0/20}}
+"""
+
+
+def test_parts_of_networks_are_counted_and_counted_alike_from_the_plan() -> None:
+    stack = parse_stack("dev", parse_source(NETWORKED, "stacks/Pulumi.dev.yaml"))
+    workspace = Workspace(Path(), {"dev": stack})
+
+    def parts(found: list[Charge]) -> dict[tuple[str, str], float]:
+        totals: Counter[tuple[str, str]] = Counter()
+        for charge in found:
+            totals[charge.key.quota_id.partition("-per-")[0], charge.key.location] += int(charge.amount)
+        return {
+            key: totals[key] for key in totals if key[0] in {"ROUTERS", "FIREWALLS", "STATIC-ADDRESSES", "NETWORKS"}
+        }
+
+    assert parts(stack_demand(stack, workspace)) == {
+        ("ROUTERS", ""): 2,
+        ("STATIC-ADDRESSES", "us-central1"): 2,
+        ("STATIC-ADDRESSES", "us-west4"): 2,
+        # One for each cluster's webhooks, and one for each of the 8 VPCs of TCPXO and for that of gVNIC beside RDMA.
+        ("FIREWALLS", ""): 2 + 8 + 1,
+        ("NETWORKS", ""): 1 + 8 + 2,
+    }
+    assert parts(planned_demand(planned_of_model(stack, workspace))) == parts(stack_demand(stack, workspace))
+
+
+def test_a_gateway_may_take_the_addresses_that_its_vms_want_for_all_of_their_ports(build: Build) -> None:
+    def addresses(nodes: int) -> int:
+        workspace = build(
+            dev=f"node_pools:\n  gpu: {{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: {nodes}}}"
+        )
+        found = stack_demand(workspace.stacks["dev"], workspace)
+        return int(sum(each.amount for each in found if each.key.quota_id == "IN-USE-ADDRESSES-per-project-region"))
+
+    # With the system pool's 3: by 4,096 ports, of which an address has 64,512.
+    assert [addresses(nodes) for nodes in (12, 13, 28, 29)] == [1, 2, 2, 3]
+
+
+def persistent(build: Build, text: str) -> dict[str, Charge]:
+    workspace = build(dev="", dev_vision=f"vertex: {{persistent_resources: {{tuning: {text}}}}}")
+    return charges(workspace, "dev-vision", "vertex", "persistent_resources", "tuning")
+
+
+def test_persistent_resource_is_counted_at_max_replicas(build: Build) -> None:
+    found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 2, max_replicas: 5}")
+    gpus = found["CustomModelTrainingA100GPUsPerProjectPerRegion"]
+
+    assert gpus.amount == 5 * 2
+    assert (gpus.holder.field[-1], gpus.holder.step, gpus.holder.base) == ("max_replicas", 2, 2)
+    assert found["CustomModelTrainingPDSSDPerProjectPerRegion"].amount == 5 * 100
+
+
+def test_persistent_resource_without_a_maximum_is_counted_at_its_replicas(build: Build) -> None:
+    found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 3}")
+    gpus = found["CustomModelTrainingA100GPUsPerProjectPerRegion"]
+
+    assert gpus.amount == 3 * 2
+    assert gpus.holder.field[-1] == "replicas"
+
+
+def test_gpus_that_are_attached_to_a_persistent_resource_are_counted(build: Build) -> None:
+    found = persistent(
+        build,
+        "{region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2, max_replicas: 3}",
+    )
+
+    assert found["CustomModelTrainingT4GPUsPerProjectPerRegion"].amount == 3 * 2
+    assert found["CustomModelTrainingCPUsPerProjectPerRegion"].amount == 3 * 8
+
+
+def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: Build) -> None:
+    pools = "{servers: {machine_type: a2-highgpu-1g, replicas: 1, max_replicas: 3}}"
+    text = f"{{region: us-central1, machine_type: a2-highgpu-2g, replicas: 2, more_pools: {pools}}}"
+    workspace = build(dev="", dev_vision=f"vertex: {{persistent_resources: {{tuning: {text}}}}}")
+    gpus = [
+        charge
+        for charge in stack_demand(workspace.stacks["dev-vision"], workspace)
+        if charge.key.quota_id == "CustomModelTrainingA100GPUsPerProjectPerRegion"
+    ]
+
+    assert [(each.holder.label, each.amount) for each in gpus] == [("tuning", 2 * 2), ("tuning-servers", 3 * 1)]
+    assert gpus[1].holder.field[-3:] == ("more_pools", "servers", "max_replicas")
+
+
+def test_team_with_its_own_project_is_charged_there(build: Build) -> None:
+    team = (
+        "project: other-train\nvertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"
+    )
+    workspace = build(dev="", dev_vision=team)
+
+    assert {charge.key.project for charge in stack_demand(workspace.stacks["dev-vision"], workspace)} == {"other-train"}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "upgrades", "more"),
+    [
+        ("on-demand", "", 0),
+        ("on-demand", ", upgrades: {max_surge: 2}", 2),
+        ("on-demand", ", upgrades: {strategy: blue-green}", 3),
+        ("flex-start", ", upgrades: {max_surge: 2}", 0),
+    ],
+)
+def test_room_for_a_pools_upgrades_is_counted(build: Build, capacity: str, upgrades: str, more: int) -> None:
+    text = f"{{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 3, capacity: {capacity}{upgrades}}}"
+    workspace = build(dev=f"node_pools:\n  h100: {text}")
+    found = [
+        charge.amount
+        for charge in stack_demand(workspace.stacks["dev"], workspace)
+        if charge.holder.label == f"h100{UPGRADING}" and charge.key.quota_id == "INSTANCES-per-project-region"
+    ]
+
+    assert found == ([more] if more else [])
+
+
+def test_a_slice_over_several_hosts_is_upgraded_without_room(build: Build) -> None:
+    text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, upgrades: {max_surge: 1}}"
+    workspace = build(dev=f"node_pools:\n  v5e: {text}")
+
+    labels = {charge.holder.label for charge in stack_demand(workspace.stacks["dev"], workspace)}
+    assert f"v5e{UPGRADING}" not in labels
+
+
+def test_a_system_pool_has_one_vm_more_while_it_is_upgraded(build: Build) -> None:
+    workspace = build(dev="")
+    found = {
+        charge.key.quota_id: charge.amount
+        for charge in stack_demand(workspace.stacks["dev"], workspace)
+        if charge.holder.label == f"main-system{UPGRADING}"
+    }
+
+    assert found["CPUS-per-project-region"] == 4
+    assert found["SSD-TOTAL-GB-per-project-region"] == 50
+    assert found["INSTANCES-per-project-region"] == 1

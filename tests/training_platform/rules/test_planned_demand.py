@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.demand_of_model import planned_demand
+from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
-from training_platform.quota.keys import Charge
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT, WORKBENCH
 from training_platform.rules import views_of_plan

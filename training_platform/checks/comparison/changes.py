@@ -27,7 +27,7 @@ from training_platform.checks.comparison.comparison import (
 from training_platform.checks.planning.outcome import LATER, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport, identity
 from training_platform.checks.stacks import Checked
-from training_platform.quota.keys import QuotaKey
+from training_platform.quota.charges import QuotaKey
 from training_platform.quota.ledger import Line
 
 _Key = tuple[str, str]  # type and name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from training_platform.quota.keys import QuotaKey
+from training_platform.quota.charges import QuotaKey
 
 Kind = Literal["replaced", "removed", "changed", "added"]
 KINDS: tuple[Kind, ...] = ("replaced", "removed", "changed", "added")

@@ -36,7 +36,7 @@ from training_platform.checks.reports.sections import (
 )
 from training_platform.checks.reports.wording import advice, counted, more_about, place, verdict
 from training_platform.config.reading.finding import Finding
-from training_platform.quota.keys import shown
+from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 from training_platform.rules.descriptions import describe
 

@@ -31,7 +31,7 @@ from training_platform.checks.reports.sections import (
 )
 from training_platform.checks.reports.text import FULLNESS, PrintableConsole, plain_width, section_text
 from training_platform.checks.reports.wording import counted
-from training_platform.quota.keys import shown
+from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Line
 from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
 from training_platform.quota.plan import ProjectPlan, request_lines

@@ -25,7 +25,7 @@ from training_platform.checks.comparison.comparison import (
 from training_platform.checks.planning.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.reports.wording import counted, price, price_note
-from training_platform.quota.keys import short_quota_id, shown
+from training_platform.quota.charges import short_quota_id, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 
 NEARLY_FULL = 0.8

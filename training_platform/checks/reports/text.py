@@ -32,7 +32,7 @@ from training_platform.checks.reports.sections import (
 )
 from training_platform.checks.reports.wording import counted, following, more_about, price, price_note, verdict
 from training_platform.config.reading.finding import Finding, printable
-from training_platform.quota.keys import shown
+from training_platform.quota.charges import shown
 
 FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
 """How a row is printed, by how full its quota is."""

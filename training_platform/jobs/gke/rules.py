@@ -21,7 +21,7 @@ from training_platform.jobs.gke.pods import gke_target, layout, placement_levels
 from training_platform.jobs.naming import longest_name
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
 from training_platform.jobs.rules import data_set_findings, disk_findings
-from training_platform.quota.keys import shown
+from training_platform.quota.charges import shown
 from training_platform.resources.kueue import longest_run_hours
 
 LONGEST_RUN = 7 * 24  # hours that queued VMs live at most

@@ -20,9 +20,8 @@ from training_platform.jobs.gke.pods import gke_target
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.on_gke import condition, holds, words
 from training_platform.jobs.runs.state import Run, quoted
-from training_platform.quota.charges import vm_usage
-from training_platform.quota.headroom import pool_vms
-from training_platform.quota.keys import shown
+from training_platform.quota.alternatives import pool_vms
+from training_platform.quota.charges import shown, vm_usage
 from training_platform.quota.snapshot import Snapshot, read_snapshots
 from training_platform.resources.node_pools import node_pool_name
 

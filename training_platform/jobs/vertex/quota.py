@@ -13,8 +13,8 @@ from training_platform.config.workspace import Workspace
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import charges
 from training_platform.jobs.vertex.pools import vertex_target
+from training_platform.quota.charges import Charge, Holder, shown
 from training_platform.quota.demand import workspace_demand
-from training_platform.quota.keys import Charge, Holder, shown
 from training_platform.quota.ledger import Line, project_ledgers
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.attachments import gpu_counts
-from training_platform.catalog.shapes import chips_in
 from training_platform.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
-from training_platform.catalog.types import MachineType
+from training_platform.catalog.types import MachineType, chips_in
 from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import DATAPLANE_V2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
-from training_platform.catalog.shapes import chips_in
+from training_platform.catalog.types import chips_in
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
 from training_platform.rules.registry import Draft, finding, rule

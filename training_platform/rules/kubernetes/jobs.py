@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.shapes import chips_in
-from training_platform.catalog.types import MachineType
+from training_platform.catalog.types import MachineType, chips_in
 from training_platform.rules.kubernetes.objects import (
     SERVER,
     Json,

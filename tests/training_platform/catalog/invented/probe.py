@@ -12,7 +12,7 @@ from tests.demand_of_model import model_demand, planned_demand
 from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.quota.keys import Charge
+from training_platform.quota.charges import Charge
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects

@@ -25,7 +25,7 @@ from training_platform.checks.output import render
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, resource_rows
 from training_platform.checks.reports.text import print_report
-from training_platform.quota.keys import QuotaKey
+from training_platform.quota.charges import QuotaKey
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 REPLACED = ResourceChange(

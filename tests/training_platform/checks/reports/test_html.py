@@ -27,7 +27,7 @@ from training_platform.checks.report import Report
 from training_platform.checks.reports import html as html_stacks
 from training_platform.checks.reports.html import el, html_report
 from training_platform.checks.reports.markdown import markdown_report
-from training_platform.quota.keys import shown
+from training_platform.quota.charges import shown
 from training_platform.quota.ledger import ClaimLine
 
 Build = Callable[..., Any]

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Final
 from urllib.parse import unquote
 
-from training_platform.catalog.api_documents import own_document
+from training_platform.catalog.reading import own_document
 from training_platform.catalog.types import Json
 
 # Versions by service; the gcp provider calls the beta ones where there are any.

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from training_platform.catalog.types import Json
-from training_platform.quota.snapshot_rows import Limit
+from training_platform.quota.snapshot import Limit
 from training_platform.sandbox.cloud.requests.errors import (
     ApiError,
     already_exists,

@@ -25,8 +25,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Json
 from training_platform.config.reading.source import whole_numbers
-from training_platform.quota.charges import VERTEX_DEFAULT_DISK, VertexUsage, vertex_usage
-from training_platform.quota.keys import QuotaKey
+from training_platform.quota.charges import VERTEX_DEFAULT_DISK, QuotaKey, VertexUsage, vertex_usage
 from training_platform.sandbox.cloud.requests.discovery import Api
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.requests.validation import read_body

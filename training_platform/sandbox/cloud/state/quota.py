@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
+from training_platform.quota.charges import QuotaKey
 from training_platform.quota.demand import demand_of_views
-from training_platform.quota.keys import QuotaKey
 from training_platform.quota.snapshot import Snapshot
 from training_platform.rules import View
 from training_platform.sandbox.cloud.requests.errors import ApiError
