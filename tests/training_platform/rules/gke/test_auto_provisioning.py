@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
     test_finding_across_resources_names_the_nearest_that_passes,
     test_finding_names_the_nearest_that_passes,
@@ -11,6 +16,10 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
     test_rule_that_meets_an_unknown_value_says_so,
 )
 from tests.training_platform.rules.tables import Alone, AloneNearest, Together, TogetherNearest
+from training_platform.config.reading.finding import Finding
+from training_platform.resources.planned import Planned
+from training_platform.rules import View
+from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import Limit
 
 SHORT = (Limit("cpu", 25), Limit("memory", 234), Limit("nvidia-h100-80gb", 1))
@@ -60,3 +69,151 @@ NEAREST: list[AloneNearest] = [
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("auto-provisioning-room", {"nap": {"limits": (Limit("nvidia-h100-80gb", 8),)}}, "32"),
 ]
+
+
+Make = Callable[..., View]
+Check = Callable[..., list[Finding]]
+CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
+LABEL = {"cloud.google.com/compute-class": "h100"}
+H100 = {"machineType": "a3-highgpu-8g", "gpu": {"type": "nvidia-h100-80gb", "count": 8}}
+V4 = {"machineType": "ct4p-hightpu-4t", "tpu": {"type": "tpu-v4-podslice", "count": 4, "topology": "2x2x4"}}
+V5E = {"machineType": "ct5lp-hightpu-4t", "tpu": {"type": "tpu-v5-lite-podslice", "count": 4, "topology": "4x4"}}
+FLEX = {"flexStart": {"enabled": True}}
+ANY = {"reservations": {"affinity": "AnyBestEffort"}}
+ZONE = {"location": {"zones": ["us-central1-a"]}}
+SPECIFIC = {"reservations": {"affinity": "Specific", "specific": [{"name": "one"}]}}
+
+
+def of(*priorities: dict[str, Any], **spec: Any) -> View:
+    """Return the view of a class with these priorities, as an object would have them."""
+    inputs = {
+        "metadata": {"name": "h100"},
+        "spec": {"priorities": list(priorities), "nodePoolAutoCreation": {"enabled": True}, **spec},
+    }
+    _, view = views_of_plan([Planned(stack="dev", type=CLASS, name="h100", inputs=inputs)])  # the first is of the whole
+    return view
+
+
+PRIORITIES = [
+    ("compute-class-priority", {"nodepools": ["h100"]}, 0),
+    ("compute-class-priority", {"nodepools": ["h100"], "spot": True}, 1),
+    ("compute-class-priority", {"nodepools": ["h100"], "allocationStrategy": "lowest-cost"}, 0),
+    ("compute-class-priority", {**H100, "spot": True}, 0),
+    ("compute-class-priority", {**H100, "spot": True, "flexStart": {"enabled": False}}, 0),
+    ("compute-class-priority", {**H100, "spot": True, **FLEX}, 1),
+    ("compute-class-priority", {"machineType": "a3-highgpu-8g", "machineFamily": "a3"}, 1),
+    ("compute-class-priority", {**H100, "machineFamily": "a3"}, 1),
+    ("compute-class-priority", {"machineFamily": "a3", "minCores": 8}, 0),
+    ("compute-class-priority", {**H100, "minCores": 8}, 1),
+    ("compute-class-priority", {**H100, **SPECIFIC}, 0),
+    ("compute-class-priority", {**H100, "reservations": {"affinity": "Specific"}}, 1),
+    ("compute-class-priority", {**H100, "reservations": {"affinity": "None", "specific": [{"name": "one"}]}}, 1),
+    ("compute-class-priority", {**H100, **FLEX, "capacityCheckWaitTimeSeconds": 300}, 0),
+    ("compute-class-priority", {**V5E, "capacityCheckWaitTimeSeconds": 300}, 0),
+    ("compute-class-priority", {**H100, "capacityCheckWaitTimeSeconds": 300}, 1),
+    ("compute-class-capacity", {**H100, **FLEX}, 0),
+    ("compute-class-capacity", {"machineType": "a3-highgpu-1g"}, 1),
+    ("compute-class-capacity", {"machineType": "a3-highgpu-1g", "spot": True}, 0),
+    ("compute-class-capacity", {"machineType": "a4-highgpu-8g", **ANY}, 1),
+    ("compute-class-capacity", {"machineType": "a4-highgpu-8g", "reservations": {"affinity": "AnyThenFail"}}, 0),
+    ("compute-class-capacity", {**V4, "spot": True}, 0),
+    ("compute-class-capacity", {**V4, **FLEX}, 1),
+    ("compute-class-reservation", {**H100, **ANY}, 0),
+    ("compute-class-reservation", {**V5E, **ANY}, 1),
+    ("compute-class-reservation", {**V5E, "reservations": {"affinity": "AnyThenFail"}}, 1),
+    ("compute-class-reservation", {**V5E, **SPECIFIC}, 0),
+    ("compute-class-reservation", {**H100, **SPECIFIC, **ZONE}, 1),
+    ("compute-class-reservation", {**H100, **SPECIFIC, "location": {"locationPolicy": "ANY"}}, 0),
+    ("compute-class-reservation", {**H100, **ANY, **ZONE}, 0),
+    ("compute-class-reservation", {**H100, **ANY, "spot": True}, 1),
+    ("compute-class-reservation", {**H100, **SPECIFIC, **FLEX}, 1),
+    ("compute-class-reservation", {**H100, "reservations": {"affinity": "None"}, "spot": True}, 0),
+]
+
+
+@pytest.mark.parametrize(("rule", "priority", "findings"), PRIORITIES)
+def test_a_priority_is_refused_for_what_would_never_bring_a_node(
+    check: Check, rule: str, priority: dict[str, Any], findings: int
+) -> None:
+    found = check(rule, of({"nodepools": ["first"]}, priority))
+
+    assert [finding.rule for finding in found] == [rule] * findings
+    assert all(finding.allowed for finding in found)
+    assert all(finding.message.startswith("priority 2: ") for finding in found)
+
+
+@pytest.mark.parametrize(("scores", "findings"), [((), 0), ((1,), 1), ((2,), 1), ((1, 2), 0)])
+def test_every_priority_has_a_score_or_none_has(check: Check, scores: tuple[int, ...], findings: int) -> None:
+    rows: list[dict[str, Any]] = [{"nodepools": ["first"]}, {**H100, "spot": True}]
+    scored = [{**row, **({"priorityScore": 5} if place in scores else {})} for place, row in enumerate(rows, 1)]
+
+    assert len(check("compute-class-priority", of(*scored))) == findings
+
+
+@pytest.mark.parametrize(
+    ("priority", "findings"),
+    [
+        ({**H100, **SPECIFIC}, 1),
+        ({**H100, **ANY}, 0),
+        ({"nodepools": ["h100"]}, 0),
+        ({**H100, **SPECIFIC, "location": {}}, 0),
+    ],
+)
+def test_zones_of_the_whole_class_are_those_of_a_priority_without_its_own(
+    check: Check, priority: dict[str, Any], findings: int
+) -> None:
+    assert len(check("compute-class-reservation", of(priority, priorityDefaults=ZONE))) == findings
+
+
+@pytest.mark.parametrize(
+    ("pool", "findings"),
+    [
+        ({"node_labels": LABEL}, 0),
+        ({"node_labels": {}}, 1),
+        ({"node_labels": {"cloud.google.com/compute-class": "other"}}, 1),
+        ({"node_labels": LABEL, "queued": True}, 1),
+        ({"node_labels": {}, "pool": "elsewhere"}, 0),
+    ],
+)
+def test_pools_of_a_class_carry_its_label_and_scale_for_pods(
+    check: Check, cluster: Make, gpu_pool: Make, pool: dict[str, Any], findings: int
+) -> None:
+    views = (cluster(), gpu_pool(**{"pool": "h100", **pool}), of({"nodepools": ["h100"]}))
+
+    assert len(check("compute-class-pools", *views)) == findings
+
+
+@pytest.mark.parametrize(
+    ("version", "limits", "severities"),
+    [
+        (None, False, []),
+        ("1.33.3-gke.1136000", False, []),
+        ("1.33.3-gke.1135999", False, ["error"]),
+        ("1.33.3-gke.1135999", True, []),
+        ("1.30.3-gke.1451000", True, []),
+        ("1.30.3-gke.1450999", True, ["error"]),
+        ("1.29", False, ["warning", "warning"]),
+    ],
+)
+def test_a_class_wants_the_gke_that_knows_it(
+    check: Check, cluster: Make, nap: Make, *, version: str | None, limits: bool, severities: list[str]
+) -> None:
+    views = [cluster(version=version), of(H100), *([nap()] if limits else [])]
+
+    assert [finding.severity for finding in check("compute-class-floor", *views)] == severities
+
+
+@pytest.mark.parametrize(
+    ("limits", "severities"),
+    [
+        ((Limit("nvidia-h100-80gb", 8),), []),
+        ((Limit("nvidia-l4", 8),), ["error"]),
+        (None, ["warning"]),
+    ],
+)
+def test_what_a_class_makes_has_a_limit(
+    check: Check, cluster: Make, nap: Make, limits: tuple[Limit, ...] | None, severities: list[str]
+) -> None:
+    views = [cluster(), of({"nodepools": ["first"]}, H100), *([nap(limits=limits)] if limits else [])]
+
+    assert [finding.severity for finding in check("compute-class-limits", *views)] == severities

@@ -1,4 +1,4 @@
-"""Rules of jobs: what goes together in the spec of one, alone and within a JobSet."""
+"""Rules of Jobs, JobSets, groups of LeaderWorkerSet, and TPU jobs beside their pools."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.objects import JOB, JOB_SET, job, wrong
+from training_platform.resources.planned import UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,126 @@ def test_policies_name_exit_codes_in_order_and_indexes_that_there_are(spec: dict
     where = "podFailurePolicy.rules[0].onExitCodes.values" if path == "codes" else path
 
     assert wrong("job-policy", JOB, spec=spec) == [f"spec.{where}"] * bool(path)
+
+
+TEMPLATE = {"spec": {"parallelism": 8.0, "completions": 8.0}}
+JOBS = [{"name": name, "replicas": 2.0, "template": TEMPLATE} for name in ("driver", "slice")]
+
+
+def found(rule: str, **spec: Any) -> list[str]:
+    return wrong(rule, JOB_SET, metadata={"name": "train"}, spec={"replicatedJobs": JOBS, **spec})
+
+
+@pytest.mark.parametrize(("letters", "fits"), [(63 - len("slice0") - 1 - 9, True), (64 - len("slice0") - 1 - 9, False)])
+def test_names_leave_room_for_those_of_pods(letters: int, fits: bool) -> None:
+    """A pod's name has the index of its job, its own index, and 9 more letters."""
+    paths = wrong("jobset-names", JOB_SET, metadata={"name": "a" * letters}, spec={"replicatedJobs": JOBS[1:]})
+
+    assert paths == ([] if fits else ["metadata.name"])
+
+
+def test_a_name_that_is_not_known_yet_is_not_counted() -> None:
+    assert wrong("jobset-names", JOB_SET, metadata={"name": UNKNOWN}, spec={"replicatedJobs": JOBS}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"successPolicy": {"targetReplicatedJobs": ["slice"]}}, None),
+        ({"successPolicy": {"targetReplicatedJobs": ["other"]}}, "spec.successPolicy.targetReplicatedJobs"),
+        ({"failurePolicy": {"rules": [{"name": "a", "targetReplicatedJobs": ["other"]}]}},
+         "spec.failurePolicy.rules[0].targetReplicatedJobs"),
+        ({"coordinator": {"replicatedJob": "driver", "jobIndex": 1.0, "podIndex": 7.0}}, None),
+        ({"coordinator": {"replicatedJob": "driver", "jobIndex": 2.0, "podIndex": 7.0}}, "spec.coordinator.jobIndex"),
+        ({"coordinator": {"replicatedJob": "driver", "jobIndex": 1.0, "podIndex": 8.0}}, "spec.coordinator.podIndex"),
+        ({"coordinator": {"replicatedJob": "other"}}, "spec.coordinator.replicatedJob"),
+        ({"replicatedJobs": [JOBS[0], {**JOBS[1], "dependsOn": [{"name": "driver"}]}]}, None),
+        ({"replicatedJobs": [{**JOBS[0], "dependsOn": [{"name": "slice"}]}, JOBS[1]]},
+         "spec.replicatedJobs[0].dependsOn[0].name"),
+    ],
+)  # fmt: skip
+def test_what_a_jobset_refers_to_is_in_it(spec: dict[str, Any], path: str | None) -> None:
+    assert found("jobset-references", **spec) == [path] * bool(path)
+
+
+@pytest.mark.parametrize(
+    ("policy", "path"),
+    [
+        ({"rules": [{"name": "a", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]}]}, None),
+        ({"rules": [{"name": "a", "action": "FailJobSet", "onJobFailureReasons": ["Bored"]}]},
+         "rules[0].onJobFailureReasons"),
+        ({"rules": [{"name": "a"}, {"name": "a"}]}, "rules[1].name"),
+        ({"rules": [{"action": "FailJobSet"}, {"action": "RestartJobSet"}]}, None),
+        ({"rules": [{"action": "RestartJob"}]}, "rules[0].action"),
+        ({"restartStrategy": "BlockingRecreate"}, None),
+        ({"restartStrategy": "InPlaceRestart"}, "restartStrategy"),
+    ],
+)  # fmt: skip
+def test_failure_policies_are_of_what_is_switched_on(policy: dict[str, Any], path: str | None) -> None:
+    assert found("jobset-policies", failurePolicy=policy) == [f"spec.failurePolicy.{path}"] * bool(path)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "parallelism", "refused"), [(2**30, 1, False), (2**30, 2, True), (None, 2, False)]
+)
+def test_a_replicated_job_has_as_many_pods_as_can_be_counted(
+    replicas: int | None, parallelism: int, refused: bool
+) -> None:
+    spec = {"replicatedJobs": [{"replicas": replicas, "template": {"spec": {"parallelism": parallelism}}}]}
+
+    assert wrong("jobset-size", JOB_SET, spec=spec) == ["spec.replicatedJobs[0].replicas"] * refused
+
+
+PART = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
+
+
+@pytest.mark.parametrize(
+    ("group", "right"),
+    [
+        ({"size": 8, "subGroupPolicy": {"subGroupSize": 4}}, True),
+        ({"size": 9, "subGroupPolicy": {"subGroupSize": 4}}, True),
+        ({"size": 8, "subGroupPolicy": {"subGroupSize": 3}}, False),
+        ({"size": 8, "subGroupPolicy": {"subGroupSize": 16}}, False),
+        ({"size": 8, "subGroupPolicy": {"subGroupSize": 0}}, False),
+        ({"size": 8, "subGroupPolicy": {"subGroupSize": 4, "type": "LeaderExcluded"}}, False),
+        ({"size": 9, "subGroupPolicy": {"subGroupSize": 4, "type": "LeaderExcluded"}}, True),
+        ({"subGroupPolicy": {"subGroupSize": 1}}, True),
+        ({"size": 8}, True),
+    ],
+)
+def test_a_group_is_divided_into_whole_subgroups(group: dict[str, Any], right: bool) -> None:
+    found = wrong(
+        "lws-subgroup-size", "leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", spec={"leaderWorkerTemplate": group}
+    )
+
+    assert found == ([] if right else [PART])
+
+
+@pytest.mark.parametrize(
+    ("topology", "chips", "pods", "path"),
+    [
+        ("4x8", 4, 4 * 8 // 4, None),
+        ("4x8", 8, 4, "template.spec.containers"),
+        ("4x8", 4, 7, "parallelism"),
+        ("4x8", 4, 2 * 8, None),  # two slices
+        ("2x4", 8, 1, None),
+        ("2x4", 4, 2, None),
+        ("2x2", 8, 1, "template.spec.containers"),
+        ("1x1", 1, 3, None),
+        ("Not a topology", 8, 3, None),
+    ],
+)
+def test_pods_ask_for_the_chips_of_their_machines(topology: str, chips: int, pods: int, path: str | None) -> None:
+    selector = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": topology,
+    }  # fmt: skip
+    container = {"name": "train", "resources": {"limits": {"google.com/tpu": str(chips)}}}
+    spec = {**job([container], nodeSelector=selector), "parallelism": float(pods)}
+
+    assert wrong("tpu-job-chips", JOB, spec=spec) == [f"spec.{path}"] * bool(path)
+
+
+def test_a_pod_without_selectors_is_of_no_machine() -> None:
+    spec = job([{"name": "train", "resources": {"limits": {"google.com/tpu": "64"}}}])
+
+    assert wrong("tpu-job-chips", JOB, spec=spec) == []

@@ -1,4 +1,4 @@
-"""Rules of pods: what goes together in one of them."""
+"""Rules of pods, their ports, and amounts in single objects."""
 
 from __future__ import annotations
 
@@ -213,3 +213,124 @@ def test_quantities_are_read_with_their_units() -> None:
     assert quantity(".5") * 2 == 1  # type: ignore[operator] # it is a number
     assert [quantity(text) for text in ("a lot", "1.2.3", ".", "..5Gi")] == [None] * 4
     assert quantity(UNKNOWN) is None
+
+
+@pytest.mark.parametrize(("size", "right"), [("1Gi", True), ("0", False), ("-1Gi", False)])
+def test_a_volume_has_a_size(size: str, right: bool) -> None:
+    claim = wrong("volume-amount", "core/v1:PersistentVolumeClaim", spec={"resources": {"requests": {"storage": size}}})
+    volume = wrong("volume-amount", "core/v1:PersistentVolume", spec={"capacity": {"storage": size}})
+
+    assert claim == ([] if right else ["spec.resources.requests.storage"])
+    assert volume == ([] if right else ["spec.capacity.storage"])
+
+
+def test_a_quota_is_not_below_0() -> None:
+    assert wrong("quota-amount", "core/v1:ResourceQuota", spec={"hard": {"pods": "0"}}) == []
+    assert wrong("quota-amount", "core/v1:ResourceQuota", spec={"hard": {"pods": "-1"}}) == ["spec.hard"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        ({"scopes": ["BestEffort"], "hard": {"pods": "4"}}, []),
+        ({"scopes": ["BestEffort"], "hard": {"requests.cpu": "4"}}, ["spec.scopes"]),
+        ({"scopes": ["NotBestEffort"], "hard": {"requests.cpu": "4", "requests.nvidia.com/gpu": "8"}}, []),
+        ({"scopes": ["Terminating"], "hard": {"services": "4"}}, ["spec.scopes"]),
+        ({"scopes": ["Terminating", "NotTerminating"], "hard": {"pods": "4"}}, ["spec.scopes"]),
+        (
+            {"scopeSelector": {"matchExpressions": [{"scopeName": "BestEffort"}]}, "hard": {"cpu": "1"}},
+            ["spec.scopeSelector.matchExpressions[0].scopeName"],
+        ),
+        ({"hard": {"services": "4"}}, []),
+    ],
+)
+def test_a_scope_counts_what_its_quota_limits(spec: dict[str, Any], paths: list[str]) -> None:
+    assert wrong("quota-scope", "core/v1:ResourceQuota", spec=spec) == paths
+
+
+@pytest.mark.parametrize(
+    ("limit", "path"),
+    [
+        ({"defaultRequest": {"cpu": "2"}, "default": {"cpu": "2"}, "max": {"cpu": "2"}}, None),
+        ({"defaultRequest": {"cpu": "3"}, "default": {"cpu": "2"}}, "spec.limits[0].defaultRequest"),
+        ({"default": {"cpu": "3"}, "max": {"cpu": "2"}}, "spec.limits[0].default"),
+    ],
+)
+def test_limits_stand_in_order(limit: dict[str, Any], path: str | None) -> None:
+    spec = {"limits": [{"type": "Container", **limit}]}
+
+    assert wrong("limit-range", "core/v1:LimitRange", spec=spec) == [path] * bool(path)
+
+
+def test_a_type_has_one_limit() -> None:
+    spec = {"limits": [{"type": "Container"}, {"type": "Container"}]}
+
+    assert wrong("limit-range", "core/v1:LimitRange", spec=spec) == ["spec.limits[1].type"]
+
+
+FIRST_PORT = "spec.template.spec.containers[0].ports"
+SERVICE = "core/v1:Service"
+
+
+def found(*ports: dict[str, Any], other: list[dict[str, Any]] | None = None, **pod: Any) -> list[str]:
+    containers = [{"name": "a", "ports": list(ports)}, {"name": "b", "ports": other or []}]
+    return wrong("container-ports", JOB, spec=job(containers, **pod))
+
+
+def test_ports_of_one_container_have_a_name_each() -> None:
+    assert found({"name": "a", "containerPort": 80.0}, {"name": "b", "containerPort": 81.0}) == []
+    assert found({"name": "a", "containerPort": 80.0}, other=[{"name": "a", "containerPort": 81.0}]) == []
+    assert found({"name": "a", "containerPort": 80.0}, {"name": "a", "containerPort": 81.0}) == [
+        f"{FIRST_PORT}[1].name"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "path"),
+    [
+        ({"hostPort": 80.0}, "spec.template.spec.containers[1].ports[0].hostPort"),
+        ({"hostPort": 81.0}, None),
+        ({"hostPort": 80.0, "protocol": "UDP"}, None),
+        ({"hostPort": 80.0, "hostIP": "10.0.0.1"}, None),
+        ({}, None),
+    ],
+)
+def test_a_port_of_the_node_is_taken_once(other: dict[str, Any], path: str | None) -> None:
+    ports = found({"containerPort": 80.0, "hostPort": 80.0}, other=[{"containerPort": 8080.0, **other}])
+
+    assert ports == [path] * bool(path)
+
+
+def test_in_the_network_of_the_node_a_port_is_the_nodes() -> None:
+    assert found({"containerPort": 80.0, "hostPort": 80.0}, hostNetwork=True) == []
+    assert found({"containerPort": 80.0}, hostNetwork=True) == []
+    assert found({"containerPort": 80.0, "hostPort": 81.0}) == []
+    assert found({"containerPort": 80.0, "hostPort": 81.0}, hostNetwork=True) == [f"{FIRST_PORT}[0].hostPort"]
+
+
+def test_several_ports_of_a_service_have_a_name_each() -> None:
+    def named(*names: str | None) -> list[str]:
+        ports = [{"port": 80.0 + index, "name": name} for index, name in enumerate(names)]
+        return wrong("service-ports", SERVICE, spec={"ports": ports})
+
+    assert named(None) == []
+    assert named("a", "b") == []
+    assert named("a", None) == ["spec.ports[1].name"]
+    assert named("a", "a") == ["spec.ports[1].name"]
+
+
+def test_a_port_of_a_service_is_there_once() -> None:
+    def ports(*more: dict[str, Any]) -> list[str]:
+        rows = [{"port": 80.0, "name": str(index), **each} for index, each in enumerate(({}, *more))]
+        return wrong("service-ports", SERVICE, spec={"ports": rows})
+
+    assert ports({"protocol": "UDP"}) == []
+    assert ports({"port": 81.0}) == []
+    assert ports({"protocol": "TCP"}) == ["spec.ports[1].port"]
+
+
+@pytest.mark.parametrize(("kind", "count"), [(None, 1), ("ClusterIP", 1), ("NodePort", 0), ("LoadBalancer", 0)])
+def test_a_service_inside_the_cluster_has_no_port_of_nodes(kind: str | None, count: int) -> None:
+    spec = {"type": kind, "ports": [{"port": 80.0, "nodePort": 30080.0}]}
+
+    assert wrong("service-ports", SERVICE, spec=spec) == ["spec.ports[0].nodePort"] * count

@@ -1,11 +1,19 @@
-"""Rules about disks: happy path, then one spoiled value at a time, at the boundary."""
+"""Rules of disks, keys that encrypt, and volumes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from tests.training_platform.rules import foreign
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
+from tests.training_platform.rules.tables import Alone, AloneNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import View
@@ -139,3 +147,74 @@ def test_unknown_size_is_not_decided(check: Check, gpu_pool: Make) -> None:
 
     assert finding.severity == "note"
     assert finding.message == "boot-disk-size is not decided: disk_gb is not known before deployment"
+
+
+KEY = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
+
+
+def found(rule: str, changes: dict[str, Any]) -> list[Finding]:
+    return [each for each in foreign.found(changes) if each.rule == rule]
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        ("files.kmsKeyName", "us-central1"),  # the instance is in us-central1-a
+        ("cluster.databaseEncryption.keyName", "us-central1"),
+        ("bucket.encryption.defaultKmsKeyName", "us-central1"),
+        ("tuning.encryptionSpec.kmsKeyName", "us-central1"),
+    ],
+)
+def test_a_key_is_in_the_region_of_what_it_encrypts(path: str, location: str) -> None:
+    assert found("key-location", {path: KEY.format(location)}) == []
+    (other,) = found("key-location", {path: KEY.format("us-west4")})
+    assert (other.severity, other.nearest, other.path) == ("error", KEY.format(location), path.partition(".")[2])
+    assert [each.severity for each in found("key-location", {path: KEY.format("global")})] == ["warning"]
+    assert [each.severity for each in found("key-location", {path: UNKNOWN})] == ["note"]
+
+
+def test_a_key_of_several_regions_suits_a_bucket_in_them() -> None:
+    where = {"bucket.location": "US"}
+
+    assert found("key-location", {**where, "bucket.encryption.defaultKmsKeyName": KEY.format("us")}) == []
+
+
+@pytest.mark.parametrize(("location", "severity"), [("us-central1", None), ("global", None), ("us-west4", "error")])
+def test_a_disk_is_under_a_key_of_its_region_or_a_global_one(location: str, severity: str | None) -> None:
+    each = found("disk-key-location", {"gpu.nodeConfig.bootDiskKmsKey": KEY.format(location)})
+
+    assert [one.severity for one in each] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize("tier", ["ZONAL", "BASIC_HDD", "PREMIUM"])
+def test_a_basic_tier_of_filestore_takes_no_key(tier: str) -> None:
+    plain = {"files.tier": tier}
+
+    assert found("filestore-key", plain) == []
+    assert bool(found("filestore-key", {**plain, "files.kmsKeyName": KEY.format("us-central1")})) is (tier != "ZONAL")
+
+
+SHARED = {"tier": "enterprise", "multishare": "true"}
+ALONE: list[Alone] = [
+    ("filestore-class", "storage_class", {}, 0),
+    ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}}, 1),
+    ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}, "provisioner": "other"}, 0),
+    ("filestore-class", "storage_class", {"parameters": {"connect-mode": "PRIVATE_SERVICE_CONNECT"}}, 1),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal"}}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal", "multishare": "true"}}, 1),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal", "multishare": "false"}}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": SHARED}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": SHARED, "largest_share": "1024Gi"}, 0),
+    ("filestore-multishare", "storage_class", {"parameters": SHARED, "largest_share": "2048Gi"}, 1),
+    ("filestore-multishare", "storage_class", {"parameters": {"tier": "enterprise"}, "largest_share": "128Gi"}, 1),
+    ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": False}, 0),
+    ("bucket-hierarchical", "bucket", {"hierarchical": False, "versioning": True}, 0),
+    ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": True}, 1),
+    ("built-in-class", "volume_claim", {}, 0),
+    ("built-in-class", "volume_claim", {"class_name": "zonal-rwx"}, 1),
+]
+
+
+NEAREST: list[AloneNearest] = [
+    ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}}, "tier"),
+]

@@ -1,9 +1,13 @@
-"""Rules about address ranges and networks: happy path, then one spoiled value at a time, at the boundary."""
+"""Rules of networks: ranges and overlaps, NAT gateways, public addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import pytest
+
+from tests.training_platform.rules import foreign
 from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
     test_finding_across_resources_names_the_nearest_that_passes,
     test_rule_across_resources_that_meets_an_unknown_value_says_so,
@@ -11,8 +15,10 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 )
 from tests.training_platform.rules.tables import Together, TogetherNearest
 from training_platform.config.reading.finding import Finding
+from training_platform.quota.charges import nat_addresses
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import View
+from training_platform.views.network import InterfaceView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -99,3 +105,56 @@ def test_two_instances_do_not_share_a_range(check: Check, filestore: Make) -> No
     )
 
     assert [each.path for each in found] == ["b.reserved_range"]
+
+
+PORTS = {"nat.enableDynamicPortAllocation": True, "nat.maxPortsPerVm": 4096.0}
+
+
+def found(changes: dict[str, Any]) -> list[Finding]:
+    return foreign.found(changes, rule="nat-addresses")
+
+
+@pytest.mark.parametrize(
+    ("vms", "ports", "addresses"),
+    [(0, 4096, 1), (15, 4096, 1), (16, 4096, 2), (34, 4096, 3), (1_008, 64, 1), (1_009, 64, 2)],
+)
+def test_an_address_has_64_512_ports(vms: int, ports: int, addresses: int) -> None:
+    assert nat_addresses(vms, ports) == addresses
+
+
+def test_reserved_addresses_are_enough_for_all_vms_of_the_region() -> None:
+    pools = {**PORTS, "slice": foreign.DROP, "reserved": foreign.DROP}  # the pool of GPUs, and 6 VMs of the other
+    two = {**pools, "nat.natIps": ["one", "two"]}
+
+    assert found({**two, "gpu.autoscaling.maxNodeCount": 25.0}) == []
+    (each,) = found({**two, "gpu.autoscaling.maxNodeCount": 26.0})
+    assert (each.severity, each.nearest) == ("warning", "3")
+    assert "32 VMs of 4,096 ports need 3 addresses, but 2 are reserved" in each.message
+
+
+def test_a_gateway_that_takes_addresses_by_itself_lacks_none() -> None:
+    assert found({**PORTS, "gpu.autoscaling.maxNodeCount": 900.0}) == []
+
+
+def test_vms_of_other_regions_do_not_count() -> None:
+    west = {**PORTS, "nat.region": "us-west4", "gpu.autoscaling.maxNodeCount": 900.0, "nat.natIps": ["one"]}
+
+    assert found(west) == []
+
+
+@pytest.mark.parametrize(("private", "count"), [(True, 0), (False, 1), (None, 1)])
+def test_nodes_are_private(check: Check, cluster: Make, gpu_pool: Make, private: bool | None, count: int) -> None:
+    assert len(check("private-nodes", gpu_pool(private_nodes=private))) == count
+    assert len(check("private-cluster", cluster(private_nodes=private))) == count
+
+
+@pytest.mark.parametrize(("public", "count"), [(False, 0), (True, 1)])
+def test_control_plane_has_no_public_address(check: Check, cluster: Make, public: bool, count: int) -> None:
+    assert len(check("private-control-plane", cluster(public_endpoint=public))) == count
+
+
+def test_vm_with_a_public_address_is_found(check: Check) -> None:
+    address = InterfaceView(stack="dev", type="gcp:compute/instance:Instance", name="vm", public=1)
+
+    assert len(check("no-external-address", address)) == 1
+    assert check("no-external-address", address.replaced(public=0)) == []

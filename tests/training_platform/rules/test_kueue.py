@@ -1,0 +1,419 @@
+"""Rules of Kueue's objects: quotas, flavors, partial admission, time-outs, topology requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.training_platform.rules.objects import COHORT, JOB, QUEUE, wrong
+from training_platform.config.model.stack import parse_stack
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import parse_source
+from training_platform.config.workspace import Workspace, cross_check
+from training_platform.resources.kueue import PODS_READY_MINUTES, configuration
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.rules import RULES, View, evaluate, program, views_of_model
+from training_platform.views.adapters import views_of_plan
+from training_platform.views.kueue import FlavorQuotaView
+
+Make = Callable[..., View]
+Check = Callable[..., list[Finding]]
+
+
+def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
+    rows = [{"name": name, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}]} for name in ("a", "b")]
+    checks = [{"name": "all"}, {"name": "of-b", "onFlavors": ["b"]}]
+    inputs = {
+        "metadata": {"name": "vision"},
+        "spec": {
+            "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": rows}],
+            "admissionChecksStrategy": {"admissionChecks": checks},
+        },
+    }
+    kind = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
+    found = views_of_plan([Planned(stack="dev", type=kind, name="vision", inputs=inputs)])
+
+    assert {view.flavor: view.checks for view in found if isinstance(view, FlavorQuotaView)} == {
+        "a": ("all",),
+        "b": ("all", "of-b"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "paths"),
+    [
+        ({"cohort": None}, ["borrowing_limit", "lending_limit"]),
+        ({"cohort": None, "lending_limit": None}, ["borrowing_limit"]),
+        ({"cohort": None, "borrowing_limit": 0, "lending_limit": None}, ["borrowing_limit"]),
+        ({"cohort": None, "borrowing_limit": None, "lending_limit": None}, []),
+        ({}, []),
+    ],
+)
+def test_limits_need_a_cohort(check: Check, flavor_quota: Make, changes: dict[str, Any], paths: list[str]) -> None:
+    found = check("kueue-limits-need-cohort", flavor_quota(**changes))
+
+    assert [finding.path for finding in found] == [f"section.tpu-v5e-4x8.{path}" for path in paths]
+
+
+@pytest.mark.parametrize(("lent", "count"), [(None, 0), (0, 0), (64, 0), (65, 1)])
+def test_team_lends_at_most_what_it_has(check: Check, flavor_quota: Make, lent: int | None, count: int) -> None:
+    found = check("kueue-lending-limit", flavor_quota(lending_limit=lent))
+
+    assert [finding.nearest for finding in found] == ["64"] * count
+
+
+@pytest.mark.parametrize("field", ["nominal_quota", "borrowing_limit", "lending_limit"])
+@pytest.mark.parametrize(("amount", "count"), [(0, 0), (-1, 1)])
+def test_no_quantity_is_negative(check: Check, flavor_quota: Make, field: str, amount: int, count: int) -> None:
+    assert len(check("kueue-quantities", flavor_quota(**{field: amount}))) == count
+
+
+OLD = "kueue.x-k8s.io/v1beta1:ClusterQueue"
+ROW = {"name": "cpu", "nominalQuota": "4"}
+AT = "spec.resourceGroups[0].flavors[0].resources"
+
+
+def spec(*rows: dict[str, Any], covered: list[str] | None = None, **values: Any) -> dict[str, Any]:
+    names = [row["name"] for row in rows] if covered is None else covered
+    group = {"coveredResources": names, "flavors": [{"name": "plain", "resources": list(rows)}]}
+    return {"namespaceSelector": {}, "cohortName": "all", "resourceGroups": [group], **values}
+
+
+@pytest.mark.parametrize("kind", [QUEUE, OLD, COHORT])
+def test_a_flavor_has_the_resources_of_its_group_in_order(kind: str) -> None:
+    rows = {"name": "cpu", "nominalQuota": "4"}, {"name": "memory", "nominalQuota": "4Gi"}
+
+    assert wrong("kueue-resource-groups", kind, spec=spec(*rows)) == []
+    assert wrong("kueue-resource-groups", kind, spec=spec(*rows, covered=["memory", "cpu"])) == [AT]
+    assert wrong("kueue-resource-groups", kind, spec=spec(*rows, covered=["cpu"])) == [AT]
+
+
+def test_a_resource_and_a_flavor_are_in_one_group() -> None:
+    one = spec(ROW)["resourceGroups"][0]
+    other = {"coveredResources": ["memory"], "flavors": [{"name": "fast", "resources": [{**ROW, "name": "memory"}]}]}
+    same = {**other, "flavors": [{"name": "plain", "resources": [{**ROW, "name": "memory"}]}]}
+
+    assert wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [one, other]}) == []
+    assert wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [one, same]}) == ["spec.resourceGroups"]
+    assert len(wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [one, one]})) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ({"nominalQuota": "0"}, None),
+        ({"nominalQuota": "-1"}, "nominalQuota"),
+        ({"borrowingLimit": "-1"}, "borrowingLimit"),
+        ({"lendingLimit": "4"}, None),
+        ({"lendingLimit": "5"}, "lendingLimit"),
+    ],
+)
+def test_amounts_are_not_below_0_and_no_more_is_lent_than_there_is(row: dict[str, str], field: str | None) -> None:
+    assert wrong("kueue-amounts", QUEUE, spec=spec({**ROW, **row})) == [f"{AT}[0].{field}"] * bool(field)
+
+
+def test_a_cohort_may_lend_more_than_it_has_of_its_own() -> None:
+    cohort = {"parentName": "all", "resourceGroups": spec({**ROW, "lendingLimit": "5"})["resourceGroups"]}
+
+    assert wrong("kueue-amounts", COHORT, spec=cohort) == []
+
+
+def test_limits_need_a_cohort_above() -> None:
+    limited = spec({**ROW, "borrowingLimit": "1"})
+    alone = {key: value for key, value in limited.items() if key != "cohortName"}
+    cohort = {"resourceGroups": limited["resourceGroups"]}
+
+    assert wrong("kueue-amounts", QUEUE, spec=limited) == []
+    assert wrong("kueue-amounts", QUEUE, spec=alone) == [f"{AT}[0].borrowingLimit"]
+    assert wrong("kueue-amounts", OLD, spec={**alone, "cohort": "all"}) == []
+    assert wrong("kueue-amounts", COHORT, spec=cohort) == [f"{AT}[0].borrowingLimit"]
+    assert wrong("kueue-amounts", COHORT, spec={**cohort, "parentName": "everyone"}) == []
+
+
+@pytest.mark.parametrize(
+    ("preemption", "paths"),
+    [
+        ({"borrowWithinCohort": {"policy": "LowerPriority"}, "reclaimWithinCohort": "Any"}, 0),
+        ({"borrowWithinCohort": {"policy": "LowerPriority"}, "reclaimWithinCohort": "Never"}, 1),
+        ({"borrowWithinCohort": {"policy": "LowerPriority"}}, 1),
+        ({"borrowWithinCohort": {"policy": "Never"}}, 0),
+    ],
+)
+def test_who_preempts_by_borrowing_reclaims(preemption: dict[str, Any], paths: int) -> None:
+    assert len(wrong("kueue-preemption", QUEUE, spec={"preemption": preemption})) == paths
+
+
+def test_a_weight_is_not_below_0() -> None:
+    assert wrong("kueue-preemption", QUEUE, spec={"fairSharing": {"weight": "0"}}) == []
+    assert wrong("kueue-preemption", QUEUE, spec={"fairSharing": {"weight": "-1"}}) == ["spec.fairSharing.weight"]
+
+
+def test_a_check_is_there_once_and_on_flavors_of_the_queue() -> None:
+    def found(*checks: dict[str, Any]) -> list[str]:
+        return wrong("kueue-checks", QUEUE, spec=spec(ROW, admissionChecksStrategy={"admissionChecks": list(checks)}))
+
+    path = "spec.admissionChecksStrategy.admissionChecks"
+    assert found({"name": "dws", "onFlavors": ["plain"]}) == []
+    assert found({"name": "dws", "onFlavors": ["other"]}) == [f"{path}[0].onFlavors"]
+    assert found({"name": "dws"}, {"name": "dws"}) == [f"{path}[1].name"]
+
+
+@pytest.mark.parametrize(
+    ("row", "wrongly"),
+    [
+        ({"operator": "In", "values": ["a"]}, False), ({"operator": "In"}, True), ({"operator": "Exists"}, False),
+        ({"operator": "Exists", "values": ["a"]}, True),
+    ],
+)  # fmt: skip
+def test_a_selector_has_values_where_its_operator_compares(row: dict[str, Any], wrongly: bool) -> None:
+    found = wrong("kueue-selector", QUEUE, spec={"namespaceSelector": {"matchExpressions": [{"key": "team", **row}]}})
+
+    assert bool(found) is wrongly
+
+
+def test_a_flavor_of_a_topology_has_labels_and_no_taint_twice() -> None:
+    kind, taint = "kueue.x-k8s.io/v1beta2:ResourceFlavor", {"key": "a", "effect": "NoSchedule"}
+
+    assert wrong("kueue-flavor-form", kind, spec={"topologyName": "racks", "nodeLabels": {"a": "b"}}) == []
+    assert wrong("kueue-flavor-form", kind, spec={"topologyName": "racks"}) == ["spec.nodeLabels"]
+    assert wrong("kueue-flavor-form", kind, spec={"nodeTaints": [taint, {**taint, "effect": "NoExecute"}]}) == []
+    assert wrong("kueue-flavor-form", kind, spec={"nodeTaints": [taint, taint]}) == ["spec.nodeTaints[1]"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "paths"),
+    [
+        (["own/rack", "kubernetes.io/hostname"], []),
+        (["kubernetes.io/hostname", "own/rack"], ["spec.levels"]),
+        (["own/rack", "own/rack"], ["spec.levels[1].nodeLabel"]),
+    ],
+)
+def test_levels_of_a_topology_end_with_the_host(levels: list[str], paths: list[str]) -> None:
+    spec = {"levels": [{"nodeLabel": level} for level in levels]}
+
+    assert wrong("kueue-topology-levels", "kueue.x-k8s.io/v1beta2:Topology", spec=spec) == paths
+
+
+def labelled(pool: Make, **changes: object) -> View:
+    return pool(node_labels={"training-platform/flavor": "tpu-v5e-4x8"}, **changes)
+
+
+QUEUED = "cloud.google.com/gke-queued"
+ARCHITECTURE = "kubernetes.io/arch"
+GB200 = {"cloud.google.com/gke-accelerator": "nvidia-gb200"}
+
+
+def test_pool_of_the_flavors_shape_is_no_finding(check: Check, slice_pool: Make, flavor: Make) -> None:
+    assert check("tpu-flavor-topology", labelled(slice_pool), flavor()) == []
+
+
+@pytest.mark.parametrize(
+    ("topology", "wanted", "nearest"), [("8x8", "4x8", "4x8"), (None, "4x8", "4x8"), (None, "3x3", "4x4")]
+)
+def test_pool_of_another_shape_than_its_flavor_is_found(
+    check: Check, flawless: dict[str, Make], topology: str | None, wanted: str, nearest: str
+) -> None:
+    selector = flawless["flavor"](node_labels={"cloud.google.com/gke-tpu-topology": wanted})
+    (finding,) = check("tpu-flavor-topology", labelled(flawless["slice_pool"], tpu_topology=topology), selector)
+
+    assert (finding.path, finding.nearest) == ("section.topology", nearest)
+
+
+def test_pool_of_another_flavor_is_no_finding(check: Check, slice_pool: Make, flavor: Make) -> None:
+    assert check("tpu-flavor-topology", labelled(slice_pool, tpu_topology="8x8"), flavor(flavor="tpu-v5e-8x8")) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "nearest"),
+    [
+        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}, []),
+        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slicee"}, ["tpu-v5p-slice"]),
+        ({"cloud.google.com/gke-tpu-accelerator": "nvidia-h100-80gb"}, [None]),
+        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, []),
+        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "8x16"}, []),
+        (
+            {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "16x8"},
+            ["8x16"],
+        ),
+        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80g"}, ["nvidia-h100-80gb"]),
+        ({}, []),
+    ],
+)
+def test_flavor_selects_accelerators_as_gke_calls_them(
+    check: Check, flavor: Make, labels: dict[str, str], nearest: list[str | None]
+) -> None:
+    found = check("flavor-accelerator", flavor(node_labels=labels))
+
+    assert [finding.nearest for finding in found] == nearest
+
+
+def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone(check: Check, flavor: Make, slice_pool: Make) -> None:
+    labels = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x5",
+    }  # fmt: skip
+
+    assert len(check("flavor-accelerator", flavor(node_labels=labels), slice_pool())) == 1
+    assert check("flavor-accelerator", flavor(node_labels=labels), slice_pool(tpu_topology="4x5")) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "checks", "findings"), [({QUEUED: "true"}, (), 1), ({QUEUED: "true"}, ("dws",), 0), ({}, (), 0)]
+)
+def test_a_queue_of_queued_nodes_makes_requests(
+    check: Check, flavor: Make, flavor_quota: Make, *, labels: dict[str, str], checks: tuple[str, ...], findings: int
+) -> None:
+    found = check("queued-flavor-check", flavor(node_labels=labels), flavor_quota(checks=checks))
+
+    assert len(found) == findings
+
+
+def test_pods_of_queued_nodes_tolerate_their_taint(check: Check, flavor: Make) -> None:
+    labels = {QUEUED: "true"}
+
+    assert len(check("queued-flavor-toleration", flavor(node_labels=labels))) == 1
+    assert check("queued-flavor-toleration", flavor(node_labels=labels, tolerated=(QUEUED,))) == []
+    assert check("queued-flavor-toleration", flavor()) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "tolerated", "findings"),
+    [
+        (GB200, ("nvidia.com/gpu",), 1),
+        (GB200, ("nvidia.com/gpu", ARCHITECTURE), 0),
+        ({**GB200, ARCHITECTURE: "arm64"}, ("nvidia.com/gpu",), 0),
+        ({"cloud.google.com/gke-accelerator": "nvidia-b200"}, ("nvidia.com/gpu",), 0),
+        ({}, (), 0),
+    ],
+)
+def test_pods_of_arm_nodes_tolerate_their_taint(
+    check: Check, flavor: Make, labels: dict[str, str], tolerated: tuple[str, ...], findings: int
+) -> None:
+    found = check("arm-flavor-toleration", flavor(node_labels=labels, tolerated=tolerated))
+
+    assert len(found) == findings
+
+
+@pytest.mark.parametrize(
+    ("topology", "changes", "found"),
+    [
+        ("slices", {"total_min_nodes": 0}, True),
+        ("slices", {"total_min_nodes": 8}, False),
+        ("slices", {"total_min_nodes": 0, "queued": True}, False),
+        (None, {"total_min_nodes": 0}, False),
+    ],
+)
+def test_a_pool_that_waits_for_pods_is_found_in_a_flavor_with_a_topology(
+    check: Check, flawless: dict[str, Make], topology: str | None, changes: dict[str, object], found: bool
+) -> None:
+    pool = labelled(flawless["slice_pool"], total_max_nodes=8, **changes)
+
+    findings = check("topology-autoscaled", pool, flawless["flavor"](topology=topology))
+
+    assert [finding.path for finding in findings] == (["section.min_slices"] if found else [])
+
+
+LEAST, EQUAL = "job-min-parallelism", "job-completions-equal-parallelism"
+INDEXED = {"completionMode": "Indexed", "parallelism": 4.0, "completions": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "spec", "path"),
+    [
+        (LEAST, "3", {"parallelism": 4.0}, None),
+        (LEAST, "4", {"parallelism": 4.0}, "metadata.annotations"),
+        (LEAST, "0", {"parallelism": 4.0}, "metadata.annotations"),
+        (LEAST, "some", {"parallelism": 4.0}, "metadata.annotations"),
+        (LEAST, "2", {"parallelism": 4.0, "completions": 2.0}, "metadata.annotations"),
+        (LEAST, "1", {}, "metadata.annotations"),
+        (LEAST, "9", {"parallelism": UNKNOWN}, None),
+        (LEAST, UNKNOWN, {"parallelism": 4.0}, None),
+        (EQUAL, "true", INDEXED, None),
+        (EQUAL, "true", {**INDEXED, "completions": 8.0}, "spec.completions"),
+        (EQUAL, "true", {"completionMode": "Indexed", "parallelism": 4.0}, "spec.completions"),
+        (EQUAL, "true", {"completionMode": "Indexed", "completions": 4.0}, "spec.completions"),
+        (EQUAL, "true", {**INDEXED, "completionMode": "NonIndexed"}, "metadata.annotations"),
+        (EQUAL, "false", {**INDEXED, "completions": 8.0}, None),
+    ],
+)
+def test_fewer_pods_are_fewer_and_completions_follow(
+    name: str, value: object, spec: dict[str, Any], path: str | None
+) -> None:
+    metadata = {"annotations": {f"kueue.x-k8s.io/{name}": value}}
+
+    assert wrong("partial-admission", JOB, metadata=metadata, spec=spec) == [path] * bool(path)
+
+
+RULE = "flex-start-beside-reserved"
+
+
+def pool(capacity: str) -> dict[str, Any]:
+    run = {"max_run_hours": 10} if capacity in ("flex-start", "queued-provisioning") else {}
+    reserved = {"reservation": "h100"} if capacity == "reservation" else {}
+    return {"machine_type": "a3-highgpu-8g", "capacity": capacity, **run, **reserved}
+
+
+def found(capacities: list[str], **more: Any) -> list[Finding]:
+    cluster = {
+        "location": "us-central1-a",
+        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
+        "node_pools": {each: pool(each) for each in capacities},
+    }
+    section = {"project": "example-train", "production": True, **more, "clusters": {"c": cluster}}
+    text = yaml.safe_dump({"config": {"training-platform:environment": section}})
+    stack = parse_stack("env", parse_source(text, "stacks/Pulumi.env.yaml"))
+    workspace = cross_check(Workspace(None, {"env": stack}))  # type: ignore[arg-type] # no file is read
+    views = views_of_model(workspace.stacks["env"], workspace)
+    whole = program(views, stack="env", environment="env", team=None, production=True)
+    return evaluate(whole, [RULES[RULE]], stack)
+
+
+def test_flex_start_beside_a_reserved_pool_is_found_at_its_line() -> None:
+    (each,) = found(["flex-start", "reservation"])
+
+    assert (each.severity, each.nearest) == ("warning", "queued-provisioning")
+    assert each.path == "clusters.c.node_pools.flex-start.capacity"
+    assert each.position is not None
+    assert "reserved machines of reservation for 24 hours" in each.message
+
+
+@pytest.mark.parametrize(
+    "capacities", [["flex-start", "spot"], ["queued-provisioning", "reservation"], ["reservation", "on-demand"]]
+)
+def test_without_reserved_machines_or_with_queued_provisioning_there_is_nothing_to_find(capacities: list[str]) -> None:
+    assert found(capacities) == []
+
+
+def test_where_somebody_gets_the_alerts_it_is_theirs() -> None:
+    assert found(["flex-start", "reservation"], alerts={"emails": ["ml-platform@example.com"]}) == []
+
+
+@pytest.mark.parametrize("capacity", PODS_READY_MINUTES)
+def test_only_flex_start_makes_kueue_wait_for_a_day(capacity: Any) -> None:
+    minutes = int(configuration([capacity, "reservation"])["waitForPodsReady"]["timeout"].removesuffix("m"))
+
+    assert (minutes == 24 * 60) is (capacity == "flex-start")
+    assert minutes >= 30
+
+
+@pytest.mark.parametrize(
+    ("names", "refused"),
+    [
+        ([], False),
+        (["required-topology"], False),
+        (["required-topology", "preferred-topology"], True),
+        (["unconstrained-topology", "preferred-topology"], True),
+        (["required-topology", "slice-required-topology", "slice-size"], False),
+        (["required-topology", "slice-required-topology"], True),
+        (["slice-size"], True),
+        (["preferred-topology", "group-name"], False),
+        (["group-name"], True),
+    ],
+)
+def test_pods_ask_for_one_topology_and_for_slices_with_a_size(names: list[str], refused: bool) -> None:
+    annotations = {f"kueue.x-k8s.io/podset-{name}": "own/rack" for name in names}
+    spec = {"template": {"metadata": {"annotations": annotations}, "spec": {}}}
+
+    assert wrong("topology-request", JOB, spec=spec) == ["spec.template.metadata.annotations"] * refused
