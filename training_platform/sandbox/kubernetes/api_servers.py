@@ -212,7 +212,7 @@ def _wait(process: TiedProcess, ready: Callable[[], bool]) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-class Resource(NamedTuple):
+class ApiResource(NamedTuple):
     """A kind as the server's paths name it; ``root`` is ``/api/v1`` or ``/apis/<group>/<version>``."""
 
     root: str
@@ -229,11 +229,11 @@ class NotThere(Refused):
     """The object, its namespace, or its kind is not there."""
 
 
-class Conflict(Refused):
+class ApiConflict(Refused):
     """Somebody else changed the object meanwhile."""
 
 
-_REFUSALS: Final[dict[int, type[Refused]]] = {HTTPStatus.NOT_FOUND: NotThere, HTTPStatus.CONFLICT: Conflict}
+_REFUSALS: Final[dict[int, type[Refused]]] = {HTTPStatus.NOT_FOUND: NotThere, HTTPStatus.CONFLICT: ApiConflict}
 
 
 class ApiClient:
@@ -241,25 +241,25 @@ class ApiClient:
 
     def __init__(self, access: Access) -> None:
         self._http = access.client()
-        self._kinds: dict[str, dict[str, Resource]] = {}  # by root and kind
+        self._kinds: dict[str, dict[str, ApiResource]] = {}  # by root and kind
 
     def close(self) -> None:
         """Close its connections."""
         self._http.close()
 
-    def resource(self, group: str, version: str, kind: str) -> Resource:
+    def resource(self, group: str, version: str, kind: str) -> ApiResource:
         """Look a kind up; without a version, in the one that the server prefers. Raises NotThere."""
         root = f"/api/{version or 'v1'}"
         if group:
             root = f"/apis/{group}/{version or self._call('GET', f'/apis/{group}')['preferredVersion']['version']}"
         if kind not in self._kinds.get(root, {}):
             rows = self._resources(root)
-            self._kinds[root] = {row["kind"]: Resource(root, row["name"], row["namespaced"]) for row in rows}
+            self._kinds[root] = {row["kind"]: ApiResource(root, row["name"], row["namespaced"]) for row in rows}
         if kind not in self._kinds[root]:
             raise NotThere(f'no matches for kind "{kind}" in version "{root.removeprefix("/apis/")}"')
         return self._kinds[root][kind]
 
-    def read(self, resource: Resource, namespace: str, name: str) -> Json | None:
+    def read(self, resource: ApiResource, namespace: str, name: str) -> Json | None:
         """An object without the server's notes on who set which field, or ``None``."""
         try:
             return _plain(self._call("GET", resource.path(namespace, name)))
@@ -267,7 +267,7 @@ class ApiClient:
             return None
 
     def apply(
-        self, resource: Resource, namespace: str, name: str, obj: Json, *, dry_run: bool = False, force: bool = False
+        self, resource: ApiResource, namespace: str, name: str, obj: Json, *, dry_run: bool = False, force: bool = False
     ) -> Json:
         """Apply an object server-side: create it, or set its fields and delete those that an earlier apply set.
 
@@ -280,7 +280,7 @@ class ApiClient:
         headers = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
         return _plain(self._call("PATCH", resource.path(namespace, name), params=options, json=obj, headers=headers))
 
-    def delete(self, resource: Resource, namespace: str, name: str, *, controlled: bool = False) -> None:
+    def delete(self, resource: ApiResource, namespace: str, name: str, *, controlled: bool = False) -> None:
         """Delete an object; deleting it twice is not an error.
 
         Where controllers run (``controlled``) it waits until they remove their finalizers, else it removes them.
@@ -320,7 +320,7 @@ class ApiClient:
                 self._call("PUT", f"{path}/finalize", json={**self._call("GET", path), "spec": {"finalizers": []}})
             except NotThere:
                 return
-            except Conflict:  # the controller is at it
+            except ApiConflict:  # the controller is at it
                 time.sleep(_POLL_SECONDS)
 
     def define(self, definitions: Iterable[Json]) -> None:
@@ -366,7 +366,7 @@ class ApiClient:
         for root in ("/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)):
             for row in self._resources(root):
                 if row["namespaced"] and "deletecollection" in row["verbs"]:
-                    yield Resource(root, row["name"], namespaced=True).path(namespace)
+                    yield ApiResource(root, row["name"], namespaced=True).path(namespace)
 
     def _call(self, method: str, path: str, **options: Any) -> Json:
         try:

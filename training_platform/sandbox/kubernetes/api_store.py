@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Self
 
-from training_platform.sandbox.kubernetes.api_servers import ApiClient, ControlPlanes, NotThere, Resource
+from training_platform.sandbox.kubernetes.api_servers import ApiClient, ApiResource, ControlPlanes, NotThere
 from training_platform.sandbox.kubernetes.controllers import ReleaseControllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
 from training_platform.sandbox.kubernetes.store import Key, Refused
@@ -150,7 +150,7 @@ class ApiStore:
         self.client(cluster).ensure_namespace(name)
 
 
-def _resource(client: ApiClient, key: Key, obj: Json) -> Resource:
+def _resource(client: ApiClient, key: Key, obj: Json) -> ApiResource:
     try:
         return client.resource(key.group, str(dig(obj, "apiVersion")).rpartition("/")[2], key.kind)
     except NotThere as error:

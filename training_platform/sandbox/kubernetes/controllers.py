@@ -70,7 +70,7 @@ def _labelled(key: str) -> Json:
     return {"matchExpressions": [{"key": key, "operator": "Exists"}]}
 
 
-class Program(NamedTuple):
+class ControllerProgram(NamedTuple):
     """A controller that Kubernetes does not bring."""
 
     variable: str  # names its binary
@@ -86,14 +86,14 @@ def _settings(name: str) -> Json:
 _KUEUE, _JOBSET, _LWS = "kueue.x-k8s.io", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
 _TRAINER: Final = "trainer.kubeflow.org"
 PROGRAMS: Final = {  # in the order in which they start
-    "jobset": Program(
+    "jobset": ControllerProgram(
         "TRAINING_PLATFORM_JOBSET", "jobset-system:jobset-controller", _settings(_JOBSET),
         (
             *_both(_JOBSET, "v1alpha2", "jobsets", "JobSet"),
             *_both("", "v1", "pods", "Pod", _labelled("jobset.sigs.k8s.io/jobset-name")),
         ),
     ),
-    "lws": Program(
+    "lws": ControllerProgram(
         "TRAINING_PLATFORM_LWS", "lws-system:lws-controller-manager",
         _settings("lws.x-k8s.io"),
         (
@@ -101,10 +101,10 @@ PROGRAMS: Final = {  # in the order in which they start
             *_both("", "v1", "pods", "Pod", _labelled("leaderworkerset.sigs.k8s.io/name")),
         ),
     ),
-    "kuberay": Program(  # its webhooks are off, as in its chart
+    "kuberay": ControllerProgram(  # its webhooks are off, as in its chart
         "TRAINING_PLATFORM_KUBERAY", "kuberay-system:kuberay-operator", {}, ()
     ),
-    "trainer": Program(
+    "trainer": ControllerProgram(
         "TRAINING_PLATFORM_TRAINER", "kubeflow-system:kubeflow-trainer-controller-manager",
         _settings(_TRAINER),
         (
@@ -114,7 +114,7 @@ PROGRAMS: Final = {  # in the order in which they start
             Webhook(_TRAINER, "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", False),
         ),
     ),
-    "kueue": Program(
+    "kueue": ControllerProgram(
         "TRAINING_PLATFORM_KUEUE", "kueue-system:kueue-controller-manager", {},
         (
             *_both(_KUEUE, "v1beta2", "clusterqueues", "ClusterQueue"),
@@ -270,7 +270,7 @@ class Controllers:
                 if name in self._binaries:
                     self._start_program(client, name, program)
 
-    def _start_program(self, client: ApiClient, name: str, program: Program) -> None:
+    def _start_program(self, client: ApiClient, name: str, program: ControllerProgram) -> None:
         """Start a controller, wait until it answers, and register its webhooks."""
         settings, webhooks = program.settings, program.webhooks
         if name == "kueue":

@@ -25,7 +25,15 @@ from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_of
 from training_platform.sandbox.kubernetes.store import CREATED, HELM, Key, ObjectStore, Refused
-from training_platform.sandbox.kubernetes.values import Change, Json, PropertyPath, dig, pruned, put, with_secrets
+from training_platform.sandbox.kubernetes.values import (
+    Json,
+    PropertyChange,
+    PropertyPath,
+    dig,
+    pruned,
+    put,
+    with_secrets,
+)
 from training_platform.views.inputs import holds_unknown
 
 if TYPE_CHECKING:
@@ -42,7 +50,7 @@ _IDENTITY: Final[tuple[PropertyPath, ...]] = (("kind",), ("metadata", "name"), (
 _RELEASE_IDENTITY: Final[tuple[PropertyPath, ...]] = (("name",), ("namespace",))
 
 
-class Kind(NamedTuple):
+class ObjectKind(NamedTuple):
     """Group (empty for core), version and kind."""
 
     group: str
@@ -50,7 +58,7 @@ class Kind(NamedTuple):
     kind: str
 
     @classmethod
-    def of_token(cls, token: str) -> Kind:
+    def of_token(cls, token: str) -> ObjectKind:
         """Read a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises Refused for a token of another form."""
         parts = token.split(":")
         if len(parts) != 3 or parts[1].count("/") != 1:
@@ -93,7 +101,7 @@ class ResourceCall:
 
     urn: str
     name: str
-    kind: Kind
+    kind: ObjectKind
     settings: ProviderSettings
 
 
@@ -116,7 +124,7 @@ class Replacement(NamedTuple):
     delete_first: bool = False
 
 
-class Outcome(NamedTuple):
+class ResourceState(NamedTuple):
     """A resource after a call; without an id there is none. ``inputs`` are those that a read found."""
 
     id: str
@@ -158,7 +166,7 @@ class Objects:
             failures += _against_documents(call.kind, inputs)
         return inputs, failures
 
-    def replacement(self, call: ResourceCall, olds: Json, news: Json, changed: list[Change]) -> Replacement:
+    def replacement(self, call: ResourceCall, olds: Json, news: Json, changed: list[PropertyChange]) -> Replacement:
         """Replace where identity or an immutable field changed, both inputs in readable form.
 
         The old object is deleted first where the new one has its name.
@@ -170,11 +178,11 @@ class Objects:
         same = all(dig(olds, "metadata", field) == dig(news, "metadata", field) for field in ("name", "namespace"))
         return Replacement(replaces, bool(replaces and named and same and not autonamed))
 
-    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> Outcome:
+    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
         """Create the object; as the provider's, a preview tells a dry run's fields only of wholly known inputs."""
         plain, cluster = readable(inputs), call.settings.cluster
         if preview and holds_unknown(plain):
-            return Outcome("", inputs)
+            return ResourceState("", inputs)
         metadata = dig(plain, "metadata") or {}
         name, namespace = metadata.get("name"), metadata.get("namespace") or call.settings.default_namespace
         if not name or name is UNKNOWN:
@@ -182,24 +190,24 @@ class Objects:
         key = Key(call.kind.group, call.kind.kind, namespace if self._namespaced(call, inputs) else "", name)
         if preview:
             self._store.rehearse(cluster, key, plain)
-            return Outcome("", _filled(inputs, {"metadata": _DRY_RUN}))
+            return ResourceState("", _filled(inputs, {"metadata": _DRY_RUN}))
         live = self._store.create(cluster, key, plain, call.kind.resource)
-        return Outcome(f"{key.namespace}/{key.name}" if key.namespace else key.name, _filled(inputs, live))
+        return ResourceState(f"{key.namespace}/{key.name}" if key.namespace else key.name, _filled(inputs, live))
 
-    def read(self, call: ResourceCall, identity: str, inputs: Json) -> Outcome:
+    def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
         """The live object, and as its inputs the fields that the program had set; all of them in an import."""
         cluster, key = call.settings.cluster, _key(call.kind, identity)
         live = self._store.read(cluster, key)
         if live is None:
-            return Outcome("", {})
+            return ResourceState("", {})
         if inputs:
             own = self._store.own(cluster, key, live, readable(inputs))
         else:
             metadata = {name: value for name, value in live["metadata"].items() if name not in _SET_BY_SERVER}
             own = {**live, "metadata": metadata}
-        return Outcome(identity, with_secrets(live, inputs), with_secrets(own, inputs))
+        return ResourceState(identity, with_secrets(live, inputs), with_secrets(own, inputs))
 
-    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> Outcome:
+    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Update in place; as a server's dry run, a preview refuses the same, unless a value is unknown."""
         cluster, key, plain = call.settings.cluster, _key(call.kind, identity), readable(inputs)
         live = self._store.read(cluster, key)
@@ -211,7 +219,7 @@ class Objects:
             live = self._store.update(cluster, key, plain, call.kind.resource)
         elif not holds_unknown(plain):
             self._store.rehearse(cluster, key, plain)
-        return Outcome(identity, _filled(inputs, live) if live else inputs)
+        return ResourceState(identity, _filled(inputs, live) if live else inputs)
 
     def delete(self, call: ResourceCall, identity: str) -> None:
         """Delete the object; deleting it twice is not an error."""
@@ -224,7 +232,7 @@ class Objects:
         return bool(dig(readable(inputs), "metadata", "namespace")) if known is None else known
 
 
-def _against_documents(kind: Kind, inputs: Json) -> list[Failure]:
+def _against_documents(kind: ObjectKind, inputs: Json) -> list[Failure]:
     """Return the errors that ``check`` would find by the documents of a kind that no CRD at hand defines."""
     problems: list[Problem] = []
     if check := check_of(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}"):
@@ -254,7 +262,7 @@ def _filled(inputs: Json, live: Json) -> Json:
     return filled
 
 
-def _key(kind: Kind, identity: str) -> Key:
+def _key(kind: ObjectKind, identity: str) -> Key:
     namespace, _, name = identity.rpartition("/")
     return Key(kind.group, kind.kind, namespace, name)
 
@@ -275,16 +283,16 @@ class Releases:
             inputs.setdefault("timeout", TIMEOUT_SECONDS)
         return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
 
-    def replacement(self, _call: ResourceCall, _olds: Json, _news: Json, changed: list[Change]) -> Replacement:
+    def replacement(self, _call: ResourceCall, _olds: Json, _news: Json, changed: list[PropertyChange]) -> Replacement:
         """A release of another name or namespace is another release."""
         return Replacement(
             [str(change) for change in changed if any(change.within(path) for path in _RELEASE_IDENTITY)]
         )
 
-    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> Outcome:
+    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
         """Record the release, with its namespace where it asks for one; a preview creates nothing and knows no id."""
         if preview:
-            return Outcome("", {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
+            return ResourceState("", {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
         plain, cluster = readable(inputs), call.settings.cluster
         key = Key(HELM, "Release", plain["namespace"], plain["name"])
         if self._store.read(cluster, key) is not None:
@@ -295,21 +303,21 @@ class Releases:
             self._store.ensure_namespace(cluster, key.namespace)  # which may be another store
         live = self._store.create(cluster, key, {**plain, "status": _status(plain, 1)}, "releases")
         self._create_secret(cluster, live)
-        return Outcome(f"{key.namespace}/{key.name}", _outputs(inputs, live))
+        return ResourceState(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
-    def read(self, call: ResourceCall, identity: str, inputs: Json) -> Outcome:
+    def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
         """The release as it is recorded, and the inputs that the program had set; all of them in an import."""
         live = self._store.read(call.settings.cluster, Key(HELM, "Release", *identity.split("/", 1)))
         if live is None:
-            return Outcome("", {})
+            return ResourceState("", {})
         live.pop("metadata")
         own = pruned(live, readable(inputs)) if inputs else {k: v for k, v in live.items() if k != "status"}
-        return Outcome(identity, with_secrets(_outputs(live, live), inputs), with_secrets(own, inputs))
+        return ResourceState(identity, with_secrets(_outputs(live, live), inputs), with_secrets(own, inputs))
 
-    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> Outcome:
+    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Record the release's next revision."""
         if preview:
-            return Outcome(identity, {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
+            return ResourceState(identity, {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
         key, cluster = Key(HELM, "Release", *identity.split("/", 1)), call.settings.cluster
         old = self._store.read(cluster, key)
         if old is None:
@@ -319,7 +327,7 @@ class Releases:
         live = self._store.update(cluster, key, {**plain, "status": status}, "releases")
         self._delete_secret(cluster, old)
         self._create_secret(cluster, live)
-        return Outcome(identity, _outputs(inputs, live))
+        return ResourceState(identity, _outputs(inputs, live))
 
     def delete(self, call: ResourceCall, identity: str) -> None:
         """Forget the release; deleting it twice is not an error."""

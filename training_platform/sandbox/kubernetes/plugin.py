@@ -29,7 +29,14 @@ from training_platform.checks.planning.wire import readable
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import RELEASE
 from training_platform.sandbox.kubernetes.definitions import load_crds
-from training_platform.sandbox.kubernetes.objects import Kind, Naming, Objects, ProviderSettings, Releases, ResourceCall
+from training_platform.sandbox.kubernetes.objects import (
+    Naming,
+    ObjectKind,
+    Objects,
+    ProviderSettings,
+    Releases,
+    ResourceCall,
+)
 from training_platform.sandbox.kubernetes.store import ObjectStore, Refused
 from training_platform.sandbox.kubernetes.values import Json, changes, dig, from_struct, to_struct
 
@@ -214,7 +221,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         return self._releases if request.type == RELEASE else self._objects
 
     def _call(self, request: Any, context: Any) -> ResourceCall:
-        kind = Kind.of_token(request.type)
+        kind = ObjectKind.of_token(request.type)
         with self._lock:
             known = set(self._providers.values())
             settings = self._providers.get(context.peer()) or (known.pop() if len(known) == 1 else None)

@@ -86,7 +86,7 @@ def pruned(live: Json, like: Json) -> Json:
     }
 
 
-class Change(NamedTuple):
+class PropertyChange(NamedTuple):
     """One property that was added, deleted or updated."""
 
     path: PropertyPath
@@ -101,7 +101,7 @@ class Change(NamedTuple):
         return text(self.path)
 
 
-def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[Change]:
+def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[PropertyChange]:
     """Compare readable values; a null counts as absent, and an unknown differs from every known value."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in sorted(old.keys() | new.keys()):
@@ -110,11 +110,11 @@ def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[Change]:
         for i, (before, after) in enumerate(zip_longest(old, new)):
             yield from changes(before, after, (*path, i))
     elif old is None and new is not None:
-        yield Change(path, "add")
+        yield PropertyChange(path, "add")
     elif new is None and old is not None:
-        yield Change(path, "delete")
+        yield PropertyChange(path, "delete")
     elif old != new or isinstance(old, bool) is not isinstance(new, bool):
-        yield Change(path, "update")
+        yield PropertyChange(path, "update")
 
 
 def text(path: PropertyPath) -> str:

@@ -16,8 +16,8 @@ from training_platform.checks.planning.wire import SECRET, SIGNATURE, UNKNOWNS, 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.store import BUILT_IN, Key, ObjectStore, Refused
 from training_platform.sandbox.kubernetes.values import (
-    Change,
     Json,
+    PropertyChange,
     changes,
     dig,
     from_struct,
@@ -265,4 +265,4 @@ def test_a_path_is_written_as_the_engine_writes_it() -> None:
     ],
 )
 def test_a_change_touches_a_field_at_it_below_it_and_above_it(changed: tuple[str, ...], touches: bool) -> None:
-    assert Change(changed, "update").within(("spec", "selector")) is touches
+    assert PropertyChange(changed, "update").within(("spec", "selector")) is touches
