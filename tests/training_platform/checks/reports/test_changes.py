@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,7 +21,7 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.output import render
+from training_platform.checks.output import FORMATS, render
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, resource_rows
 from training_platform.checks.reports.text import print_report
@@ -134,7 +134,7 @@ def test_without_a_base_no_format_speaks_of_changes(one: Callable[..., Report]) 
     plain = one()
 
     assert "changes" not in json.loads(render(plain, "json"))
-    assert not any("Since " in render(plain, to) for to in get_args(str))
+    assert not any("Since " in render(plain, to) for to in FORMATS)
 
 
 def test_a_base_of_which_nothing_is_known_says_so(one: Callable[..., Report]) -> None:
@@ -146,7 +146,7 @@ def test_a_base_of_which_nothing_is_known_says_so(one: Callable[..., Report]) ->
     assert "its program cannot be run" in render(report, "html")
 
 
-@pytest.mark.parametrize("to", get_args(str))
+@pytest.mark.parametrize("to", FORMATS)
 def test_a_known_finding_is_shown_and_fails_nothing(
     to: str, one: Callable[..., Report], found: Callable[..., Any]
 ) -> None:
