@@ -12,7 +12,7 @@ import yaml
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import MakeWorkspace, Preview
 from tests.places import ORGANISATION
-from tests.stacks.test_ways_to_get_capacity import KUEUE, TEXT
+from tests.stacks.test_pools_in_depth import KUEUE, TEXT
 from tests.training_platform.catalog.test_every_family_plans import NODE_POOL, environment
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan, plan_stack
 from training_platform.config.model.stack import PROJECT

@@ -12,7 +12,7 @@ import yaml
 from tests.kube.clusters import KINDS, KueueCluster, kueue_cluster
 from tests.kube.queues import PATHS, Json, Queues, until
 from tests.kube.test_every_object import GKES_OWN, ApiServer, rendered
-from tests.stacks.edited import plans_of_dev
+from tests.stacks.test_operators import plans_of_dev
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan
 

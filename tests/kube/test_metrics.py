@@ -19,7 +19,7 @@ import pytest
 from tests.kube.clusters import KueueCluster, kueue_cluster
 from tests.kube.queues import Json, Queues, planned, stacks, until
 from tests.kube.test_serving import ADAPTER_PATHS, adapter_objects, team
-from tests.modules.monitoring.promql import OF_HISTOGRAMS, metrics
+from tests.modules.promql import OF_HISTOGRAMS, metrics
 from training_platform.resources.kueue import configuration
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, adapter_deployment
 from training_platform.resources.scope import Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import yaml
 
 from modules.project import HOST_ROLES
 from tests.places import ROOT
-from tests.stacks.test_reach import planned
+from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from training_platform.catalog import replacements
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.environment import Environment
@@ -23,6 +24,8 @@ from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.model import planned_of_model
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import REGISTER
 from training_platform.resources.scope import environment_scope
 
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
@@ -33,13 +36,13 @@ OTHERS: dict[str, Any] = {"location": "us-central1", "existing": "shared", "node
 HOST = {"name": "shared-vpc", "project": "example-host"}
 ATTACHMENTS = {"network_attachments": {"us-central1": "10.30.0.0/24"}}
 OWN_HOST = {**HOST, "project": "example-train"}
-TEAM = {
+TEAM_parts = {
     "environment": "env",
     "name": "team",
     "members": ["group:a@example.com"],
     "shares": {"main": {"h100": {"nominal_quota": 8}}},
 }
-NO_SHARES = {**TEAM, "shares": {}}
+NO_SHARES = {**TEAM_parts, "shares": {}}
 NETWORK, SUBNET = "gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"
 NAT, FIREWALL = "gcp:compute/routerNat:RouterNat", "gcp:compute/firewall:Firewall"
 CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
@@ -161,7 +164,7 @@ def test_an_environment_with_existing_clusters_alone_makes_no_gateway() -> None:
 
 
 def test_a_team_reaches_an_existing_cluster_by_its_own_name() -> None:
-    plan = planned(environment(OTHERS), TEAM, "team")
+    plan = planned(environment(OTHERS), TEAM_parts, "team")
 
     (provider,) = (each for each in plan.resources if each.type == "pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == "projects/example-train/locations/us-central1/clusters/shared"
@@ -278,11 +281,11 @@ def test_what_cannot_be_is_said_at_its_line(section: dict[str, Any], path: str, 
 
 
 def test_a_share_of_a_cluster_without_kueue_is_refused() -> None:
-    said = refused(environment({**OWN, "software": {"kueue": "none"}}), TEAM)
+    said = refused(environment({**OWN, "software": {"kueue": "none"}}), TEAM_parts)
 
     assert said.keys() == {"shares.main"}
     assert "no queue can be in it" in said["shares.main"]
-    assert refused(environment({**OWN, "software": {"kueue": "existing"}}), TEAM) == {}
+    assert refused(environment({**OWN, "software": {"kueue": "existing"}}), TEAM_parts) == {}
 
 
 def test_a_cohorts_share_of_a_cluster_without_kueue_is_refused() -> None:
@@ -308,3 +311,35 @@ def test_the_page_names_the_roles_that_are_granted() -> None:
 
     granted = [(role, account.replace("{number}", "NUMBER")) for account, roles in HOST_ROLES.items() for role in roles]
     assert sorted(said) == sorted(granted)
+
+
+NEVER_CHANGED: Mapping[str, set[str]] = {
+    "gcp:compute/network:Network": {"autoCreateSubnetworks"},
+    "gcp:compute/address:Address": {"addressType", "description"},
+}
+"""Inputs that no field of a stack file changes: the VPC and its addresses go with their project alone."""
+
+
+def _named(resource: Planned) -> tuple[str, ...]:
+    """Return the inputs that a resource's full name is made of; none where Pulumi names it, or Google Cloud."""
+    of_type = REGISTER.get(resource.type)
+    names = tuple(re.findall(r"{(\w+)}", of_type.import_id or "")) if of_type else ()
+    return names if names and names[-1] in resource.inputs else ()
+
+
+def _in_its_place(resource: Planned) -> Iterator[str]:
+    """Yield the inputs whose change replaces a resource, and leaves its full name."""
+    for field in replacements.fields(resource.type):
+        first = re.split(r"[.\[]", field)[0]
+        if first in resource.inputs and first not in _named(resource):
+            yield first
+
+
+def test_what_keeps_its_name_is_deleted_before_it_is_replaced() -> None:
+    found: dict[str, set[str]] = {}
+    for stack in ("env", "team"):
+        for each in planned(ENVIRONMENT, TEAM, stack).resources:
+            if _named(each) and not each.options.get("deleteBeforeReplace") and (inputs := set(_in_its_place(each))):
+                found.setdefault(each.type, set()).update(inputs)
+
+    assert found == NEVER_CHANGED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,21 +11,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.modules.kueue.conftest import cluster_queue
+from tests.modules.kueue.conftest import cluster_queue, team_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
-from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
+from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Fallback, Share
+from training_platform.config.model.team import Team
 from training_platform.config.pools import FLAVOR_LABEL, Flavor, flavors
+from training_platform.resources import kueue
 from training_platform.resources.kueue import (
     API_VERSION,
+    MAX_RUN_ANNOTATION,
+    admission_check,
     cohort,
     local_queue,
     local_queue_names,
+    longest_run_hours,
+    provisioning_request_config,
     resource_flavor,
     topology_objects,
 )
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.definitions import CrdSchema
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]
@@ -290,3 +297,126 @@ def test_no_flavor_has_a_topology_that_nobody_asked_for(scope: Scope, cluster: B
 def test_a_pool_without_labels_of_places_is_refused_a_topology(cluster: Build, machine: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="no labels of blocks"):
         cluster(pool={**machine, "topology_aware": True})
+
+
+H100: dict[str, object] = {"machine_type": "a3-highgpu-8g", "max_nodes": 2}
+QUEUED = "h100-queued-provisioning"
+
+
+@pytest.fixture
+def fleet_queued(cluster: Build) -> dict[str, Flavor]:
+    reserved = {**H100, "capacity": "reservation", "reservation": "h100"}
+    queued = {**H100, "capacity": "queued-provisioning"}
+    pools = {"paid": reserved, "a": {**queued, "max_run_hours": 48}, "b": {**queued, "max_run_hours": 24}}
+    return flavors("main", cluster(**pools, spot={**H100, "capacity": "spot"}))
+
+
+def shares(*names: str) -> dict[str, Share]:
+    return {name: Share(nominal_quota=8) for name in names}
+
+
+def order(spec: dict[str, Any]) -> list[str]:
+    return [flavor["name"] for group in spec["resourceGroups"] for flavor in group["flavors"]]
+
+
+def test_a_check_is_on_the_queued_flavor_and_on_no_other(fleet_queued: dict[str, Flavor]) -> None:
+    spec = cluster_queue("vision", shares("h100-reservation", QUEUED), fleet_queued)
+
+    assert spec["admissionChecksStrategy"] == {"admissionChecks": [{"name": QUEUED, "onFlavors": [QUEUED]}]}
+
+
+def test_a_queue_with_a_check_is_one_that_kueue_takes(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", shares("h100-reservation", QUEUED), fleet_queued)
+
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_a_queue_without_queued_flavors_has_no_check(fleet_queued: dict[str, Flavor]) -> None:
+    assert "admissionChecksStrategy" not in cluster_queue("vision", shares("h100-reservation"), fleet_queued)
+
+
+def test_the_check_leads_to_gkes_class_through_a_config_of_its_name(
+    fleet_queued: dict[str, Flavor], crds: Crds
+) -> None:
+    check, config = admission_check(fleet_queued[QUEUED]), provisioning_request_config(fleet_queued[QUEUED])
+
+    assert check["controllerName"] == "kueue.x-k8s.io/provisioning-request"
+    assert check["parameters"] == {
+        "apiGroup": "kueue.x-k8s.io",
+        "kind": "ProvisioningRequestConfig",
+        "name": QUEUED,
+    }
+    assert config["provisioningClassName"] == "queued-provisioning.gke.io"
+    assert config["managedResources"] == ["nvidia.com/gpu"]
+    assert refusals(crds, "AdmissionCheck", check) == []
+    assert refusals(crds, "ProvisioningRequestConfig", config) == []
+
+
+def test_the_config_sets_no_parameter_that_a_job_sets(fleet_queued: dict[str, Flavor]) -> None:
+    # Where both do and differ, Kueue deletes and makes the request at each pass, and the job never starts.
+    assert "parameters" not in provisioning_request_config(fleet_queued[QUEUED])
+
+
+def test_the_longest_run_of_a_flavor_is_one_that_every_pool_allows(
+    fleet_queued: dict[str, Flavor], cluster: Build
+) -> None:
+    unlimited = flavors("main", cluster(a={**H100, "capacity": "queued-provisioning"}))
+
+    assert longest_run_hours(fleet_queued[QUEUED]) == 24
+    assert longest_run_hours(unlimited[QUEUED]) is None
+
+
+def test_the_request_that_kueue_makes_is_one_that_the_autoscaler_takes(fleet_queued: dict[str, Flavor]) -> None:
+    folder = Path(__file__).parents[3].parent / "shared" / "schemas" / "autoscaler"
+    if not folder.is_dir():
+        pytest.skip("the upstream CRD is not beside this checkout, in ../shared/schemas")
+    config = provisioning_request_config(fleet_queued[QUEUED])
+    spec = {
+        "provisioningClassName": config["provisioningClassName"],
+        "parameters": {MAX_RUN_ANNOTATION.partition("/")[2]: str(24 * 3600)},
+        "podSets": [{"count": 2, "podTemplateRef": {"name": "some"}}],
+    }
+    kind = load_crds(folder)["autoscaling.x-k8s.io", "v1", "ProvisioningRequest"]
+    named = {"metadata": {"name": "some", "namespace": "vision"}, "spec": spec}
+
+    assert kind.errors({"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", **named}) == []
+
+
+def test_pods_tolerate_what_keeps_others_off_queued_nodes(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
+    spec = resource_flavor(fleet_queued[QUEUED])
+
+    assert {each["key"]: each["value"] for each in spec["tolerations"]} == {
+        "nvidia.com/gpu": "present",
+        "cloud.google.com/gke-queued": "true",
+    }
+    assert spec["nodeLabels"]["cloud.google.com/gke-queued"] == "true"
+    assert refusals(crds, "ResourceFlavor", spec) == []
+
+
+def test_flavors_are_tried_by_their_capacity_unless_the_team_says_otherwise(fleet_queued: dict[str, Flavor]) -> None:
+    wanted = shares("h100-spot", QUEUED, "h100-reservation")
+    asked = Fallback(order={"main": ("h100-spot", "h100-reservation")})
+    vision = team_of("vision", {"main": wanted, "other": wanted}, fallback=asked)
+
+    assert order(cluster_queue("vision", wanted, fleet_queued)) == ["h100-reservation", QUEUED, "h100-spot"]
+    assert order(kueue.cluster_queue(vision, "main", fleet_queued)) == ["h100-spot", "h100-reservation", QUEUED]
+    assert order(kueue.cluster_queue(vision, "other", fleet_queued))[0] == "h100-reservation"
+
+
+def test_when_the_next_flavor_is_tried_is_the_teams(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
+    asked = Fallback(when_can_borrow="TryNextFlavor", when_can_preempt="MayStopSearch")
+    spec = cluster_queue("vision", shares("h100-reservation"), fleet_queued, fallback=asked)
+
+    assert spec["flavorFungibility"] == {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "MayStopSearch"}
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_an_order_of_what_the_team_has_no_share_of_is_refused() -> None:
+    said = {"environment": "prod", "name": "vision", "members": ("group:v@example.com",)}
+    asked = {"order": {"main": ("h100-spto",)}}
+    with pytest.raises(ValidationError) as refused:
+        Team.model_validate({**said, "shares": {"main": shares("h100-spot")}, "fallback": asked})
+
+    (error,) = refused.value.errors()
+    assert error["ctx"]["nearest"] == "h100-spot"
+    assert error["ctx"]["at"] == ("fallback", "order", "main", 0)

@@ -1,0 +1,264 @@
+"""What a Filestore instance has beside itself: exports, snapshots, backups, and the way into the VPC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi_gcp.filestore import outputs
+
+from modules.network import Network, NetworkArgs
+from modules.storage import FilestoreInstance, FilestoreInstanceArgs, first_address
+from training_platform.checks.planning import recorder
+from training_platform.checks.planning.recorder import Plan, Recorder, record
+from training_platform.config.data_sets import reaches
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.resources import register
+from training_platform.resources.filestore import instance_name
+from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.scope import Scope
+
+INSTANCE = "gcp:filestore/instance:Instance"
+LABELS = {"environment": "prod", "managed-by": "training-platform", "cost-center": "ml"}
+NETWORK = "projects/example-train-prod/global/networks/prod"
+
+
+class Existing(Recorder):
+    """Answers as the engine does once the instance is there: with an id, and addresses in its network."""
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 # the name is Pulumi's
+        answer = super().RegisterResource(request)
+        if request.type == INSTANCE:
+            answer.id = "projects/example-train-prod/locations/us-central1-a/instances/prod-homes"
+            answer.object["networks"][0].update({"ipAddresses": ["10.9.0.2", "10.9.0.3"]})
+        return answer
+
+
+def deploy(*, protected: bool = True, **fields: Any) -> Plan:
+    spec = FilestoreSpec(**{"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 2560, **fields})
+    scope = Scope(
+        environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=protected
+    )
+
+    def program() -> None:
+        args = FilestoreInstanceArgs(scope=scope, key="homes", spec=spec, network=NETWORK)
+        made = FilestoreInstance("filestore-homes", args)
+        for name in ("ip", "instance", "location", "share", "path"):
+            pulumi.export(name, getattr(made, name))
+
+    return record(program, project="training-platform", stack_name="prod")
+
+
+def test_the_stack_file_decides_what_the_instance_is() -> None:
+    instance = deploy().one(INSTANCE, "filestore-homes-instance")
+
+    assert instance.inputs == {
+        "name": "prod-homes",
+        "project": "example-train-prod",
+        "location": "us-central1-a",
+        "tier": "ZONAL",
+        "protocol": "NFS_V3",
+        "fileShares": {"name": "share", "capacityGb": 2560},
+        "networks": [{"network": NETWORK, "modes": ["MODE_IPV4"], "connectMode": "DIRECT_PEERING"}],
+        "labels": LABELS,
+        "deletionProtectionEnabled": True,
+        "deletionProtectionReason": "deletion_protection of stack prod",
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("location", "us-central1", ("location",)),
+        ("tier", "REGIONAL", ("tier",)),
+        ("capacity_gib", 10240, ("fileShares", "capacityGb")),
+        ("share", "vol1", ("fileShares", "name")),
+        ("protocol", "NFS_V4_1", ("protocol",)),
+        ("reserved_range", "10.9.0.0/24", ("networks", 0, "reservedIpRange")),
+    ],
+)
+def test_every_field_reaches_the_instance(field: str, value: Any, path: tuple[str | int, ...]) -> None:
+    found: Any = deploy(**{field: value}).one(INSTANCE).inputs
+    for step in path:
+        found = found[step]
+
+    assert found == value
+
+
+def test_google_cloud_picks_the_address_range_where_none_is_given() -> None:
+    assert "reservedIpRange" not in deploy().one(INSTANCE).inputs["networks"][0]
+
+
+def test_a_capacity_that_no_tier_takes_still_builds() -> None:
+    assert deploy(capacity_gib=700_000).one(INSTANCE).inputs["fileShares"]["capacityGb"] == 700_000
+
+
+def test_a_protected_instance_is_not_replaced_nor_deleted() -> None:
+    assert deploy().one(INSTANCE).options["protect"] is True
+
+
+def test_without_deletion_protection_nothing_is_in_the_way() -> None:
+    instance = deploy(protected=False).one(INSTANCE)
+
+    assert "protect" not in instance.options
+    assert instance.inputs["deletionProtectionEnabled"] is False
+    assert "deletionProtectionReason" not in instance.inputs
+
+
+def test_creation_ends_before_the_provider_has_retried_for_days() -> None:
+    assert deploy().one(INSTANCE).options["customTimeouts"] == {"create": "30m"}
+
+
+def test_the_fixed_name_is_free_before_it_is_taken_again() -> None:
+    assert deploy().one(INSTANCE).options["deleteBeforeReplace"] is True
+
+
+def test_another_name_is_another_instance_and_never_one_that_is_lost_from_sight() -> None:
+    assert deploy().one(INSTANCE).options["replaceOnChanges"] == ["name"]
+
+
+def test_all_but_the_address_is_known_before_the_instance_exists() -> None:
+    assert deploy().outputs == {
+        "ip": UNKNOWN,
+        "instance": "prod-homes",
+        "location": "us-central1-a",
+        "share": "share",
+        "path": "/share",
+    }
+
+
+def test_the_instance_is_all_there_is_and_belongs_to_its_component() -> None:
+    plan = deploy()
+
+    assert [resource.type for resource in plan.resources if resource.custom] == [INSTANCE]
+    assert plan.one(INSTANCE).parent == ("training-platform:filestore:FilestoreInstance", "filestore-homes")
+
+
+def test_the_first_address_of_an_instance_that_exists_is_what_clients_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "Recorder", Existing)
+
+    assert deploy().outputs["ip"] == "10.9.0.2"
+
+
+def test_an_instance_without_address_is_said_to_have_none() -> None:
+    with pytest.raises(LookupError, match="no address"):
+        first_address([outputs.InstanceNetwork(modes=["MODE_IPV4"], network=NETWORK)])
+
+
+def test_a_name_of_63_characters_stays_whole() -> None:
+    assert instance_name("p" * 32, "k" * 30) == "p" * 32 + "-" + "k" * 30
+    assert len(instance_name("p" * 33, "k" * 30)) == 63
+    assert instance_name("p" * 33, "k" * 30) != instance_name("p" * 33, "k" * 29 + "l")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reached"), [("us-central1", True), ("us-central1-c", True), ("us-west4", False), ("us-west4-a", False)]
+)
+def test_an_instance_reaches_the_clusters_of_its_region(cluster: str, reached: bool) -> None:
+    subnet = SubnetSpec(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
+    spec = FilestoreSpec(location="us-central1-a", capacity_gib=1024)
+
+    assert reaches(spec, ClusterSpec(location=cluster, subnet=subnet)) is reached
+
+
+SCOPE = Scope(
+    environment="prod", team=None, project="example-train-prod", labels={"environment": "prod"},
+    deletion_protection=True,
+)  # fmt: skip
+BACKUP = "projects/example-train-prod/locations/us-central1/backups/before"
+VAULTED = "projects/example-train-prod/locations/us-central1/backupVaults/v/dataSources/d/backups/b"
+
+
+def deploy_backups(services_range: str | None = None, **fields: Any) -> Plan:
+    spec = FilestoreSpec.model_validate({"location": "us-central1-a", "capacity_gib": 2560, **fields}, strict=False)
+
+    def program() -> None:
+        network = Network("network", NetworkArgs(scope=SCOPE, regions=(), services_range=services_range))
+        FilestoreInstance(
+            "filestore-homes",
+            FilestoreInstanceArgs(
+                scope=SCOPE, key="homes", spec=spec, network=network.network_id, services=network.services,
+                services_range=network.services_range,
+            ),
+        )  # fmt: skip
+
+    return record(program, project="training-platform", stack_name="prod")
+
+
+def test_exports_reach_the_share() -> None:
+    exports = [
+        {"ranges": ["10.0.0.0/20"]},
+        {"ranges": ["10.1.0.0/20"], "access": "read-only", "squash": "root", "anonymous_id": 1000},
+    ]
+    share = deploy_backups(exports=exports).one(register.FILESTORE).inputs["fileShares"]
+
+    assert share["nfsExportOptions"] == [
+        {"ipRanges": ["10.0.0.0/20"], "accessMode": "READ_WRITE", "squashMode": "NO_ROOT_SQUASH"},
+        {
+            "ipRanges": ["10.1.0.0/20"], "accessMode": "READ_ONLY", "squashMode": "ROOT_SQUASH",
+            "anonUid": 1000, "anonGid": 1000,
+        },
+    ]  # fmt: skip
+
+
+def test_a_backup_is_named_by_where_it_is_kept() -> None:
+    plain, vaulted = (deploy_backups(restore_from=each).one(register.FILESTORE).inputs for each in (BACKUP, VAULTED))
+
+    assert plain["fileShares"] == {"name": "share", "capacityGb": 2560, "sourceBackup": BACKUP}
+    assert vaulted["fileShares"] == {"name": "share", "capacityGb": 2560, "sourceBackupdrBackup": VAULTED}
+
+
+def test_an_instance_of_one_team_is_billed_to_it() -> None:
+    assert deploy_backups(team="vision").one(register.FILESTORE).inputs["labels"] == {
+        "environment": "prod",
+        "team": "vision",
+    }
+
+
+def test_private_service_access_comes_before_the_instance_that_joins_by_it() -> None:
+    plan = deploy_backups("10.200.0.0/16", connection="private-service-access")
+    instance, connection = plan.one(register.FILESTORE), plan.one(register.SERVICE_CONNECTION)
+
+    assert instance.inputs["networks"][0]["connectMode"] == "PRIVATE_SERVICE_ACCESS"
+    assert instance.inputs["networks"][0]["reservedIpRange"] == "prod-services"
+    assert (connection.type, connection.name) in instance.options["dependsOn"]
+    assert plan.one(register.GLOBAL_ADDRESS).inputs["prefixLength"] == 16
+
+
+def test_another_instance_of_that_vpc_joins_it_directly() -> None:
+    instance = deploy_backups("10.200.0.0/16").one(register.FILESTORE)
+
+    assert instance.inputs["networks"][0]["connectMode"] == "DIRECT_PEERING"
+    assert "reservedIpRange" not in instance.inputs["networks"][0]
+    assert not [kind for kind, _ in instance.options["dependsOn"] if kind == register.SERVICE_CONNECTION]
+
+
+def test_backups_are_a_vault_a_plan_and_what_ties_the_instance_to_it() -> None:
+    plan = deploy_backups(backups={"weekdays": ["SUNDAY"], "keep_days": 8, "locked_days": 3})
+    vault, rules = plan.one(register.BACKUP_VAULT), plan.one(register.BACKUP_PLAN).inputs["backupRules"]
+
+    assert vault.inputs["backupMinimumEnforcedRetentionDuration"] == f"{3 * 86400}s"
+    assert vault.inputs["location"] == "us-central1"
+    assert rules[0]["backupRetentionDays"] == 8
+    assert rules[0]["standardSchedule"] == {
+        "recurrenceType": "WEEKLY", "daysOfWeeks": ["SUNDAY"], "timeZone": "UTC",
+        "backupWindow": {"startHourOfDay": 0, "endHourOfDay": 6},
+    }  # fmt: skip
+    association = plan.one(register.BACKUP_PLAN_ASSOCIATION)
+    assert association.inputs["resourceType"] == "file.googleapis.com/Instance"
+    assert association.options["replaceOnChanges"] == ["backupPlan", "resource"]
+
+
+def test_an_instance_without_them_has_no_backups_and_no_snapshots() -> None:
+    planned = {each.type for each in deploy_backups().resources}
+
+    assert not planned & {register.BACKUP_VAULT, register.BACKUP_PLAN, register.FILESTORE_SNAPSHOT}
+
+
+def test_each_snapshot_has_its_name() -> None:
+    plan = deploy_backups(snapshots=["before", "after"])
+
+    names = [each.inputs["name"] for each in plan.resources if each.type == register.FILESTORE_SNAPSHOT]
+    assert names == ["before", "after"]
