@@ -1,4 +1,8 @@
-"""Kueue in one cluster, from its Helm chart."""
+"""Controllers in one cluster, from their Helm charts: Kueue, JobSet, operators, and the scrape of their metrics.
+
+Kueue and JobSet serve metrics over HTTPS to whoever has a token that may read them. Sources, read 2026-11-21: both
+charts (names, labels, port), and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's Role).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GKE cluster, private and empty; pools and in-cluster software are components of their own."""
+"""GKE: clusters, private and empty, their pools, the account of their nodes, and who administers them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
 """What makes the networks between GPUs usable by pods: objects that name them, and the software on the nodes.
 
-A pod asks for them by the annotation ``networking.gke.io/interfaces``, by the names of the Network objects.
+A pod asks for a network by the annotation ``networking.gke.io/interfaces``, by the name of its Network object. The
+software comes by a DaemonSet, which runs the image that brings it and then waits. Jobs on A3 High and A3 Mega also
+start a daemon of their own beside the training, which is not installed here.
 Sources: GKE docs, GPUDirect and multi-networking; GoogleCloudPlatform/gke-networking-api 34c617f (2025-12-12), the
 types of both objects, with which every field written here was compared, and a test holds the names;
 GoogleCloudPlatform/container-engine-accelerators, the installers in gpudirect-tcpx, gpudirect-tcpxo and
-gpudirect-rdma; read 2026-11-21. None of it was seen to run.
+gpudirect-rdma, with what each image expects of its node; read 2026-11-21. None of it was seen to run.
 """
 
 from __future__ import annotations

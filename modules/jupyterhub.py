@@ -1,4 +1,4 @@
-"""JupyterHub in one cluster, from its Helm chart."""
+"""JupyterHub in one cluster, from its Helm chart; the way to it, and what a team's namespace has for its notebooks."""
 
 from __future__ import annotations
 

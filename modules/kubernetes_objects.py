@@ -1,4 +1,4 @@
-"""How a Kubernetes object is registered, and what every one of the platform has beside its own fields."""
+"""How Kubernetes objects and Helm charts are registered, and by which provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts of Cloud Monitoring on an environment's clusters, and whom they reach."""
+"""Alerts, dashboards and budgets, and the channels by which people hear of them."""
 
 from __future__ import annotations
 

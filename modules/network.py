@@ -1,4 +1,4 @@
-"""The network that all clusters of an environment share, with a way out for machines without public addresses."""
+"""Networks: the VPC with its way out, the subnets of clusters, and the VPCs between GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Google Cloud APIs that a stack calls: enabled before anything that needs them, and kept when the stack goes."""
+"""What a project is given: the APIs that a stack calls, the roles of Google's own agents, and requests for quota.
+
+APIs are enabled before anything that needs them, and kept when the stack is destroyed.
+"""
 
 from __future__ import annotations
 

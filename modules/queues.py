@@ -1,4 +1,4 @@
-"""What all queues of a cluster share: its ResourceFlavors, and the priorities of jobs."""
+"""Queues in one cluster: its flavors, priorities and cohorts, teams' queues, and compute classes."""
 
 from __future__ import annotations
 

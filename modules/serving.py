@@ -1,4 +1,4 @@
-"""A team's model server in one cluster."""
+"""Model servers of teams, and the adapter that gives their metrics to autoscalers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Filestore instance: NFS that homes and data sets of many pods live on."""
+"""What holds data: Filestore and Lustre instances, buckets, images and secrets."""
 
 from __future__ import annotations
 

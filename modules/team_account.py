@@ -1,4 +1,4 @@
-"""The service account that a team's jobs run as."""
+"""The service account that a team's jobs run as, and what it may read and write."""
 
 from __future__ import annotations
 

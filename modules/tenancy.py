@@ -1,4 +1,4 @@
-"""A team's namespace in one cluster."""
+"""A team's namespace in one cluster, its right to connect, and the admission policies that hold all such namespaces."""
 
 from __future__ import annotations
 

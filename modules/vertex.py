@@ -1,4 +1,4 @@
-"""Machines that Vertex AI keeps for a team's training jobs."""
+"""Vertex AI: persistent resources, Workbench, TensorBoards, metadata stores, and the attachment to the VPC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PersistentVolume of storage that is there already, and the one claim that it is reserved for."""
+"""Volumes in a cluster: a PersistentVolume of storage that is there already with its one claim, and StorageClasses."""
 
 from __future__ import annotations
 

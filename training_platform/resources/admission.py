@@ -1,4 +1,19 @@
-"""All admission policies of a cluster."""
+"""The ValidatingAdmissionPolicies of a cluster, as plain data: jobs wait in queues, and pods reach what they may.
+
+Policies hold in namespaces with a team's label and refuse more than roles do; nothing here grants anything. Kubernetes
+evaluates them itself, so there is no webhook that could be down.
+
+A Job or JobSet that a person makes is one that Kueue holds. Kueue's webhook labels and suspends such jobs before these
+policies see them. It leaves alone an object whose controller is a job of Kueue's, which upstream calls out of scope,
+and a job that was started by hand.
+
+Pods are held to Pod Security's baseline, less what GPUDirect needs where a team has it: Pod Security knows no
+exceptions by path, so a namespace with GPUDirect cannot enforce baseline.
+
+Sources: Kubernetes docs, validating admission policy (stable since 1.30) and Pod Security Standards, baseline, read
+2026-11, each policy tried on API server 1.36.3; kubernetes-sigs/kueue v0.19.2, pkg/controller/jobframework
+(defaults.go, reconciler.go), read 2026-11-22.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What a resource is, said once: a component registers it, and ``check --fast`` looks at it without Pulumi."""
+"""What a resource is, said once: a component registers it, and ``check --fast`` looks at it without Pulumi.
+
+Inputs have the names of pulumi-gcp's Python. On the wire, ``node_config`` is ``nodeConfig``, but keys of users stay as
+they are: ``MAP_FIELDS`` names the inputs that hold those. A test holds both against pulumi_gcp, for every type that
+components register.
+"""
 
 from __future__ import annotations
 

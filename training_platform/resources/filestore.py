@@ -1,4 +1,9 @@
-"""A Filestore instance with its one share, and the snapshots of it that the stack file names."""
+"""Filestore: instances with their one share, snapshots and backups, and the StorageClasses by which clusters use them.
+
+Teams may claim volumes of the classes that a stack file declares, and of no other class of Filestore. A claim below the
+smallest of its tier is made as large as that, so the number of claims is limited beside their GiB. Even so, claims
+that are too small can take up to twice the GiB that are counted. Source: Filestore CSI driver 2edb466 (2026-06-24).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GKE cluster, private and empty; its pools are resources of their own."""
+"""A GKE cluster, private and empty: maintenance, auto-provisioning, kubeconfig, and the account of its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The VPCs that carry what the GPUs of different VMs exchange, beside the network of everything else."""
+"""GPUDirect: the VPCs between the GPUs of different VMs, and what a pod sees of its node for them.
+
+A pod gets folders of its node and a daemon beside the training. The daemons of TCPX and TCPXO have NET_ADMIN and the
+devices that GKE's device injector gives them, and are not privileged. Admission in team namespaces lets in these
+containers as they are here and no others with such rights.
+Sources: GoogleCloudPlatform/container-engine-accelerators 992db81, nccl-test-unprivileged-without-hostnetwork.yaml in
+gpudirect-tcpx and gpudirect-tcpxo, nccl-test*.yaml in gpudirect-rdma, nri_device_injector; read 2026-11-22. None of it
+was seen to run; that libraries can be mounted for reading alone is ours (unverified).
+"""
 
 from __future__ import annotations
 

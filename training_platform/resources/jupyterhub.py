@@ -1,6 +1,10 @@
-"""Values of JupyterHub's chart for one cluster.
+"""JupyterHub in one cluster: the values of its chart, and the way to it from the internet.
 
-Source: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema), oauthenticator 17.4.0, read 2026-11-21.
+That way is GKE's Gateway with Identity-Aware Proxy. Without an OAuth client of its own, the proxy takes one that Google
+manages, for the organisation's accounts.
+Sources: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema, the Service and the path of health) and
+oauthenticator 17.4.0, read 2026-11-21; GKE docs, deploying Gateways, securing a Gateway and configuring Gateway
+resources with Policies; IAP docs, enabling IAP for GKE, read 2026-11-22. The Gateway was not tried on a cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,17 @@
-"""Kueue's objects as plain data: ``kueue.x-k8s.io/v1beta2``, the only version to write.
+"""Kueue as plain data: its objects, in ``kueue.x-k8s.io/v1beta2``, and the values and configuration of its controller.
 
 Quantities are texts, as the server gives them back, so that a refresh shows no difference. Rules that only Kueue's
-webhooks hold (the same order of resources everywhere, limits only in a cohort) follow from how these are built.
-Source: kubernetes-sigs/kueue v0.19.2 CRDs and pkg/webhooks, read 2026-11-21.
+webhooks hold (the same order of resources everywhere, limits only in a cohort) follow from how objects are built.
+
+A queued flavor has an AdmissionCheck and a ProvisioningRequestConfig of its name. A job that Kueue has quota for waits
+on the check until GKE has all of its VMs; without it, nothing would ever scale a queued pool.
+
+The chart takes the configuration of the controller as one text. Fields that are left out have Kueue's own default, the
+webhook's certificates among them, which the chart fills in. A field that Kueue does not know, or a framework named
+twice, stops the controller at its start.
+
+Sources: kubernetes-sigs/kueue v0.19.2, CRDs, pkg/webhooks, apis/config/v1beta2, pkg/config and ProvisioningRequest
+admission check, read 2026-11-21; GKE docs, flex-start with queued provisioning; xpk 367c838 for the node selector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Dashboards of Cloud Monitoring, of the platform and of each team: rows of ``data/dashboards.yaml``, filled in."""
+"""Dashboards, alert policies and budgets: rows of the YAML in ``data``, filled in for an environment or a team.
+
+``alerts.yaml`` has the conditions, ``dashboards.yaml`` the charts, ``metrics.yaml`` what each source of series has.
+"""
 
 from __future__ import annotations
 

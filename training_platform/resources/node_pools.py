@@ -1,4 +1,9 @@
-"""GKE node pools of VMs with TPUs or GPUs."""
+"""GKE node pools: of VMs with TPUs or GPUs, and of VMs without; workload policies that join VMs.
+
+Workload policies join VMs into slices of TPU 7x or NVLink domains of GB200, which placement alone does not. There is
+one per region and topology, which pools of the same topology share. Sources: GKE docs, TPU Ironwood; Cluster Toolkit
+v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
-"""What a user of JupyterHub can start: a notebook without accelerators, or one on a host of a single-host pool.
+"""What a user of JupyterHub can start, and what a team's namespace has for it.
 
-A profile of a team runs in the team's namespace and queue, as the account of its jobs, with its data sets.
+A user starts a notebook without accelerators, or one on a host of a single-host pool. A profile of a team runs in the
+team's namespace and queue, as the account of its jobs, with its data sets. The namespace has rights of the hub, ways
+between both, and room for pods that wait.
+Source: jupyterhub/kubespawner 7.1.0 (it watches each namespace that it has pods in by itself) and z2jh 4.4.0 (ports,
+labels, rights of the hub's account in its own namespace), read 2026-11-22.
 """
 
 from __future__ import annotations

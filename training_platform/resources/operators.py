@@ -1,9 +1,15 @@
-"""Operators for other kinds of jobs, from their Helm charts: what they install, and what their jobs are.
+"""Software for jobs beside Kueue, from Helm charts: operators and their kinds of jobs, JobSet, and W&B Launch.
 
 Kueue counts Ray's clusters and jobs, TrainJobs and LeaderWorkerSets, in the queue whose label they carry. Of these the
 last is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs; charts and
 controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0, 2026-11-22. Their
 controllers were run beside an API server; no chart was installed.
+
+The agent of W&B Launch has a namespace of its own, which members have no rights in. Its chart would let it make pods in
+the team's, which Kueue does not count, so the chart is told of no other namespace, and its rights there are these. What
+W&B's queues say of a namespace is not ours: in its own, where no policy holds jobs in queues, a quota leaves room for
+the agent alone. Sources: wandb/helm-charts 82d5626, charts/launch-agent; wandb/wandb, kubernetes_runner.py, read
+2026-11-22; not run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What every resource of a stack shares: environment, team, project, labels."""
+"""What every resource of a stack shares: environment, team, project, labels, and how names in Google Cloud are made.
+
+Google Cloud limits names in length: they are cut so that they stay unique and never change. Components create things by
+these names and jobs refer to the same things by them, so that each name is made only here.
+"""
 
 from __future__ import annotations
 

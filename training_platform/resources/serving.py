@@ -1,10 +1,14 @@
 """A model server as Kubernetes' objects: its pods, a Service, a HorizontalPodAutoscaler, and the scrape of its metrics.
 
-Replicas of one VM are pods of a Deployment, those of several are groups of a LeaderWorkerSet (``leader_worker_set``).
-Kueue's integrations gate each pod or group until the team's queue has room for it, and delete pods that it preempts.
-Managed Prometheus scrapes the metric, and the adapter gives it from Cloud Monitoring to the autoscaler.
-Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs/deployment and pod; GKE docs, configure autoscaling for LLM
-workloads, read 2026-11-22.
+Replicas of one VM are pods of a Deployment, those of several VMs are groups of a LeaderWorkerSet. Kueue's integrations
+gate each pod or group until the team's queue has room for it, and delete pods that it preempts. Managed Prometheus
+scrapes the metric, and the adapter gives it from Cloud Monitoring to the autoscaler.
+
+The first pod of a group answers requests. The others find it by ``LWS_LEADER_ADDRESS``, which the controller sets,
+beside ``LWS_GROUP_SIZE``, ``LWS_WORKER_INDEX`` and what the TPU runtime reads of its slice. Kueue admits whole groups.
+
+Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs/deployment, pod and leaderworkerset; kubernetes-sigs/lws
+v0.10.0, api/leaderworkerset/v1 and pkg/utils; GKE docs, configure autoscaling for LLM workloads; read 2026-11-22.
 """
 
 from __future__ import annotations

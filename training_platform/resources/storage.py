@@ -1,4 +1,4 @@
-"""A Cloud Storage bucket of a team: only IAM opens it, and never to the public."""
+"""What else holds data: a team's buckets and secrets, the environment's images, and Managed Lustre instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines that Vertex AI keeps for a team's training jobs."""
+"""Vertex AI: persistent resources and Workbench of teams, TensorBoards, and metadata stores of environments."""
 
 from __future__ import annotations
 
