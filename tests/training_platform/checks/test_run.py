@@ -13,11 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.checks.report import Report
+from training_platform.checks.planning.outcome import Branch, branches, kind_of
+from training_platform.checks.planning.recorder import Plan
+from training_platform.checks.report import Report, ordered
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import Options
 from training_platform.cli.main import app
-from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.reading.finding import Finding, Position, Severity, UserError
+from training_platform.resources.planned import Planned
+from training_platform.rules import RULES
 
 TODAY = date(2026, 11, 21)
 
@@ -209,3 +213,126 @@ assert len(report.stacks) == 5
 assert not [name for name in sys.modules if name.split('.')[0].startswith('pulumi')], 'Pulumi is loaded'
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+ENVIRONMENT = """\
+config:
+  training-platform:environment:
+    project: example-small
+    deletion_protection: false
+    clusters:
+      c:
+        location: us-central1-a
+        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: prod-eu
+    name: vision
+    members: [group:vision@example.com]
+    buckets: {checkpoints: {location: us-central1}}
+"""
+PROTECTION = {rule.id for rule in RULES.values() if rule.ruleset == "protection"}
+LINE = "    deletion_protection: false\n"
+
+
+@pytest.fixture(params=[True, False], ids=["fast", "planned"])
+def fast(request: pytest.FixtureRequest) -> bool:
+    """Return whether a check plans nothing."""
+    return bool(request.param)
+
+
+def found(root: Path, said: str, *, fast: bool) -> dict[str, dict[str, Finding]]:
+    """Return what the protection rules find by stack and rule, where the environment's file says ``said`` besides."""
+    (root / "stacks").mkdir(exist_ok=True)
+    for name in ("Pulumi.yaml", "__main__.py"):
+        (root / name).write_bytes((Path(__file__).parents[3] / name).read_bytes())
+    (root / "stacks" / "Pulumi.prod-eu.yaml").write_text(ENVIRONMENT.replace(LINE, LINE + said))
+    (root / "stacks" / "Pulumi.prod-eu-vision.yaml").write_text(TEAM)
+    report = run_check(root, Options(today=TODAY, fast=fast))
+    return {
+        stack.name: {each.rule: each for each in stack.findings if each.rule in PROTECTION} for stack in report.stacks
+    }
+
+
+def test_a_file_that_does_not_say_is_an_error_with_the_line_to_add(tmp_path: Path, *, fast: bool) -> None:
+    by_stack = found(tmp_path, "", fast=fast)
+
+    (finding,) = by_stack["prod-eu"].values()
+    assert (finding.rule, finding.severity, finding.nearest) == ("production-said", "error", "production: true")
+    assert "production: true or production: false" in str(finding.allowed)
+    assert finding.file == "stacks/Pulumi.prod-eu.yaml"
+    assert finding.position
+    assert finding.position.line == 2
+    assert by_stack["prod-eu-vision"] == {}  # said once, where the line goes
+
+
+def test_production_of_any_name_refuses_deletion_and_so_do_its_teams(tmp_path: Path, *, fast: bool) -> None:
+    by_stack = found(tmp_path, "    production: true\n", fast=fast)
+
+    assert set(by_stack["prod-eu"]) == {"cluster-deletion-protection"}
+    assert set(by_stack["prod-eu-vision"]) == {"bucket-force-destroy"}
+
+
+def test_an_environment_that_is_not_production_may_be_deleted(tmp_path: Path, *, fast: bool) -> None:
+    assert found(tmp_path, "    production: false\n", fast=fast) == {"prod-eu": {}, "prod-eu-vision": {}}
+
+
+PART = ("x:y:Part", "part")
+
+
+def resource(type_: str, name: str, parent: tuple[str, str] | None = None, *, custom: bool = True) -> Planned:
+    return Planned(stack="dev", type=type_, name=name, inputs={}, parent=parent, custom=custom)
+
+
+def finding(severity: Severity, line: int, file: str = "a", rule: str = "r") -> Finding:
+    return Finding(rule=rule, severity=severity, message="m", file=file, position=Position(line, 1))
+
+
+def test_a_part_holds_everything_below_it_and_no_component_is_counted() -> None:
+    inner = ("x:y:Inner", "inner")
+    plan = Plan(
+        [
+            resource(*PART, custom=False),
+            resource(*inner, PART, custom=False),
+            resource("gcp:compute/network:Network", "a", PART),
+            resource("gcp:compute/network:Network", "b", inner),
+            resource("pulumi:providers:kubernetes", "k", inner),
+            resource("gcp:storage/bucket:Bucket", "alone"),
+        ]
+    )
+
+    assert branches(plan.resources) == (
+        Branch(name="(stack)", kinds={"Bucket": 1}),
+        Branch(name="part", kinds={"Network": 2, "Provider (kubernetes)": 1}),
+    )
+    assert branches(plan.resources)[1].count == 3
+
+
+def test_a_kind_is_the_last_part_of_a_type() -> None:
+    assert kind_of("gcp:container/nodePool:NodePool") == "NodePool"
+
+
+def test_findings_are_in_the_order_of_the_file_errors_first() -> None:
+    wanted = [
+        finding("error", 1),
+        finding("error", 2),
+        finding("warning", 2),
+        finding("note", 2),
+        finding("error", 1, "b"),
+    ]
+
+    assert ordered(reversed(wanted)) == wanted
+
+
+def test_notes_and_warnings_do_not_fail_a_check_unless_it_is_strict() -> None:
+    def code(*severities: Severity, strict: bool = False) -> int:
+        found = tuple(finding(severity, 1) for severity in severities)
+        return Report(today=date(2026, 1, 1), findings=found).exit_code(strict=strict)
+
+    assert code() == 0
+    assert code("note", "warning") == 0
+    assert code("note", strict=True) == 0
+    assert code("warning", strict=True) == 1
+    assert code("error") == 1
