@@ -196,11 +196,12 @@ def serve(port: int, **chosen: Any) -> None:
 @_where
 def status(**chosen: Any) -> None:
     """Say what the sandbox holds, and which quota that uses."""
+    options = Options(**chosen)  # before the imports, some of which the extra brings
     from training_platform.sandbox.run.session import read_stacks
     from training_platform.sandbox.run.status import status_lines
 
     with _problems():
-        folder = Options(**chosen).folder()
+        folder = options.folder()
         for line in status_lines(folder, read_stacks(folder.root, ())):
             say(line)
 
@@ -251,9 +252,10 @@ def _print(summary: Summary) -> None:
 @_where
 def list_faults(**chosen: Any) -> None:
     """Say which faults there are, and what each hit."""
+    options = Options(**chosen)  # before the import, for which the extra is needed
     from training_platform.sandbox.run.faults import fault_lines
 
-    for line in fault_lines(_served(Options(**chosen)).listed(), {}):
+    for line in fault_lines(_served(options).listed(), {}):
         say(line)
 
 
