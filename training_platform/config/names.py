@@ -15,9 +15,9 @@ from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Path
 
 
-def pool_name(cluster: str, pool: str, slice_index: int | None = None) -> str:
-    """Name a pool; each slice over several VMs is a GKE node pool of its own, counted from 0."""
-    return f"{cluster}-{pool}" if slice_index is None else f"{cluster}-{pool}-{slice_index}"
+def pool_name(cluster: str, pool: str) -> str:
+    """Name a pool; the GKE node pools of multi-host slices add their number to it, counted from 0."""
+    return f"{cluster}-{pool}"
 
 
 def cpu_pool_name(cluster: str, field: str) -> str:

@@ -32,6 +32,7 @@ from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:
     from pulumi_gcp import filestore
+    from pulumi_gcp.backupdisasterrecovery import BackupPlanBackupRuleStandardScheduleArgsDict as Schedule
     from pulumi_gcp.filestore import InstanceFileSharesNfsExportOptionArgsDict as Export
     from pulumi_gcp.filestore import InstanceNetworkArgsDict as Network
 
@@ -136,9 +137,6 @@ def _options(*, protected: bool) -> Options:
         timeouts={"create": "30m"},
     )
 
-
-if TYPE_CHECKING:
-    from pulumi_gcp.backupdisasterrecovery import BackupPlanBackupRuleStandardScheduleArgsDict as Schedule
 
 FILESTORE_INSTANCE = "file.googleapis.com/Instance"
 DAY_SECONDS = 86_400

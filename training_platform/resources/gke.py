@@ -17,6 +17,8 @@ from training_platform.resources.scope import Scope, account_id
 
 if TYPE_CHECKING:
     from pulumi_gcp import container
+    from pulumi_gcp.container import ClusterClusterAutoscalingArgsDict as Autoscaling
+    from pulumi_gcp.container import ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict as Defaults
     from pulumi_gcp.container import ClusterMaintenancePolicyMaintenanceExclusionArgsDict as Exclusion
 
 # The list replaces GKE's default. DCGM is GPUs, JOBSET is training jobs; those of TPUs are in SYSTEM_COMPONENTS, and
@@ -245,11 +247,6 @@ def _options(scope: Scope, spec: ClusterSpec) -> Options:
         ignore_changes=("initialNodeCount", "nodeConfig"),
         delete_before_replace=True,  # the name is taken while the old cluster is there
     )
-
-
-if TYPE_CHECKING:
-    from pulumi_gcp.container import ClusterClusterAutoscalingArgsDict as Autoscaling
-    from pulumi_gcp.container import ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict as Defaults
 
 
 def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | None = None) -> Autoscaling:

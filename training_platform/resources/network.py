@@ -232,9 +232,6 @@ def _label(domain: str) -> str:
     return domain.rstrip(".").replace(".", "-")
 
 
-if TYPE_CHECKING:
-    from pulumi_gcp import compute
-
 # Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
 # 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
 WEBHOOK_PORTS = ("8443", "9443", "15017")

@@ -43,10 +43,20 @@ if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
     from pulumi_gcp.container import NodePoolNetworkConfigArgsDict as NetworkConfig
     from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
+    from pulumi_gcp.container import NodePoolNodeConfigBootDiskArgsDict as Disk
+    from pulumi_gcp.container import NodePoolNodeConfigConfidentialNodesArgsDict as Confidential
+    from pulumi_gcp.container import NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict as EphemeralSsd
     from pulumi_gcp.container import NodePoolNodeConfigFastSocketArgsDict as FastSocket
+    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorArgsDict as Gpu
+    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict as Sharing
     from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigArgsDict as LinuxNodeConfig
     from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigHugepagesConfigArgsDict as Hugepages
+    from pulumi_gcp.container import NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict as BlockSsd
+    from pulumi_gcp.container import NodePoolNodeConfigReservationAffinityArgsDict as Affinity
+    from pulumi_gcp.container import NodePoolNodeConfigSecondaryBootDiskArgsDict as SecondaryDisk
+    from pulumi_gcp.container import NodePoolNodeConfigTaintArgsDict as Taint
     from pulumi_gcp.container import NodePoolPlacementPolicyArgsDict as PlacementPolicy
+    from pulumi_gcp.container import NodePoolQueuedProvisioningArgsDict as Queued
     from pulumi_gcp.container import NodePoolUpgradeSettingsArgsDict as UpgradeSettings
     from pulumi_gcp.container import NodePoolUpgradeSettingsBlueGreenSettingsArgsDict as BlueGreen
 
@@ -232,15 +242,6 @@ def _ignored(pool: ExpandedPool, place: PoolPlace) -> Iterator[str]:
         yield "placementPolicy"  # GKE keeps it without its type, and each difference would replace the pool
 
 
-if TYPE_CHECKING:
-    from pulumi_gcp.container import NodePoolNodeConfigConfidentialNodesArgsDict as Confidential
-    from pulumi_gcp.container import NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict as EphemeralSsd
-    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorArgsDict as Gpu
-    from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict as Sharing
-    from pulumi_gcp.container import NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict as BlockSsd
-    from pulumi_gcp.container import NodePoolNodeConfigSecondaryBootDiskArgsDict as SecondaryDisk
-    from pulumi_gcp.container import NodePoolNodeConfigTaintArgsDict as Taint
-
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
 _STRATEGIES = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
 IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
@@ -323,11 +324,6 @@ def _sharing(sharing: GpuSharing | None) -> Sharing | None:
     }
 
 
-if TYPE_CHECKING:
-    from pulumi_gcp.container import NodePoolNodeConfigReservationAffinityArgsDict as Affinity
-    from pulumi_gcp.container import NodePoolNodeConfigTaintArgsDict as Taint
-    from pulumi_gcp.container import NodePoolQueuedProvisioningArgsDict as Queued
-
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
@@ -368,10 +364,6 @@ def class_taints(pool: ExpandedPool) -> list[Taint]:
         return []
     return [{"key": CLASS_LABEL, "value": pool.compute_class, "effect": "NO_SCHEDULE"}]
 
-
-if TYPE_CHECKING:
-    from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
-    from pulumi_gcp.container import NodePoolNodeConfigBootDiskArgsDict as Disk
 
 # The default scopes hold read-only storage: every checkpoint would fail to be written, whatever IAM says.
 OAUTH_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)

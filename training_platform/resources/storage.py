@@ -14,6 +14,8 @@ from training_platform.resources.register import BUCKET, FIREWALL, LUSTRE, REPOS
 from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, secret_id, short_name
 
 if TYPE_CHECKING:
+    from pulumi_gcp.artifactregistry import RepositoryCleanupPolicyArgsDict as CleanupPolicy
+    from pulumi_gcp.lustre import InstanceAccessRulesOptionsArgsDict as AccessRules
     from pulumi_gcp.storage import BucketLifecycleRuleArgsDict as LifecycleRule
 
 UPLOAD_DAYS = 7  # a multipart upload that has not ended by then was given up, and its parts are paid for
@@ -53,9 +55,6 @@ def _lifecycle_rules(spec: team.BucketSpec) -> Iterator[LifecycleRule]:
 def _rule(action: str, age_days: int) -> LifecycleRule:
     return {"action": {"type": action}, "condition": {"age": age_days}}
 
-
-if TYPE_CHECKING:
-    from pulumi_gcp.artifactregistry import RepositoryCleanupPolicyArgsDict as CleanupPolicy
 
 UNTAGGED_SECONDS = 30 * 24 * 3600
 
@@ -117,9 +116,6 @@ def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=SECRET, name=name or f"{declared_name('secrets', key)}-secret", inputs=inputs, options=options)
 
-
-if TYPE_CHECKING:
-    from pulumi_gcp.lustre import InstanceAccessRulesOptionsArgsDict as AccessRules
 
 NOBODY = 65534
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolAutoscalingSpecArgsDict as Autoscaling
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolMachineSpecArgsDict as Machine
     from pulumi_gcp.vertex import AiPersistentResourceResourceRuntimeSpecArgsDict as Runtime
+    from pulumi_gcp.workbench import InstanceGceSetupAcceleratorConfigArgsDict as Accelerator
+    from pulumi_gcp.workbench import InstanceGceSetupBootDiskArgsDict as Disk
+    from pulumi_gcp.workbench import InstanceGceSetupDataDisksArgsDict as DataDisk
 
 # As the engine writes paths; the provider sends changes of these with PUT and without a mask, a method that the API
 # does not offer (resource_vertex_ai_persistent_resource.go, persistent_resource_service.proto; read 2026-08).
@@ -141,12 +144,6 @@ def unlisted_region(machine: MachineType | None, region: str) -> Refused | None:
         return None
     message = f"{accelerator.title} is not listed for training in {region} ({support.source})"
     return Refused(message, ", ".join(support.regions), find_nearest(region, support.regions))
-
-
-if TYPE_CHECKING:
-    from pulumi_gcp.workbench import InstanceGceSetupAcceleratorConfigArgsDict as Accelerator
-    from pulumi_gcp.workbench import InstanceGceSetupBootDiskArgsDict as Disk
-    from pulumi_gcp.workbench import InstanceGceSetupDataDisksArgsDict as DataDisk
 
 
 def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet: Any) -> Declared:
