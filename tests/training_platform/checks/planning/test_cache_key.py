@@ -42,9 +42,9 @@ MATTERS = {
     "its environment's file": "copy/stacks/Pulumi.prod.yaml",
     "the project file": "copy/Pulumi.yaml",
     "the program": "copy/__main__.py",
-    "a component": "code/modules/gke/node_pool.py",
+    "a component": "code/modules/gke.py",
     "the catalogue": "code/training_platform/catalog/data/h100.yaml",
-    "a rule": "code/training_platform/rules/storage/disks.py",
+    "a rule": "code/training_platform/rules/storage.py",
     "the recorder": "code/training_platform/checks/planning/recorder.py",
 }
 
@@ -68,7 +68,7 @@ def test_components_count_where_the_program_finds_them(digest: Digest, copy: Pat
     """Installed from a wheel, the package has no components beside it: they are the clone's."""
     shutil.move(code / "modules", copy / "modules")
     before = digest()
-    append(copy / "modules" / "gke" / "node_pool.py")
+    append(copy / "modules" / "gke.py")
 
     assert digest() != before
 
