@@ -212,7 +212,7 @@ def test_where_the_program_changed_the_base_is_planned_by_its_own(repository: An
     main = repository.root / "__main__.py"
     now = main.read_text(encoding="utf-8")
     main.write_text(f'{now}pulumi.export("before", 1)\nprint("noise")\n', encoding="utf-8")
-    cluster = repository.root / "training_platform" / "resources" / "gke" / "cluster.py"
+    cluster = repository.root / "training_platform" / "resources" / "gke.py"
     text = cluster.read_text(encoding="utf-8")
     assert 'datapath_provider="ADVANCED_DATAPATH"' in text
     cluster.write_text(text.replace('"ADVANCED_DATAPATH"', '"LEGACY_DATAPATH"'))
