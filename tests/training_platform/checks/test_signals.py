@@ -135,11 +135,11 @@ def test_a_process_that_plans_ends_quietly_where_nobody_waits_any_more(repositor
 import sys
 from multiprocessing import Pipe
 from pathlib import Path
-from training_platform.checks.planning import worker
+from training_platform.checks.planning import workers
 ours, theirs = Pipe()
-worker.plan = lambda job: ours.close() or worker.Answer(None, "late")
-ours.send(worker.Job(Path(), "dev", {}, False, False))
-worker.serve(theirs)
+workers.plan = lambda job: ours.close() or workers.Answer(None, "late")
+ours.send(workers.Job(Path(), "dev", {}, False, False))
+workers.serve(theirs)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
 
