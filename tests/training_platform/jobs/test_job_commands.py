@@ -198,12 +198,12 @@ def test_help_imports_none_of_the_work() -> None:
 @pytest.mark.parametrize(
     ("target", "others"),
     [
-        ("gke", ("jobs.vertex", "jobs.cost", "quota.ledger", "resources.declared")),
+        ("gke", ("jobs.vertex", "jobs.cost", "quota.ledger")),
         ("vertex", ("jobs.gke", "jobs.cost")),
     ],
 )
 def test_rendering_imports_nothing_of_other_commands_targets_and_rules(target: str, others: tuple[str, ...]) -> None:
-    unused = {f"training_platform.{name}" for name in (*others, "rules", "cli.sandbox", "cli.job.runs")} | {"rich"}
+    unused = {f"training_platform.{name}" for name in (*others, "rules", "sandbox", "jobs.runs.submission")} | {"rich"}
     argv = ["training-platform", "job", "render", "jobs/nlp/pretrain.yaml", "--target", target]
     code = f"""
 import sys
