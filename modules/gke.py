@@ -19,7 +19,7 @@ from training_platform.config.model.node_pool import SystemPoolSpec
 from training_platform.config.pools import ExpandedPool, GkePool, cluster_pools
 from training_platform.resources.declared import Declared
 from training_platform.resources.gke import cluster_identifier, gke_cluster, node_account, node_roles
-from training_platform.resources.gpu_direct import gpu_nics
+from training_platform.resources.gpu_networks import gpu_nics
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, cpu_pool, workload_policies
 from training_platform.resources.scope import Scope
 

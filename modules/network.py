@@ -11,7 +11,7 @@ from modules.register import register
 from training_platform.config.gpu_fabric import GpuFabric
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources import network as resources
-from training_platform.resources.gpu_direct import gpu_firewall, gpu_subnet, gpu_vpc
+from training_platform.resources.gpu_networks import gpu_firewall, gpu_subnet, gpu_vpc
 from training_platform.resources.network import (
     DOMAINS,
     Entrance,

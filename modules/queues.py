@@ -19,14 +19,11 @@ from training_platform.resources.kueue import (
     API_VERSION,
     CONFIG,
     admission_check,
-    cohort_objects,
-    flavor_object,
     local_queue,
     local_queue_names,
     provisioning_request_config,
-    queue_object,
-    topology_objects,
 )
+from training_platform.resources.queues import cohort_objects, flavor_object, queue_object, topology_objects
 from training_platform.resources.scope import Scope
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.pools import CLASS_LABEL
-from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, Access, access
+from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, NodeAccess, access
 from training_platform.resources.kueue import QUEUE_LABEL
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, TEAM_LABEL
 
@@ -388,7 +388,7 @@ _OWN_MOUNTS = (
 )
 
 
-def _daemons(seen: Mapping[str, Access]) -> str:
+def _daemons(seen: Mapping[str, NodeAccess]) -> str:
     """Return CEL that is true of a container ``c`` that is a daemon, exactly as it is rendered, where it may be."""
     return " || ".join(
         f"({allowed(kind)} && {_is_daemon(daemon, each.volumes)})"
@@ -426,7 +426,7 @@ def _is(volume: Mapping[str, Any]) -> str:
     return "has(v.emptyDir)"
 
 
-def _devices(seen: Mapping[str, Access]) -> str:
+def _devices(seen: Mapping[str, NodeAccess]) -> str:
     """Return CEL on annotations: any device of the node would be injected, were they not the rendered ones.
 
     Only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have different GPUs;

@@ -23,8 +23,7 @@ from training_platform.resources.filestore import (
     filestore_snapshots,
 )
 from training_platform.resources.gke import cluster_name, gke_cluster, node_account, node_roles
-from training_platform.resources.gpu_direct import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
-from training_platform.resources.kueue import cohort_objects, flavor_object, topology_objects
+from training_platform.resources.gpu_networks import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
 from training_platform.resources.monitoring import alert_policies, budget_resources, email_channels
 from training_platform.resources.network import (
     DOMAINS,
@@ -49,6 +48,7 @@ from training_platform.resources.network import (
 )
 from training_platform.resources.node_pools import PoolPlace, accelerator_pools, cpu_pool, workload_policies
 from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.queues import cohort_objects, flavor_object, topology_objects
 from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage import image_repository, lustre_firewall, lustre_instance
 from training_platform.resources.vertex import metadata_store

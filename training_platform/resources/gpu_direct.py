@@ -1,4 +1,4 @@
-"""GPUDirect: the VPCs between the GPUs of different VMs, and what a pod sees of its node for them.
+"""GPUDirect: what a pod sees of its node for the network between GPUs.
 
 A pod gets folders of its node and a daemon beside the training. The daemons of TCPX and TCPXO have NET_ADMIN and the
 devices that GKE's device injector gives them, and are not privileged. Admission in team namespaces lets in these
@@ -11,87 +11,11 @@ was seen to run; that libraries can be mounted for reading alone is ours (unveri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from training_platform.config.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
+from training_platform.config.gpu_fabric import fabric_name
 from training_platform.config.pools import ExpandedPool, Flavor
-from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
-from training_platform.resources.network import allowed
-from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
-from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
-
-if TYPE_CHECKING:
-    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as CardInputs
-
-PROTOCOLS = ("tcp", "udp", "icmp")
-# Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
-# subnet's range is taken, too.
-_OPTIONS = Options(delete_before_replace=True)
-# To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
-_OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
-
-
-def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:
-    """Return one VPC; Kubernetes refers to it by its name. ``cluster`` is the cluster's key."""
-    profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
-    inputs = gcp.network(
-        project=scope.project,
-        name=cloud_name(scope, cluster, vpc.name),
-        auto_create_subnetworks=False,
-        mtu=vpc.mtu,
-        network_profile=profile,
-    )
-    return Declared(type=NETWORK, name=f"{_logical(fabric, vpc.name)}-vpc", inputs=inputs, options=_OPTIONS)
-
-
-def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Declared:
-    """Return the subnet of one network card."""
-    inputs = gcp.subnetwork(
-        project=scope.project,
-        region=fabric.region,
-        name=cloud_name(scope, cluster, nic.name),
-        network=network,
-        ip_cidr_range=nic.cidr,
-    )
-    return Declared(type=SUBNETWORK, name=f"{_logical(fabric, nic.name)}-subnet", inputs=inputs, options=_OPTIONS)
-
-
-def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Declared | None:
-    """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
-    if vpc.profile is not None:
-        return None
-    inputs = gcp.firewall(
-        project=scope.project,
-        name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
-        network=network,
-        description=f"GPUs of cluster {cluster} among each other",
-        direction="INGRESS",
-        source_ranges=[nic.cidr for nic in vpc.nics],
-        allows=[allowed(protocol) for protocol in PROTOCOLS],
-    )
-    name = f"{_logical(fabric, vpc.name)}-internal"
-    return Declared(type=FIREWALL, name=name, inputs=inputs, options=_OF_A_NETWORK)
-
-
-def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:
-    """Return which networks the further cards of a pool's VMs are in; none where its GPUs have no such cards."""
-    fabric = fabrics.get(fabric_name(pool) or "")
-    return [
-        {"network": cloud_name(scope, cluster, vpc.name), "subnetwork": cloud_name(scope, cluster, nic.name)}
-        for vpc, nic in (fabric.nics(pool) if fabric else ())
-    ]
-
-
-def cloud_name(scope: Scope, cluster: str, name: str) -> str:
-    """Return the name of a VPC, subnet or firewall rule, ``{environment}-{cluster}-{name}``, cut to 63 characters."""
-    return short_name(f"{scope.environment}-{cluster}-{name}", NAME_LIMIT)
-
-
-def _logical(fabric: GpuFabric, name: str) -> str:
-    return f"{fabric.component}{name.removeprefix(fabric.name)}"
-
 
 LIBRARIES: Final = "/usr/local/nvidia/lib64"  # the driver's, and the plugin that the installer copies beside it
 TCPX_SOCKETS: Final = "/run/tcpx"
@@ -105,7 +29,7 @@ _GPU_DEVICES = (*(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiact
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
+class NodeAccess:
     """What a pod sees of its node; ``mounts`` and ``capabilities`` are those of the container that trains.
 
     ``devices`` are the node's devices, by the daemon that is given them.
@@ -131,7 +55,7 @@ class Access:
         return tuple(each["hostPath"]["path"] for each in self.volumes if "hostPath" in each)
 
 
-def access(kind: str, images: Mapping[str, str]) -> Access:
+def access(kind: str, images: Mapping[str, str]) -> NodeAccess:
     """Return what pods with ``TCPX``, ``TCPXO`` or ``RDMA`` need; ``images`` are by their names in the catalogue."""
     return _ACCESS[kind](images)
 
@@ -147,7 +71,7 @@ def kinds_of(flavors: Iterable[Flavor]) -> tuple[str, ...]:
     return tuple(sorted({pool.machine.gpudirect or "" for pool in pools}))
 
 
-def _tcpx(images: Mapping[str, str]) -> Access:
+def _tcpx(images: Mapping[str, str]) -> NodeAccess:
     sockets = _mount("tcpx-sockets", TCPX_SOCKETS)
     daemon = {
         "name": "tcpx-daemon",
@@ -159,7 +83,7 @@ def _tcpx(images: Mapping[str, str]) -> Access:
         ],
         "env": _LIBRARY_PATH,
     }
-    return Access(
+    return NodeAccess(
         volumes=(*_HOST_VOLUMES, {"name": "tcpx-sockets", "emptyDir": {}}, _SHARED),
         mounts=(_read_only("libraries", LIBRARIES), sockets, _SHARED_MOUNT),
         capabilities=("IPC_LOCK",),
@@ -168,7 +92,7 @@ def _tcpx(images: Mapping[str, str]) -> Access:
     )
 
 
-def _tcpxo(images: Mapping[str, str]) -> Access:
+def _tcpxo(images: Mapping[str, str]) -> NodeAccess:
     entry = "/fts/entrypoint_rxdm_container.sh"
     daemon = {
         "name": "tcpxo-daemon",
@@ -178,7 +102,7 @@ def _tcpxo(images: Mapping[str, str]) -> Access:
         # It takes about 30 s, and training starts after it; a fault of the host's shows as a daemon that restarts.
         "startupProbe": {"exec": {"command": ["cat", _READY]}, "periodSeconds": 5, "failureThreshold": 24},
     }
-    return Access(
+    return NodeAccess(
         volumes=(*_HOST_VOLUMES, _host("apertures", APERTURES), _SHARED),
         mounts=(_read_only("libraries", LIBRARIES), _mount("apertures", APERTURES), _SHARED_MOUNT),
         daemons=(_sidecar(daemon, ("NET_ADMIN", "NET_BIND_SERVICE")),),
@@ -186,8 +110,8 @@ def _tcpxo(images: Mapping[str, str]) -> Access:
     )
 
 
-def _rdma(_images: Mapping[str, str]) -> Access:
-    return Access(
+def _rdma(_images: Mapping[str, str]) -> NodeAccess:
+    return NodeAccess(
         volumes=(_host("nvidia", f"{_NODE}/nvidia"), _host("gib", f"{_NODE}/gib"), _SHARED),
         mounts=(_read_only("nvidia", "/usr/local/nvidia"), _read_only("gib", "/usr/local/gib"), _SHARED_MOUNT),
         capabilities=("IPC_LOCK",),  # the sample for A4X has it, those for A3 Ultra and A4 do without (unverified)

@@ -16,7 +16,7 @@ admission check, read 2026-11-21; GKE docs, flex-start with queued provisioning;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import Any
 
@@ -28,11 +28,8 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Preemption, Share
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, SERVING_PRIORITY
-from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor, cluster_pools
-from training_platform.resources.declared import Declared, kubernetes_object
-from training_platform.resources.register import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR, TOPOLOGY
-from training_platform.resources.scope import TEAM_LABEL, Scope
+from training_platform.resources.scope import TEAM_LABEL
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on jobs and pods: the LocalQueue that they wait in
@@ -155,36 +152,6 @@ def _quota(resource: str, share: Share) -> dict[str, str]:
     limits = {"borrowingLimit": share.borrowing_limit, "lendingLimit": share.lending_limit}
     given = {name: str(limit) for name, limit in limits.items() if limit is not None}
     return {"name": resource, "nominalQuota": str(share.nominal_quota), **given}
-
-
-def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Declared:
-    """Return a ResourceFlavor; ``name`` is the component's."""
-    spec = resource_flavor(flavor)
-    return kubernetes_object(RESOURCE_FLAVOR, f"{name}-{flavor.name}", scope, flavor.name, spec)
-
-
-def topology_objects(name: str, flavors: Mapping[str, Flavor], scope: Scope) -> Iterator[Declared]:
-    """Yield the Topologies of a cluster's flavors; ``name`` is the component's. Their levels can never be changed."""
-    used = {flavor.topology_name: flavor.topology_levels for flavor in flavors.values() if flavor.topology_name}
-    for topology, levels in used.items():
-        spec = {"levels": [{"nodeLabel": level} for level in levels]}
-        yield kubernetes_object(TOPOLOGY, f"{name}-topology-{topology}", scope, topology, spec)
-
-
-def queue_object(name: str, team: Team, cluster: str, flavors: Mapping[str, Flavor], scope: Scope) -> Declared:
-    """Return a team's ClusterQueue; ``name`` is the component's, ``flavors`` as ``cluster_queue`` takes them."""
-    spec = cluster_queue(team, cluster, flavors)
-    return kubernetes_object(CLUSTER_QUEUE, f"{name}-cluster-queue", scope, team.name, spec)
-
-
-def cohort_objects(
-    cluster: str, cohorts: Mapping[str, CohortSpec], flavors: Mapping[str, Flavor], scope: Scope
-) -> Iterator[Declared]:
-    """Yield an environment's Cohorts in one of its clusters."""
-    for name, spec in cohorts.items():
-        yield kubernetes_object(
-            COHORT, declared_name("cohorts", name, cluster), scope, name, cohort(name, spec, cluster, flavors)
-        )
 
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"  # of Kueue; a check can never be given another

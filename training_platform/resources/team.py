@@ -9,9 +9,9 @@ from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
 from training_platform.resources.declared import Declared
-from training_platform.resources.kueue import queue_object
 from training_platform.resources.monitoring import budget_resources
 from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.queues import queue_object
 from training_platform.resources.scope import team_scope
 from training_platform.resources.storage import team_bucket, team_secret
 from training_platform.resources.vertex import persistent_resource, tensorboard, workbench

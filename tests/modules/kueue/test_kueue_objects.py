@@ -28,8 +28,8 @@ from training_platform.resources.kueue import (
     longest_run_hours,
     provisioning_request_config,
     resource_flavor,
-    topology_objects,
 )
+from training_platform.resources.queues import topology_objects
 from training_platform.resources.scope import Scope
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 

@@ -198,7 +198,7 @@ def test_help_imports_none_of_the_work() -> None:
 @pytest.mark.parametrize(
     ("target", "others"),
     [
-        ("gke", ("jobs.vertex", "jobs.cost", "quota.ledger")),
+        ("gke", ("jobs.vertex", "jobs.cost", "quota.ledger", "resources.declared")),
         ("vertex", ("jobs.gke", "jobs.cost")),
     ],
 )

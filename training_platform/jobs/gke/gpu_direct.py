@@ -18,7 +18,7 @@ from training_platform.catalog.reading import table
 from training_platform.config.gpu_fabric import gpu_fabrics
 from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SOCKETS, Access, access, pod_fabric
+from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SOCKETS, NodeAccess, access, pod_fabric
 
 DEFAULT_INTERFACE = "networking.gke.io/default-interface"
 INTERFACES = "networking.gke.io/interfaces"
@@ -31,7 +31,7 @@ class GpuDirect:
 
     annotations: Mapping[str, str]
     variables: Mapping[str, str]
-    access: Access
+    access: NodeAccess
 
 
 def fabric_of(flavor: Flavor, nodes: int) -> str | None:

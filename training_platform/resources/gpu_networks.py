@@ -1,0 +1,85 @@
+"""The VPCs between the GPUs of different VMs: a subnet for each network card, and a firewall rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from training_platform.config.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
+from training_platform.config.pools import ExpandedPool
+from training_platform.resources import gcp
+from training_platform.resources.declared import Declared, Options
+from training_platform.resources.network import allowed
+from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
+from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+
+if TYPE_CHECKING:
+    from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as CardInputs
+
+PROTOCOLS = ("tcp", "udp", "icmp")
+# Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
+# subnet's range is taken, too.
+_OPTIONS = Options(delete_before_replace=True)
+# To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
+_OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
+
+
+def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:
+    """Return one VPC; Kubernetes refers to it by its name. ``cluster`` is the cluster's key."""
+    profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
+    inputs = gcp.network(
+        project=scope.project,
+        name=cloud_name(scope, cluster, vpc.name),
+        auto_create_subnetworks=False,
+        mtu=vpc.mtu,
+        network_profile=profile,
+    )
+    return Declared(type=NETWORK, name=f"{_logical(fabric, vpc.name)}-vpc", inputs=inputs, options=_OPTIONS)
+
+
+def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Declared:
+    """Return the subnet of one network card."""
+    inputs = gcp.subnetwork(
+        project=scope.project,
+        region=fabric.region,
+        name=cloud_name(scope, cluster, nic.name),
+        network=network,
+        ip_cidr_range=nic.cidr,
+    )
+    return Declared(type=SUBNETWORK, name=f"{_logical(fabric, nic.name)}-subnet", inputs=inputs, options=_OPTIONS)
+
+
+def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Declared | None:
+    """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
+    if vpc.profile is not None:
+        return None
+    inputs = gcp.firewall(
+        project=scope.project,
+        name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
+        network=network,
+        description=f"GPUs of cluster {cluster} among each other",
+        direction="INGRESS",
+        source_ranges=[nic.cidr for nic in vpc.nics],
+        allows=[allowed(protocol) for protocol in PROTOCOLS],
+    )
+    name = f"{_logical(fabric, vpc.name)}-internal"
+    return Declared(type=FIREWALL, name=name, inputs=inputs, options=_OF_A_NETWORK)
+
+
+def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:
+    """Return which networks the further cards of a pool's VMs are in; none where its GPUs have no such cards."""
+    fabric = fabrics.get(fabric_name(pool) or "")
+    return [
+        {"network": cloud_name(scope, cluster, vpc.name), "subnetwork": cloud_name(scope, cluster, nic.name)}
+        for vpc, nic in (fabric.nics(pool) if fabric else ())
+    ]
+
+
+def cloud_name(scope: Scope, cluster: str, name: str) -> str:
+    """Return the name of a VPC, subnet or firewall rule, ``{environment}-{cluster}-{name}``, cut to 63 characters."""
+    return short_name(f"{scope.environment}-{cluster}-{name}", NAME_LIMIT)
+
+
+def _logical(fabric: GpuFabric, name: str) -> str:
+    return f"{fabric.component}{name.removeprefix(fabric.name)}"
