@@ -13,7 +13,7 @@ LEFT_OUT = (
     "traffic", "backups", "buckets without size_gib", "claims on classes without a bound",
     "Vertex AI's own fee and disks",
 )  # fmt: skip
-"""What no sum holds, so that every sum is a least one."""
+"""Costs that no sum includes, so every sum is a lower bound."""
 HOURS_OF_MONTH = 730  # as Google's pages on prices count
 LOCAL_SSD = "local SSD"  # how a machine's price says that it leaves it out
 

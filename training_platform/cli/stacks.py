@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 )
 @click.option("--production/--no-production", default=None, help="Only environments that are production, or not.")
 @click.option(
-    "--base", help="Order for the change since this commit: teams that let something go stand before the environment."
+    "--base", help="Order for the change since this commit: teams that give something up are before the environment."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list on one line.")
 @root_option
 def stacks(
     environment: str | None, production: bool | None, base: str | None, as_json: bool, root: Path | None
 ) -> None:
-    """Print the environments, production last, or the stacks of one, its teams after it.
+    """Print the environments, production last, or one environment's stack and then its teams' stacks.
 
-    They are asked of the files' content. Exit code 1: no order deploys the change since ``--base`` in one go; 2: a file
-    does not say where it belongs, or the base cannot be read.
+    The stack files' content decides, not their names. Exit code 1: no order deploys the change since ``--base`` in one
+    go; 2: a file does not name its environment, or the base cannot be read.
     """
     from training_platform.catalog.nearest import find_nearest
     from training_platform.config.workspace import environment_order, read_workspace, stacks_of

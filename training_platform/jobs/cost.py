@@ -18,7 +18,7 @@ LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
     "gke": ("disks", "storage", "network"),
     "vertex": ("disks", "storage", "network", "Vertex AI's own fee"),
 }
-"""What no sum holds, so that every sum is a least one: no price of Vertex AI's own is in the catalogue."""
+"""Costs that no sum includes, so every sum is a lower bound: the catalogue has no price of Vertex AI's own fee."""
 
 
 class Machines(NamedTuple):

@@ -39,15 +39,15 @@ _OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
     QUOTA: {
         SNAPSHOT: {
             "type": ["string", "object"],
-            "description": "Limits of the project for a program that has no stack file: what a file of stacks/quotas/ "
-            "holds, or the path of one from the pack's folder.",
+            "description": "Limits of the project for a program that has no stack file: the content of a file of "
+            "stacks/quotas/, or its path from the pack's folder.",
         }
     },
 }
 _HOUSE: dict[str, Any] = {
     "type": "boolean",
-    "description": "Whether rules of the house hold for a program of another project: what a platform team asks of "
-    "its own stacks and Google Cloud does not. Naming the program's environment, or whether it is production, says so.",
+    "description": "Whether house rules apply to a program of another project. Google Cloud accepts what they refuse: "
+    "they are a platform team's rules for its own stacks. The settings environment and production turn them on too.",
 }
 _EVERYWHERE = "all"  # not a policy: its enforcement level is that of all policies
 _TYPES: Mapping[str, tuple[type, str]] = {
@@ -63,8 +63,8 @@ CONFIGS = "policies/config"
 class Ruleset(NamedTuple):
     """A rule set: what its rules look for, and their ids.
 
-    ``across`` says whether it needs the whole stack, ``house`` whether it has rules of the house, ``fixes`` whether it
-    can put something right.
+    ``across`` says whether it needs the whole stack, ``house`` whether it has house rules, ``fixes`` whether it can
+    correct a resource.
     """
 
     title: str
@@ -108,7 +108,7 @@ def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
 
 
 def house_rules_hold(config: Mapping[str, Any]) -> bool:
-    """Whether a policy's settings switch rules of the house on for a program of another project."""
+    """Whether a policy's settings switch house rules on for a program of another project."""
     return bool(config.get(HOUSE_RULES, not config.keys().isdisjoint(("environment", PRODUCTION))))
 
 
