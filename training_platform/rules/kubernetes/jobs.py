@@ -196,7 +196,7 @@ def lws_subgroup_size(inputs: Json) -> Iterator[Wrong]:
     size = 1 if "size" not in group else size
     if part is None or size is None:
         return
-    divided = (size - 1,) if text(policy, "type") == "LeaderExcluded" else (size, size - 1)
+    divided = (size - 1,) if text(policy, "subGroupPolicyType") == "LeaderExcluded" else (size, size - 1)
     if part < 1 or part > size or all(pods % part for pods in divided):
         fitting = [each for each in range(1, size + 1) if not all(pods % each for pods in divided)]
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
