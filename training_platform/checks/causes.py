@@ -17,7 +17,8 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 
 _NO_SNAPSHOT = ("quota-no-snapshot", "job-quota-snapshot")
-_OF_POOLS = {"pool-zone", "tpu-topology"}  # by which what a pool is charged to, and what its flavor is called, is wrong
+# A pool that breaks one of these is charged to another quota than is meant, or its flavor has a name that nobody asks for.
+_OF_POOLS = {"pool-zone", "tpu-flavor-topology", "tpu-topology"}
 _NO_SHARE = re.compile(r"'(?P<flavor>[^']+)' is not a flavor of which team \S+ has a share in (?P<cluster>\S+)$")
 _TWICE = re.compile(r"'(?P<name>[^']+)' is also the name of the team at ")
 _PROMISED_TO = re.compile(

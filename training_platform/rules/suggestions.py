@@ -106,4 +106,5 @@ _BY_RULE: Mapping[str, Callable[[Finding, ExpandedPool, Alternatives], Finding]]
     "machine-zone": _zones,
     "capacity-offered": _capacity,
     "tpu-topology": _topology,
+    "tpu-flavor-topology": _topology,  # of slices on one VM, whose pools have no placement
 }

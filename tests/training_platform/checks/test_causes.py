@@ -29,6 +29,9 @@ CASES = {
     "a flavor is called after a wrong topology": (
         DEV, ("topology: 4x8", "topology: 4x9"), "tpu-topology", ["stacks/Pulumi.dev-vision.yaml"],
     ),
+    "a flavor of slices on one VM is": (
+        DEV, ("topology: 2x4", "topology: 2x3"), "tpu-flavor-topology", ["stacks/Pulumi.dev-vision.yaml"],
+    ),
     "a job's flavor is": (
         PROD, ("topology: 4x8", "topology: 4x5"), "tpu-topology",
         ["jobs/nlp/pretrain.yaml", "stacks/Pulumi.prod-nlp.yaml", "stacks/Pulumi.prod-vision.yaml"],
