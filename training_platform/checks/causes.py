@@ -17,7 +17,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 
 _NO_SNAPSHOT = ("quota-no-snapshot", "job-quota-snapshot")
-# A pool that breaks one of these is charged to another quota than is meant, or its flavor has a name that nobody asks for.
+# A pool that breaks one of these is charged to another quota than is meant, or its flavor has another name.
 _OF_POOLS = {"pool-zone", "tpu-flavor-topology", "tpu-topology"}
 _NO_SHARE = re.compile(r"'(?P<flavor>[^']+)' is not a flavor of which team \S+ has a share in (?P<cluster>\S+)$")
 _TWICE = re.compile(r"'(?P<name>[^']+)' is also the name of the team at ")

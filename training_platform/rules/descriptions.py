@@ -1,13 +1,14 @@
 """Every rule by name, for ``explain``, ``rules list``, reports and the pages of the reference.
 
 ``descriptions.yaml`` has the titles of rule sets, and the words for findings that no registered rule makes: of files,
-ledgers, changes and jobs.
+ledgers, changes and jobs. ``coverage.yaml`` has the known refusals, each with the rules that carry it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ class Description(NamedTuple):
     source: str | None = None
 
 
-_WORDS = read_file(Path(__file__).parent / "descriptions.yaml")
+_WORDS = read_file(Path(__file__).with_name("descriptions.yaml"))
 TITLES: Mapping[str, str] = _WORDS["rulesets"]
 """The title of each rule set in the policy pack, where an organisation switches sets on and off."""
 GROUPS: Mapping[str, str] = {**TITLES, **_WORDS["groups"]}
@@ -41,9 +42,9 @@ _PARTS = {
     for part in ("ledger", "files", "changes", "jobs", "pack")
 }
 LEDGER = _PARTS["ledger"]
-EXEMPTIBLE = frozenset({*RULES, *(each.id for each in LEDGER)})
+EXEMPTIBLE = frozenset({*RULES, *(row.id for row in LEDGER)})
 """Rules that ``stacks/exemptions.yaml`` may name."""
-UNREGISTERED = {each.id: each for part in _PARTS.values() for each in part}
+UNREGISTERED = {row.id: row for part in _PARTS.values() for row in part}
 
 
 def describe(rule_id: str) -> Description:
@@ -82,22 +83,22 @@ def rule_sheets() -> tuple[RuleSheet, ...]:
     """Return every rule: by group, and in a group by name."""
     names = (*RULES, *UNREGISTERED)
     order = tuple(GROUPS)
-    return tuple(sorted(map(rule_sheet, names), key=lambda each: (order.index(each.group), each.id)))
+    return tuple(sorted(map(rule_sheet, names), key=lambda sheet: (order.index(sheet.group), sheet.id)))
 
 
 def rule_sheet(rule_id: str) -> RuleSheet:
     """Return what is known of a rule; one that nobody described has its id for a summary."""
-    told: Description = describe(rule_id)
-    rule = RULES.get(rule_id)
+    rule, described = RULES.get(rule_id), describe(rule_id)
+    paragraphs = ((rule.check.__doc__ if rule else None) or "").strip().split("\n\n")[1:]
     return RuleSheet(
         id=rule_id,
-        group=told.group,
-        severity=told.severity,
-        summary=told.summary,
-        refused_by=REFUSED_BY[rule.owner if rule else told.group],
-        source=told.source,
-        details=_details(rule.check.__doc__) if rule else "",
-        facts=rule.facts if rule else (),
+        group=described.group,
+        severity=described.severity,
+        summary=described.summary,
+        refused_by=REFUSED_BY[rule.owner if rule else described.group],
+        source=described.source,
+        details="\n\n".join(" ".join(text.split()) for text in paragraphs),
+        facts=tuple(fact for fact, row in _refusals().items() if rule_id in row.get("rules", ())),
     )
 
 
@@ -109,6 +110,6 @@ def exemption(rule_id: str, *, stack: str = "dev", path: str = "...") -> str:
     )
 
 
-def _details(docstring: str | None) -> str:
-    paragraphs = (docstring or "").strip().split("\n\n")[1:]
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+@cache
+def _refusals() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    return read_file(Path(__file__).with_name("coverage.yaml"))

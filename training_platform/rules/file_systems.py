@@ -40,12 +40,7 @@ def filestore_tier(instance: FilestoreView) -> Iterator[Draft]:
         yield finding(instance, "tier", message, allowed=enumeration(FILESTORE_TIERS), nearest=nearest)
 
 
-@rule(
-    "filestore-location",
-    ruleset="filestore",
-    facts=("FST-01",),
-    source=f"{_TIERS}; terraform-provider-google-beta 93c65b2, location",
-)
+@rule("filestore-location", ruleset="filestore", source=f"{_TIERS}; terraform-provider-google-beta 93c65b2, location")
 def filestore_location(instance: FilestoreView) -> Iterator[Draft]:
     """Find a zonal tier in a region, or a regional tier in a zone."""
     tier = FILESTORE_TIERS.get(instance.tier)
@@ -59,7 +54,7 @@ def filestore_location(instance: FilestoreView) -> Iterator[Draft]:
         yield finding(instance, "location", message, allowed="a region", nearest=region_of(place))
 
 
-@rule("filestore-capacity", ruleset="filestore", facts=("FST-02",), source=f"{_TIERS}; Filestore CSI driver 2edb466")
+@rule("filestore-capacity", ruleset="filestore", source=f"{_TIERS}; Filestore CSI driver 2edb466")
 def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     """Find a capacity, in GiB, that the tier does not support."""
     tier = FILESTORE_TIERS.get(instance.tier)
@@ -75,7 +70,6 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
 @rule(
     "filestore-protocol",
     ruleset="filestore",
-    facts=("FST-04",),
     source=f"{_TIERS}; Cluster Toolkit v1.95.0, filestore module; Filestore CSI driver 2edb466",
 )
 def filestore_protocol(instance: FilestoreView) -> Iterator[Draft]:
@@ -90,7 +84,6 @@ def filestore_protocol(instance: FilestoreView) -> Iterator[Draft]:
 @rule(
     "filestore-range",
     ruleset="filestore",
-    facts=("FST-06",),
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466; Cluster Toolkit v1.95.0, filestore",
 )
 def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
@@ -118,7 +111,6 @@ def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
 @rule(
     "filestore-shared-vpc",
     ruleset="filestore",
-    facts=("FST-07",),
     source="Filestore CSI driver #1346; k8s-config-connector #691",
 )
 def filestore_shared_vpc(instance: FilestoreView) -> Iterator[Draft]:
@@ -130,9 +122,7 @@ def filestore_shared_vpc(instance: FilestoreView) -> Iterator[Draft]:
         yield finding(instance, "connect_mode", message, allowed=allowed, nearest=allowed)
 
 
-@rule(
-    "filestore-iops", ruleset="filestore", facts=("FST-08",), source="Filestore CSI driver 2edb466, utils.go; " + _TIERS
-)
+@rule("filestore-iops", ruleset="filestore", source="Filestore CSI driver 2edb466, utils.go; " + _TIERS)
 def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     """Find IOPS that an instance does not support; IOPS per TiB depend on its capacity."""
     per_tb, fixed = instance.iops_per_tb, instance.fixed_iops
@@ -169,7 +159,7 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
         yield finding(instance, field, f"{total:,.0f} total IOPS", allowed=f"at most {most:,}", nearest=most)
 
 
-@rule("filestore-directory", ruleset="filestore", facts=("FST-04",), source="terraform-provider-google-beta 93c65b2")
+@rule("filestore-directory", ruleset="filestore", source="terraform-provider-google-beta 93c65b2")
 def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
     """Find directory services on an instance without NFS 4.1."""
     if instance.directory_services and instance.protocol != "NFS_V4_1":
@@ -244,7 +234,7 @@ _PAGES = "Managed Lustre docs, performance tiers, create an instance, VPC networ
 BLOCK = 23  # length of the prefix of the addresses that an instance takes; an older copy of the page says 24
 
 
-@rule("lustre-capacity", ruleset="lustre", facts=("FST-08",), source=_PAGES)
+@rule("lustre-capacity", ruleset="lustre", source=_PAGES)
 def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
     """Find a capacity, in GiB, that the throughput does not come with.
 

@@ -73,7 +73,7 @@ def _wanted(program: Program) -> dict[str, str]:
     return {"environment": program.environment} | ({"team": program.team} if program.team else {})
 
 
-@rule("label-form", ruleset="labels", facts=("NAM-03",), source="Resource Manager docs, labels; GKE resource_labels")
+@rule("label-form", ruleset="labels", source="Resource Manager docs, labels; GKE resource_labels")
 def label_form(resource: LabelledView) -> Iterator[Draft]:
     """Find labels that Google Cloud does not accept: lower-case letters, at most 63 characters each, 64 labels in all.
 
@@ -130,14 +130,14 @@ def production_said(_: ClusterView, program: Program) -> Iterator[Draft]:
         yield finding(program, "production", message, allowed=allowed, nearest="production: true")
 
 
-@rule("cluster-deletion-protection", ruleset="protection", owner="house", facts=("CLU-05",), source=_HOUSE)
+@rule("cluster-deletion-protection", ruleset="protection", owner="house", source=_HOUSE)
 def cluster_deletion_protection(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a production cluster that can be deleted."""
     if not cluster.deletion_protection and program.production:
         yield _unprotected(cluster, "cluster")
 
 
-@rule("filestore-deletion-protection", ruleset="protection", owner="house", facts=("FST-09",), source=_HOUSE)
+@rule("filestore-deletion-protection", ruleset="protection", owner="house", source=_HOUSE)
 def filestore_deletion_protection(instance: FilestoreView, program: Program) -> Iterator[Draft]:
     """Find a production Filestore instance that can be deleted; the provider's default is that it can."""
     if not instance.deletion_protection and program.production:

@@ -38,7 +38,7 @@ from training_platform.views.program import Program
 _WEBHOOK = "Kueue ff69552, clusterqueue_webhook.go, read 2026-08-22"
 
 
-@rule("kueue-limits-need-cohort", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)
+@rule("kueue-limits-need-cohort", ruleset="kueue", owner="kueue", source=_WEBHOOK)
 def kueue_limits_need_cohort(quota: FlavorQuotaView) -> Iterator[Draft]:
     """Find a borrowing or lending limit of a ClusterQueue without a cohort."""
     if quota.cohort:
@@ -48,7 +48,7 @@ def kueue_limits_need_cohort(quota: FlavorQuotaView) -> Iterator[Draft]:
             yield finding(quota, field, f"ClusterQueue {quota.queue} has no cohort", allowed="none without a cohort")
 
 
-@rule("kueue-lending-limit", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)
+@rule("kueue-lending-limit", ruleset="kueue", owner="kueue", source=_WEBHOOK)
 def kueue_lending_limit(quota: FlavorQuotaView) -> Iterator[Draft]:
     """Find a team that would lend more than it has."""
     lent, own = quota.lending_limit, quota.nominal_quota
@@ -56,7 +56,7 @@ def kueue_lending_limit(quota: FlavorQuotaView) -> Iterator[Draft]:
         yield finding(quota, "lending_limit", f"is {lent}", allowed=f"at most the nominal quota, {own}", nearest=own)
 
 
-@rule("kueue-quantities", ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_WEBHOOK)
+@rule("kueue-quantities", ruleset="kueue", owner="kueue", source=_WEBHOOK)
 def kueue_quantities(quota: FlavorQuotaView) -> Iterator[Draft]:
     """Find a quantity below 0."""
     for field in ("nominal_quota", "borrowing_limit", "lending_limit"):
@@ -71,7 +71,7 @@ _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _COUNTED: Final = ("google.com/tpu", "nvidia.com/gpu")  # of a ClusterQueue: rules of their own compare these
 
 
-@object_rule("kueue-resource-groups", QUEUE, COHORT, ruleset="kueue", owner="kueue", facts=("KUE-03",), source=_ASKED)
+@object_rule("kueue-resource-groups", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_ASKED)
 def kueue_resource_groups(inputs: Json) -> Iterator[Wrong]:
     """Find flavors whose resources are not those of their group in its order, and what stands in two groups."""
     groups = entries(block(inputs, "spec"), "resourceGroups")
@@ -93,7 +93,7 @@ def kueue_resource_groups(inputs: Json) -> Iterator[Wrong]:
             yield Wrong("spec.resourceGroups", message, f"each {what} once in all groups")
 
 
-@object_rule("kueue-amounts", QUEUE, COHORT, ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_ASKED)
+@object_rule("kueue-amounts", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_ASKED)
 def kueue_amounts(inputs: Json) -> Iterator[Wrong]:
     """Find quantities below 0, more lent than there is, and limits without a cohort above, of whatever resource."""
     spec = block(inputs, "spec")
@@ -120,7 +120,7 @@ def _amounts(here: str, row: Json, above: str | None, own: str) -> Iterator[Wron
         yield Wrong(f"{here}.lendingLimit", f"lends {lent}", f"at most nominalQuota, {nominal}", str(nominal))
 
 
-@object_rule("kueue-preemption", QUEUE, ruleset="kueue", owner="kueue", facts=("KUE-02",), source=_ASKED)
+@object_rule("kueue-preemption", QUEUE, ruleset="kueue", owner="kueue", source=_ASKED)
 def kueue_preemption(inputs: Json) -> Iterator[Wrong]:
     """Find preemption by borrowing in a queue that reclaims nothing, and a share in fair sharing below 0."""
     preemption = block(inputs, "spec", "preemption")
@@ -133,7 +133,7 @@ def kueue_preemption(inputs: Json) -> Iterator[Wrong]:
         yield Wrong("spec.fairSharing.weight", f"is {weight}", "at least 0", "0")
 
 
-@object_rule("kueue-checks", QUEUE, ruleset="kueue", owner="kueue", facts=("KUE-05", "KUE-09"), source=_ASKED)
+@object_rule("kueue-checks", QUEUE, ruleset="kueue", owner="kueue", source=_ASKED)
 def kueue_checks(inputs: Json) -> Iterator[Wrong]:
     """Find admission checks that are there twice, or on flavors that the queue does not have."""
     spec = block(inputs, "spec")
@@ -151,7 +151,7 @@ def kueue_checks(inputs: Json) -> Iterator[Wrong]:
                 yield Wrong(f"{path}[{index}].onFlavors", f"the queue has no flavor {name}", allowed)
 
 
-@object_rule("kueue-selector", QUEUE, ruleset="kueue", owner="kueue", facts=("KUE-05",), source=_ASKED)
+@object_rule("kueue-selector", QUEUE, ruleset="kueue", owner="kueue", source=_ASKED)
 def kueue_selector(inputs: Json) -> Iterator[Wrong]:
     """Find expressions of a namespace selector whose values do not go with their operator."""
     for index, row in entries(block(inputs, "spec", "namespaceSelector"), "matchExpressions"):
@@ -163,7 +163,7 @@ def kueue_selector(inputs: Json) -> Iterator[Wrong]:
 
 
 @object_rule(
-    "kueue-flavor-form", "kueue.x-k8s.io:ResourceFlavor", ruleset="kueue", owner="kueue", facts=("KUE-08",),
+    "kueue-flavor-form", "kueue.x-k8s.io:ResourceFlavor", ruleset="kueue", owner="kueue",
     source="Kueue 0.19.2, CRD and webhook of ResourceFlavor, asked 2026-11-22",
 )  # fmt: skip
 def kueue_flavor_form(inputs: Json) -> Iterator[Wrong]:
@@ -177,7 +177,7 @@ def kueue_flavor_form(inputs: Json) -> Iterator[Wrong]:
 
 
 @object_rule(
-    "kueue-topology-levels", "kueue.x-k8s.io:Topology", ruleset="kueue", owner="kueue", facts=("KUE-08",),
+    "kueue-topology-levels", "kueue.x-k8s.io:Topology", ruleset="kueue", owner="kueue",
     source="Kueue 0.19.2, CRD of Topology, asked 2026-11-22",
 )  # fmt: skip
 def kueue_topology_levels(inputs: Json) -> Iterator[Wrong]:
@@ -204,7 +204,6 @@ _ARM = {
     "tpu-flavor-topology",
     ruleset="flavors",
     across=True,
-    facts=("TPU-02", "KUE-07"),
     source="GKE docs, TPU concepts: labels that GKE sets; Kueue ff69552, ResourceFlavor, read 2026-08-22",
 )
 def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]:
@@ -226,7 +225,6 @@ def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]
     "flavor-accelerator",
     ruleset="flavors",
     across=True,
-    facts=("TPU-15",),
     source="xpk #1173; ray #53914; GKE cluster-autoscaler 7d25050, system labels",
 )
 def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
@@ -277,7 +275,6 @@ def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]
     "queued-flavor-check",
     ruleset="flavors",
     across=True,
-    facts=("CON-11",),
     source="Kueue v0.19.2, ProvisioningRequest admission check; GKE docs, queued provisioning, read 2026-04",
 )
 def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Draft]:
@@ -291,7 +288,6 @@ def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Dr
 @rule(
     "queued-flavor-toleration",
     ruleset="flavors",
-    facts=("CON-11",),
     source="GKE docs, queued provisioning: taint of queued nodes, read 2026-04; Cluster Toolkit v1.95.0",
 )
 def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
@@ -305,7 +301,6 @@ def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     "arm-flavor-toleration",
     ruleset="flavors",
     severity="warning",
-    facts=("GPU-07",),
     source="GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21",
 )
 def arm_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:

@@ -24,7 +24,7 @@ RESERVED_ADDRESSES = 4  # of a subnet's primary range
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 
 
-@rule("pod-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
+@rule("pod-range", ruleset="addresses", across=True, source=_ARITHMETIC)
 def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a pod range without a block for every node that the pools may reach."""
     subnet = subnet_named(cluster.subnetwork, program)
@@ -49,7 +49,7 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         )  # fmt: skip
 
 
-@rule("node-range", ruleset="addresses", across=True, facts=("CLU-13",), source=_ARITHMETIC)
+@rule("node-range", ruleset="addresses", across=True, source=_ARITHMETIC)
 def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a subnet with fewer addresses than the pools may have nodes."""
     subnet = subnet_named(cluster.subnetwork, program)
@@ -67,13 +67,7 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         )
 
 
-@rule(
-    "ranges-overlap",
-    ruleset="addresses",
-    across=True,
-    facts=("CLU-13",),
-    source="Compute docs, subnets: ranges of one VPC are apart",
-)
+@rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two ranges of one VPC that overlap."""
     ranges = [each for subnet in program.all(SubnetView) for each in _ranges(subnet)]
@@ -115,7 +109,6 @@ def public_range(subnet: SubnetView) -> Iterator[Draft]:
     ruleset="addresses",
     across=True,
     severity="warning",
-    facts=("CLU-14",),
     source="charts of Kueue and JobSet; default ports of terraform-google-kubernetes-engine; otel-operator #100",
 )
 def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
@@ -139,7 +132,6 @@ def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     ruleset="addresses",
     across=True,
     severity="warning",
-    facts=("CLU-14",),
     source="GKE docs, private clusters; that images then cannot be pulled is (inferred)",
 )
 def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Draft]:
@@ -157,7 +149,6 @@ def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Dr
     "filestore-range-free",
     ruleset="addresses",
     across=True,
-    facts=("FST-06",),
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466",
 )
 def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[Draft]:
@@ -181,7 +172,6 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
     ruleset="addresses",
     across=True,
     severity="warning",
-    facts=("REG-03",),
     source="terraform-provider-google-beta 93c65b2; Filestore docs, read 2026-04-10",
 )
 def filestore_region(instance: FilestoreView, program: Program) -> Iterator[Draft]:
@@ -189,13 +179,7 @@ def filestore_region(instance: FilestoreView, program: Program) -> Iterator[Draf
     yield from far_from_clusters(instance, program)
 
 
-@rule(
-    "subnet-region",
-    ruleset="addresses",
-    across=True,
-    facts=("REG-03",),
-    source="terraform-provider-google-beta 93c65b2",
-)
+@rule("subnet-region", ruleset="addresses", across=True, source="terraform-provider-google-beta 93c65b2")
 def subnet_region(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a cluster whose subnet is in another region."""
     subnet = subnet_named(cluster.subnetwork, program)
@@ -298,7 +282,7 @@ def private_cluster(cluster: ClusterView) -> Iterator[Draft]:
         )
 
 
-@rule("private-nodes", ruleset="network", owner="house", facts=("QTA-03",), source=_HOUSE)
+@rule("private-nodes", ruleset="network", owner="house", source=_HOUSE)
 def private_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool whose nodes have public addresses, or may have them: the default is the cluster's setting."""
     if not pool.private_nodes:

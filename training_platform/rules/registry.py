@@ -25,11 +25,10 @@ Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catal
 class Rule:
     """A registered rule.
 
-    ``id`` is what exemptions and reports call it; ``facts`` are the ids of the refusals that it carries over;
-    ``owner`` says who refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own;
-    ``documents`` are upstream's own; ``catalogue`` is what our tables leave open, and a program of another project
-    switches rules of the ``house`` on.
-    ``ruleset`` groups rules for enforcement.
+    ``id`` is what exemptions, reports and ``coverage.yaml``, the table of known refusals, call it. ``owner`` says who
+    refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own; ``documents`` are
+    upstream's own; ``catalogue`` is what our tables leave open, and a program of another project switches rules of the
+    ``house`` on. ``ruleset`` groups rules for enforcement.
     A rule ``across`` resources says nothing of one resource alone. ``when`` is the first field that it reads: it looks
     at views alone that have it, or of which it is not known.
     """
@@ -38,7 +37,6 @@ class Rule:
     ruleset: str
     severity: Severity
     owner: Owner
-    facts: tuple[str, ...]
     source: str
     summary: str
     reads: type[View]
@@ -70,7 +68,6 @@ def rule(
     *,
     ruleset: str,
     source: str,
-    facts: tuple[str, ...] = (),
     severity: Severity = "error",
     owner: Owner = "google",
     across: bool = False,
@@ -92,7 +89,6 @@ def rule(
             ruleset=ruleset,
             severity=severity,
             owner=owner,
-            facts=facts,
             source=source,
             summary=(check.__doc__ or "").strip().splitlines()[0],
             reads=get_type_hints(check)[first],

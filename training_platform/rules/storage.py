@@ -21,30 +21,19 @@ _DISKS_GO = "GKE cluster-autoscaler 7d25050, disks.go, read 2026-08-21"
 _VERTEX = "Vertex AI docs, configure compute, and machine_resources.proto, read 2026-08-22"
 
 
-@rule(
-    "boot-disk-size",
-    ruleset="disks",
-    facts=("DSK-04",),
-    source=f"{_DISKS_GO}; terraform-provider-google-beta 93c65b2, disk_size_gb",
-)
+@rule("boot-disk-size", ruleset="disks", source=f"{_DISKS_GO}; terraform-provider-google-beta 93c65b2, disk_size_gb")
 def boot_disk_size(pool: NodePoolView) -> Iterator[Draft]:
     """Find a boot disk that is smaller or larger than GKE allows, in GB as the API counts them."""
     yield from _size(pool, BOOT_DISK_LIMITS["gke"])
 
 
-@rule("vertex-boot-disk-size", ruleset="disks", facts=("VPR-03", "VJB-08"), source=_VERTEX)
+@rule("vertex-boot-disk-size", ruleset="disks", source=_VERTEX)
 def vertex_boot_disk_size(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a boot disk that is smaller or larger than Vertex AI allows, in GB as its API counts them."""
     yield from _size(pool, BOOT_DISK_LIMITS["vertex"])
 
 
-@rule(
-    "vertex-boot-disk-written",
-    ruleset="disks",
-    severity="warning",
-    facts=("VPR-03",),
-    source=f"{_VERTEX}; gcloud reference",
-)
+@rule("vertex-boot-disk-written", ruleset="disks", severity="warning", source=f"{_VERTEX}; gcloud reference")
 def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a persistent resource without a disk size or type: sources disagree on the defaults, and jobs must match."""
     if pool.disk_gb is None:
@@ -55,7 +44,7 @@ def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
         )
 
 
-@rule("boot-disk-type", ruleset="disks", facts=("DSK-01", "DSK-02", "DSK-03", "DSK-04"), source=_DISKS_GO)
+@rule("boot-disk-type", ruleset="disks", source=_DISKS_GO)
 def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
     """Find a boot disk type that the machine type does not support; autoscaled pools would fail only at scale-up."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
@@ -67,7 +56,7 @@ def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "disk_type", **wrong._asdict(), severity="warning" if disputed else None)
 
 
-@rule("vertex-boot-disk-type", ruleset="disks", facts=("VPR-03",), source=_VERTEX)
+@rule("vertex-boot-disk-type", ruleset="disks", source=_VERTEX)
 def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a boot disk type that Vertex AI does not support on this machine type."""
     machine = pool.machine
@@ -80,7 +69,6 @@ def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
 @rule(
     "local-ssd-count",
     ruleset="disks",
-    facts=("DSK-06",),
     source="Cluster Toolkit v1.95.0, disk_definitions.tf; GKE cluster-autoscaler 7d25050, read 2026-08-21",
 )
 def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
@@ -144,7 +132,6 @@ WITH_KEYS = ("ZONAL", "REGIONAL", "ENTERPRISE")
 @rule(
     "key-location",
     ruleset="encryption",
-    facts=("REG-03",),
     source=f"{_PAGES}; Vertex AI, encryption_spec.proto; for buckets and clusters (general knowledge)",
 )
 def key_location(resource: EncryptedView) -> Iterator[Draft]:
@@ -159,7 +146,6 @@ def key_location(resource: EncryptedView) -> Iterator[Draft]:
 @rule(
     "disk-key-location",
     ruleset="encryption",
-    facts=("REG-03",),
     source="gcloud reference, compute disks update-kms-key, read 2026-11-22; for the region (general knowledge)",
 )
 def disk_key_location(pool: NodePoolView) -> Iterator[Draft]:
@@ -168,7 +154,7 @@ def disk_key_location(pool: NodePoolView) -> Iterator[Draft]:
         yield from _elsewhere(pool, pool.location, pool.encryption)
 
 
-@rule("filestore-key", ruleset="encryption", facts=("REG-03",), source="Filestore docs, CMEK, read 2026-11-22")
+@rule("filestore-key", ruleset="encryption", source="Filestore docs, CMEK, read 2026-11-22")
 def filestore_key(instance: FilestoreView) -> Iterator[Draft]:
     """Find a key on a tier of Filestore that supports none."""
     if instance.encrypted and instance.tier in WITHOUT_KEYS:
@@ -204,7 +190,7 @@ PARAMETERS = frozenset({
 })  # fmt: skip
 
 
-@rule("filestore-class", ruleset="volumes", facts=("FST-07",), source=f"{_CSI}; CSI #1346")
+@rule("filestore-class", ruleset="volumes", source=f"{_CSI}; CSI #1346")
 def filestore_class(each: StorageClassView) -> Iterator[Draft]:
     """Find a StorageClass with a parameter or connect mode that the Filestore CSI driver does not support."""
     if each.provisioner != PROVISIONER:
@@ -251,7 +237,6 @@ def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
     "built-in-class",
     ruleset="volumes",
     severity="warning",
-    facts=("FST-07",),
     source="comment of a third-party storage class; CSI #43",
 )
 def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:

@@ -21,7 +21,7 @@ _ATTACHMENT = re.compile(r"projects/[^/]+/regions/(?P<region>[^/]+)/networkAttac
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 
 
-@rule("vertex-machine-type", ruleset="vertex", facts=("VJB-03", "VPR-07"), source=_DOCS)
+@rule("vertex-machine-type", ruleset="vertex", source=_DOCS)
 def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a machine type that Vertex AI does not support here, such as TPUs, or that is not in the catalogue."""
     offered = {name: machine for name, machine in MACHINE_TYPES.items() if machine.vertex and machine.kind != "tpu"}
@@ -34,7 +34,7 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
         yield finding(pool, "machine_type", message, allowed=enumeration(offered), nearest=find_nearest(name, offered))
 
 
-@rule("vertex-accelerator", ruleset="vertex", facts=("VJB-03",), source=f"{_DOCS}; accelerator_type.proto")
+@rule("vertex-accelerator", ruleset="vertex", source=f"{_DOCS}; accelerator_type.proto")
 def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find GPUs other than those of the machine type; Vertex AI requires both type and count."""
     machine, kind, count = MACHINE_TYPES.get(pool.machine_type or ""), pool.accelerator_type, pool.accelerator_count
@@ -54,13 +54,7 @@ def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
         yield finding(pool, "accelerator_count", message, allowed=pair, nearest=machine.chips)
 
 
-@rule(
-    "vertex-region",
-    ruleset="vertex",
-    severity="warning",
-    facts=("VJB-03",),
-    source="Vertex AI docs, locations, read 2026-08-22",
-)
+@rule("vertex-region", ruleset="vertex", severity="warning", source="Vertex AI docs, locations, read 2026-08-22")
 def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a region where Vertex AI does not list the accelerator; a warning, since such lists age."""
     if wrong := unlisted_region(pool.machine, pool.region):
@@ -70,7 +64,6 @@ def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
 @rule(
     "persistent-replicas",
     ruleset="vertex",
-    facts=("VPR-02",),
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
 def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
@@ -97,7 +90,6 @@ def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
 @rule(
     "persistent-resource-name",
     ruleset="vertex",
-    facts=("VPR-01",),
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
 def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from training_platform.rules.documents.problems import Kind, Problem
 from training_platform.rules.documents.shapes import check_of, known_beside
@@ -20,9 +20,7 @@ SOURCE = (
 )
 
 
-def _document_rule(
-    kind: Kind, rule_id: str, summary: str, facts: tuple[str, ...] = ()
-) -> Callable[[Program], Iterator[Draft]]:
+def _document_rule(kind: Kind, rule_id: str, summary: str) -> None:
     def check(program: Program) -> Iterator[Draft]:
         for view, problem in program.once(_found)[kind]:
             yield finding(
@@ -31,19 +29,14 @@ def _document_rule(
             )  # fmt: skip
 
     check.__doc__ = summary
-    return rule(rule_id, ruleset="documents", owner="documents", source=SOURCE, facts=facts)(check)
+    rule(rule_id, ruleset="documents", owner="documents", source=SOURCE)(check)
 
 
 _document_rule("type", "document-type", "Find a value of another type than its input has.")
-_document_rule("enum", "document-enum", "Find a value that is not one of those that its input takes.", ("KUE-01",))
-_document_rule("unknown", "document-unknown-field", "Find an input that its resource does not have.", ("KUE-01",))
+_document_rule("enum", "document-enum", "Find a value that is not one of those that its input takes.")
+_document_rule("unknown", "document-unknown-field", "Find an input that its resource does not have.")
 _document_rule("required", "document-required", "Find a resource or a block without an input that it must have.")
-_document_rule(
-    "range",
-    "document-range",
-    "Find a number, a length or a count outside of what its input takes.",
-    ("KUE-03", "KUE-08", "KUE-09"),
-)
+_document_rule("range", "document-range", "Find a number, a length or a count outside of what its input takes.")
 _document_rule("format", "document-format", "Find a text that is not in the form of its input.")
 
 

@@ -23,7 +23,6 @@ from training_platform.views.program import Program
 @rule(
     "gpu-fixed-pair",
     ruleset="gpu",
-    facts=("GPU-01", "GPU-02"),
     source="GKE cluster-autoscaler 7d25050, ValidateGpuForMachineType; Compute docs, accelerator-optimized machines",
 )
 def gpu_fixed_pair(pool: NodePoolView) -> Iterator[Draft]:
@@ -72,12 +71,7 @@ _DEPLOYED_WITH_TOPOLOGY = frozenset({"tpu-v6e", "tpu-7x"})
 _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
 
 
-@rule(
-    "tpu-topology",
-    ruleset="tpu",
-    facts=("TPU-03", "TPU-08"),
-    source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22",
-)
+@rule("tpu-topology", ruleset="tpu", source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22")
 def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     """Find a topology that is not valid for the machine type, on one VM or several."""
     machine, topology = pool.machine, pool.tpu_topology
@@ -92,7 +86,6 @@ def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "tpu-single-host-placement",
     ruleset="tpu",
-    facts=("TPU-01",),
     source=f"{_XPK}; xpk #825; daily tests of Cluster Toolkit at 104708037, which deploy v6e 2x2 and 7x 2x2x1 so",
 )
 def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
@@ -112,7 +105,6 @@ def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "tpu-slice-nodes",
     ruleset="tpu",
-    facts=("TPU-04", "TPU-05", "TPU-06", "TPU-07"),
     source=f"{_XPK}; xpk #751; terraform-provider-google-beta 93c65b2, autoscaling",
 )
 def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
@@ -138,7 +130,6 @@ def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
     "placement-one-zone",
     ruleset="tpu",
     when="placement_type",
-    facts=("PLC-01",),
     source="Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25",
 )
 def placement_one_zone(pool: NodePoolView) -> Iterator[Draft]:
@@ -169,7 +160,7 @@ ROCE = "vpc-roce"
 METAL = "vpc-roce-metal"
 
 
-@rule("gpudirect-interfaces", ruleset="fabric", severity="warning", facts=("NET-01", "NET-02"), source=_TOOLKIT)
+@rule("gpudirect-interfaces", ruleset="fabric", severity="warning", source=_TOOLKIT)
 def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool of several VMs without all interfaces of its GPUDirect: training over them is several times slower.
 
@@ -187,7 +178,7 @@ def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "nics", message, allowed=f"{wanted} additional node networks", nearest=wanted)
 
 
-@rule("gpudirect-own-networks", ruleset="fabric", severity="warning", facts=("NET-01",), source=_TOOLKIT)
+@rule("gpudirect-own-networks", ruleset="fabric", severity="warning", source=_TOOLKIT)
 def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
     """Find two GPUDirect interfaces in one VPC, where each needs a VPC of its own."""
     machine = pool.machine
@@ -200,7 +191,7 @@ def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "nics", message, allowed="a VPC for each interface")
 
 
-@rule("accelerator-network-profile", ruleset="fabric", facts=("NET-04",), source=f"{_TOOLKIT}; xpk 367c838")
+@rule("accelerator-network-profile", ruleset="fabric", source=f"{_TOOLKIT}; xpk 367c838")
 def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
     """Find an unknown accelerator network profile, one next to declared networks, or on machines without support."""
     profile, machine = pool.network_profile, pool.machine
@@ -222,7 +213,6 @@ def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
     ruleset="fabric",
     when="network_profile",
     severity="warning",
-    facts=("NET-04",),
     source=f"{_TOOLKIT}; xpk 367c838",
 )
 def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
@@ -232,7 +222,7 @@ def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "network_profile", message, allowed=f"{DRA_LABEL}: true", nearest=f"{DRA_LABEL}: true")
 
 
-@rule("rdma-network", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
+@rule("rdma-network", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find RDMA interfaces in a VPC of this program that cannot carry them: profile, zone, MTU, subnets."""
     machine = pool.machine
@@ -257,7 +247,7 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         yield finding(pool, "nics", message, allowed=f"one of profile {_zone(pool) or 'ZONE'}-{ROCE}")
 
 
-@rule("rdma-firewall", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
+@rule("rdma-firewall", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
     """Find a firewall rule on a VPC for RDMA, which does not support firewall rules."""
     for network in program.once(_profiled):
@@ -266,7 +256,7 @@ def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
             yield finding(rule_, "network", message, allowed="none")
 
 
-@rule("rdma-metal-subnets", ruleset="fabric-networks", across=True, facts=("NET-02",), source=_TOOLKIT)
+@rule("rdma-metal-subnets", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     """Find a subnet in a VPC whose network profile creates its own."""
     for network in program.once(_profiled):
@@ -279,7 +269,6 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     "gpu-network-room",
     ruleset="fabric-networks",
     across=True,
-    facts=("CLU-13",),
     source="Compute docs, subnets: four addresses of the primary range are reserved; a NIC takes one",
 )
 def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
@@ -300,7 +289,6 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     ruleset="fabric-networks",
     when="nics",
     across=True,
-    facts=("CLU-13",),
     source="GKE docs, multi-network support for pods: ranges of a node's networks are apart (general knowledge)",
 )
 def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
@@ -320,7 +308,7 @@ def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
             return
 
 
-@rule("dranet-cluster", ruleset="together", across=True, facts=("NET-04",), source=_TOOLKIT)
+@rule("dranet-cluster", ruleset="together", across=True, source=_TOOLKIT)
 def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find an accelerator network profile, or additional interfaces, in a cluster that does not support them."""
     if pool.network_profile is None and not pool.nics:

@@ -27,7 +27,7 @@ DEFAULT_DISK = "pd-standard"  # the provider's, where a block of defaults names 
 LEAST_HYPERDISK_GB = 100
 
 
-@rule("auto-provisioning-limits", ruleset="auto-provisioning", facts=("CLU-09",), source=f"xpk 367c838, nap.py; {_CA}")
+@rule("auto-provisioning-limits", ruleset="auto-provisioning", source=f"xpk 367c838, nap.py; {_CA}")
 def auto_provisioning_limits(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find limits without vCPUs or memory, or too low for one machine with the accelerator that they name."""
     for resource in BUILT_IN:
@@ -44,13 +44,7 @@ def auto_provisioning_limits(each: AutoProvisioningView) -> Iterator[Draft]:
                 yield finding(each, resource, message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
 
 
-@rule(
-    "auto-provisioning-type",
-    ruleset="auto-provisioning",
-    severity="warning",
-    facts=("CLU-09",),
-    source=f"xpk 367c838, nap.py; {_CA}",
-)
+@rule("auto-provisioning-type", ruleset="auto-provisioning", severity="warning", source=f"xpk 367c838, nap.py; {_CA}")
 def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a limit of an unknown accelerator: GKE would create no pools for the one that is meant."""
     labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
@@ -65,7 +59,6 @@ def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
     "auto-provisioning-disk",
     ruleset="auto-provisioning",
     severity="warning",
-    facts=("CLU-10",),
     source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
 )
 def auto_provisioning_disk(each: AutoProvisioningView) -> Iterator[Draft]:
@@ -90,7 +83,6 @@ def auto_provisioning_disk(each: AutoProvisioningView) -> Iterator[Draft]:
     "auto-provisioning-zones",
     ruleset="auto-provisioning",
     severity="warning",
-    facts=("CLU-10",),
     source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
 )
 def auto_provisioning_zones(each: AutoProvisioningView) -> Iterator[Draft]:
@@ -103,7 +95,7 @@ def auto_provisioning_zones(each: AutoProvisioningView) -> Iterator[Draft]:
             yield finding(each, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
 
 
-@rule("auto-provisioning-upgrades", ruleset="auto-provisioning", owner="provider", facts=("CLU-10",), source=_SCHEMA)
+@rule("auto-provisioning-upgrades", ruleset="auto-provisioning", owner="provider", source=_SCHEMA)
 def auto_provisioning_upgrades(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a surge of nodes beside blue-green upgrades."""
     if each.strategy == "BLUE_GREEN" and each.max_surge:
@@ -111,13 +103,7 @@ def auto_provisioning_upgrades(each: AutoProvisioningView) -> Iterator[Draft]:
         yield finding(each, "max_surge", message, allowed="none, or strategy SURGE", nearest="SURGE")
 
 
-@rule(
-    "auto-provisioning-room",
-    ruleset="together",
-    across=True,
-    facts=("CLU-09",),
-    source=f"{_CA}, limiter; acc. xpk nap.py",
-)
+@rule("auto-provisioning-room", ruleset="together", across=True, source=f"{_CA}, limiter; acc. xpk nap.py")
 def auto_provisioning_room(each: AutoProvisioningView, program: Program) -> Iterator[Draft]:
     """Find limits that the cluster's declared pools use up: the limits count all pools, declared ones too."""
     used: dict[str, float] = defaultdict(float)
@@ -145,7 +131,7 @@ CLASSES = "1.30.3-gke.1451000"
 AUTO_CREATION = "1.33.3-gke.1136000"
 
 
-@rule("compute-class-priority", ruleset="compute-classes", facts=("CON-01",), source=_TYPES)
+@rule("compute-class-priority", ruleset="compute-classes", source=_TYPES)
 def compute_class_priority(each: ComputeClassView) -> Iterator[Draft]:
     """Find a priority whose fields exclude each other, or one of which needs another."""
     for place, priority in enumerate(each.priorities, 1):
@@ -177,7 +163,7 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
         yield "GKE waits for capacity only with flex-start VMs and TPU slices", "no capacityCheckWaitTimeSeconds"
 
 
-@rule("compute-class-capacity", ruleset="compute-classes", facts=("CON-07", "CON-12"), source=f"{_TYPES}; Compute docs")
+@rule("compute-class-capacity", ruleset="compute-classes", source=f"{_TYPES}; Compute docs")
 def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
     """Find a priority whose machine type does not support its provisioning model, and so never adds a node."""
     for place, priority in enumerate(each.priorities, 1):
@@ -196,7 +182,6 @@ def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
 @rule(
     "compute-class-reservation",
     ruleset="compute-classes",
-    facts=("CON-02", "CON-14"),
     source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
 )
 def compute_class_reservation(each: ComputeClassView) -> Iterator[Draft]:
@@ -217,7 +202,7 @@ def compute_class_reservation(each: ComputeClassView) -> Iterator[Draft]:
             yield finding(each, "priorities", message, allowed="affinity None", nearest="None")
 
 
-@rule("compute-class-pools", ruleset="compute-classes", across=True, facts=("CON-11",), source=_DOCS)
+@rule("compute-class-pools", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_pools(each: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a pool of a compute class that GKE would never scale for it: without its label, or with queuing."""
     cluster = _cluster(each, program)
@@ -236,7 +221,7 @@ def compute_class_pools(each: ComputeClassView, program: Program) -> Iterator[Dr
             yield finding(pool, "queued", message, allowed="flex-start, in a class", nearest="flex-start")
 
 
-@rule("compute-class-floor", ruleset="compute-classes", across=True, facts=("TPU-12",), source=_DOCS)
+@rule("compute-class-floor", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_floor(each: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a compute class on a GKE version that does not support it, or not without auto-provisioning."""
     cluster = _cluster(each, program)
@@ -256,7 +241,6 @@ def compute_class_floor(each: ComputeClassView, program: Program) -> Iterator[Dr
     "compute-class-limits",
     ruleset="compute-classes",
     across=True,
-    facts=("CLU-09",),
     source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
 )
 def compute_class_limits(each: ComputeClassView, program: Program) -> Iterator[Draft]:

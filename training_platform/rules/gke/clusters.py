@@ -26,7 +26,7 @@ MAX_PODS = (8, 256)
 PODS_SOURCE = "compute-class-api 8067eae, maxPodsPerNode; terraform-provider-google-beta 93c65b2, max_pods_per_node"
 
 
-@rule("cluster-name", ruleset="clusters", facts=("NAM-03",), source="GKE API, Cluster.name: at most 40 characters")
+@rule("cluster-name", ruleset="clusters", source="GKE API, Cluster.name: at most 40 characters")
 def cluster_name(cluster: ClusterView) -> Iterator[Draft]:
     """Find a cluster whose name is longer than GKE allows."""
     name = cluster.cluster
@@ -37,7 +37,7 @@ def cluster_name(cluster: ClusterView) -> Iterator[Draft]:
         )
 
 
-@rule("dataplane-policies", ruleset="clusters", facts=("CLU-01",), source=f"{_TOOLKIT}; cloud-foundation-fabric")
+@rule("dataplane-policies", ruleset="clusters", source=f"{_TOOLKIT}; cloud-foundation-fabric")
 def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
     """Find Calico beside Dataplane V2, which enforces policies itself, and policies of Dataplane V2 without it."""
     if cluster.network_policy and cluster.datapath == DATAPLANE_V2:
@@ -48,7 +48,7 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
         yield finding(cluster, "dataplane_policies", message, allowed=DATAPLANE_V2, nearest=DATAPLANE_V2)
 
 
-@rule("multi-networking", ruleset="clusters", facts=("CLU-02",), source=f"{_TOOLKIT}; {_SCHEMA}")
+@rule("multi-networking", ruleset="clusters", source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
     """Find multi-networking without its prerequisites; both are set at creation: a change replaces the cluster.
 
@@ -63,7 +63,7 @@ def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
             yield finding(cluster, field, message, allowed=wanted, nearest=wanted)
 
 
-@rule("default-pool", ruleset="clusters", owner="provider", facts=("CLU-05",), source=_SCHEMA)
+@rule("default-pool", ruleset="clusters", owner="provider", source=_SCHEMA)
 def default_pool(cluster: ClusterView) -> Iterator[Draft]:
     """Find a cluster that the provider cannot create: no first pool to remove, or a version of removed nodes."""
     first = cluster.initial_nodes or cluster.pools_inside
@@ -81,7 +81,7 @@ def default_pool(cluster: ClusterView) -> Iterator[Draft]:
         yield finding(cluster, "node_version", message, allowed="the same at creation", nearest=cluster.version)
 
 
-@rule("default-max-pods", ruleset="clusters", facts=("CLU-13",), source=PODS_SOURCE)
+@rule("default-max-pods", ruleset="clusters", source=PODS_SOURCE)
 def default_max_pods(cluster: ClusterView) -> Iterator[Draft]:
     """Find a default number of pods per node that GKE does not support."""
     pods = cluster.max_pods
@@ -101,7 +101,7 @@ def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
         yield finding(view, "max_pods", f"{pods} pods per node", allowed=f"{low} to {high}", nearest=nearest)
 
 
-@rule("cluster-zones", ruleset="clusters", facts=("CLU-05", "REG-02"), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+@rule("cluster-zones", ruleset="clusters", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def cluster_zones(cluster: ClusterView) -> Iterator[Draft]:
     """Find a zonal cluster that lists its own zone again, and zones outside the cluster's region."""
     if not cluster.zones:
@@ -116,7 +116,7 @@ def cluster_zones(cluster: ClusterView) -> Iterator[Draft]:
             yield finding(cluster, "zones", message, allowed=f"zones of {region_of(place)}")
 
 
-@rule("autopilot-settings", ruleset="clusters", owner="provider", facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
+@rule("autopilot-settings", ruleset="clusters", owner="provider", source=f"{_SCHEMA}, ConflictsWith")
 def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
     """Find settings that an Autopilot cluster does not support."""
     if cluster.autopilot and cluster.clashing:
@@ -133,7 +133,6 @@ def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
     "default-pool-machine",
     ruleset="clusters",
     severity="warning",
-    facts=("CLU-07",),
     source="keras kinetic #305; zone tables of the pricing calculator, read 2026-08-10",
 )
 def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
@@ -156,20 +155,14 @@ def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
         )
 
 
-@rule("resource-tags", ruleset="clusters", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
+@rule("resource-tags", ruleset="clusters", source=f"{_SCHEMA}, resource_manager_tags")
 def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
     """Find more resource manager tags than a cluster's nodes support."""
     if cluster.tags > MOST_TAGS:
         yield finding(cluster, "tags", f"has {cluster.tags} resource manager tags", allowed=f"at most {MOST_TAGS}")
 
 
-@rule(
-    "inline-pools",
-    ruleset="together",
-    across=True,
-    facts=("CLU-05",),
-    source=f"{_SCHEMA}, resource_container_cluster.go",
-)
+@rule("inline-pools", ruleset="together", across=True, source=f"{_SCHEMA}, resource_container_cluster.go")
 def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find inline pools in a cluster that also has NodePool resources: each update undoes the other."""
     if cluster.inline_pools and not all(isinstance(pool, InlinePoolView) for pool in pools_of(cluster, program)):
@@ -179,7 +172,7 @@ def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         yield finding(cluster, "inline_pools", message, allowed="NodePool resources alone")
 
 
-@rule("autopilot-pools", ruleset="together", across=True, facts=("CLU-06",), source=f"{_SCHEMA}, ConflictsWith")
+@rule("autopilot-pools", ruleset="together", across=True, source=f"{_SCHEMA}, ConflictsWith")
 def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a node pool in an Autopilot cluster."""
     for pool in pools_of(cluster, program) if cluster.autopilot else ():
@@ -187,7 +180,7 @@ def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         yield finding(pool, "cluster", message, allowed="pods with selectors, or a ComputeClass")
 
 
-@rule("routes-max-pods", ruleset="together", across=True, facts=("CLU-13",), source=f"{_SCHEMA}, max_pods_per_node")
+@rule("routes-max-pods", ruleset="together", across=True, source=f"{_SCHEMA}, max_pods_per_node")
 def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find pods per node of a pool whose cluster is not VPC-native."""
     for pool in pools_of(cluster, program) if cluster.networking_mode == ROUTES else ():
@@ -217,7 +210,6 @@ WRITING_SCOPES = frozenset(
     "workload-identity",
     ruleset="together",
     across=True,
-    facts=("IAM-01",),
     source=f"{_PROVIDER}; {_TOOLKIT_POOLS}; cloud-foundation-fabric",
 )
 def workload_identity(pool: NodePoolView, program: Program) -> Iterator[Draft]:
@@ -233,9 +225,7 @@ def workload_identity(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         )
 
 
-@rule(
-    "workload-pool", ruleset="together", across=True, facts=("IAM-01",), source=f"{_PROVIDER}; cloud-foundation-fabric"
-)
+@rule("workload-pool", ruleset="together", across=True, source=f"{_PROVIDER}; cloud-foundation-fabric")
 def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
     """Find a workload pool of another project than the cluster's."""
     if not cluster.workload_pool or not cluster.project:
@@ -250,7 +240,6 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
     "node-scopes",
     ruleset="nodes",
     severity="warning",
-    facts=("IAM-03",),
     source=f"{_PROVIDER}, oauth_scopes; third-party notes of 2026",
 )
 def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
@@ -268,7 +257,6 @@ def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
     "node-account",
     ruleset="nodes",
     severity="warning",
-    facts=("IAM-04",),
     source="GKE docs, hardening; terraform-provider-google issues",
 )
 def node_account(pool: NodePoolView) -> Iterator[Draft]:
@@ -283,7 +271,6 @@ def node_account(pool: NodePoolView) -> Iterator[Draft]:
     ruleset="together",
     across=True,
     severity="warning",
-    facts=("IAM-04",),
     source="GKE docs, hardening: least-privilege node accounts",
 )
 def node_account_roles(account: AccountView, program: Program) -> Iterator[Draft]:
@@ -319,7 +306,7 @@ _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 LONGEST, OLD_LONGEST = timedelta(days=90), timedelta(days=30)
 
 
-@rule("maintenance-window", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
+@rule("maintenance-window", ruleset="clusters", source=_SOURCE)
 def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
     """Find a maintenance window that ends before it starts, or gives GKE less time than it requires.
 
@@ -345,7 +332,7 @@ def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
         yield finding(cluster, "window", message, allowed=allowed, nearest="FREQ=DAILY", severity="warning")
 
 
-@rule("maintenance-exclusion", ruleset="clusters", facts=("TPU-16",), source=_SOURCE)
+@rule("maintenance-exclusion", ruleset="clusters", source=_SOURCE)
 def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
     """Find a maintenance exclusion that ends before it starts or is too long, and more of them than GKE allows.
 

@@ -55,7 +55,7 @@ SYSCTLS = frozenset(
 SPEED_DISK = "hyperdisk-balanced"
 
 
-@rule("node-image", ruleset="nodes", facts=("GPU-06",), source=_SCHEMA)
+@rule("node-image", ruleset="nodes", source=_SCHEMA)
 def node_image(pool: NodePoolView) -> Iterator[Draft]:
     """Find node features without what they need: gVNIC, an image that supports them, image streaming."""
     image = pool.image_type or COS
@@ -83,14 +83,7 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "sysctls", message, allowed="those of LinuxNodeConfig.sysctls", nearest=nearest)
 
 
-@rule(
-    "gpu-driver-image",
-    ruleset="nodes",
-    when="driver",
-    severity="warning",
-    facts=("GPU-05",),
-    source=f"{_SCHEMA}; (inferred)",
-)
+@rule("gpu-driver-image", ruleset="nodes", when="driver", severity="warning", source=f"{_SCHEMA}; (inferred)")
 def gpu_driver_image(pool: NodePoolView) -> Iterator[Draft]:
     """Find driver version LATEST on an image that supports only the default one."""
     if pool.driver == "LATEST" and (pool.image_type or COS).upper() != COS:
@@ -98,7 +91,7 @@ def gpu_driver_image(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "driver", message, allowed="DEFAULT", nearest="DEFAULT")
 
 
-@rule("gpu-sharing", ruleset="nodes", facts=("GPU-04",), source=f"{_CA}; {_SCHEMA}")
+@rule("gpu-sharing", ruleset="nodes", source=f"{_CA}; {_SCHEMA}")
 def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
     """Find a GPU partition, sharing strategy or number of pods per GPU that is not supported."""
     machine = pool.machine
@@ -118,12 +111,7 @@ def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
         )
 
 
-@rule(
-    "confidential-gpu",
-    ruleset="nodes",
-    facts=("GPU-07",),
-    source="Compute docs, accelerator-optimized machines, read 2026-04",
-)
+@rule("confidential-gpu", ruleset="nodes", source="Compute docs, accelerator-optimized machines, read 2026-04")
 def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
     """Find Confidential VMs on a machine type with TPUs or GPUs that does not support them."""
     machine = pool.machine
@@ -137,7 +125,7 @@ def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "confidential", message, allowed=", ".join(machine.confidential) or "none")
 
 
-@rule("boot-disk-settings", ruleset="nodes", facts=("DSK-04",), source=f"{_SCHEMA}; {_CA}")
+@rule("boot-disk-settings", ruleset="nodes", source=f"{_SCHEMA}; {_CA}")
 def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
     """Find a boot disk with contradictory settings, or with performance or storage pools its type does not support."""
     if pool.disk_twice:
@@ -154,7 +142,7 @@ def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "storage_pools", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
 
 
-@rule("node-labels", ruleset="nodes", facts=("NAM-02",), source=f"{_SCHEMA}, labels; Cluster Toolkit v1.95.0")
+@rule("node-labels", ruleset="nodes", source=f"{_SCHEMA}, labels; Cluster Toolkit v1.95.0")
 def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     """Find node labels that are reserved by Kubernetes or too long, and (a warning) those that GKE sets itself."""
     for key, value in pool.node_labels.items():
@@ -186,7 +174,7 @@ def node_taints(pool: NodePoolView) -> Iterator[Draft]:
             yield finding(pool, "taints", message, allowed="taints of other keys, or none")
 
 
-@rule("node-tags", ruleset="nodes", when="tags", facts=("NAM-03",), source=f"{_SCHEMA}, resource_manager_tags")
+@rule("node-tags", ruleset="nodes", when="tags", source=f"{_SCHEMA}, resource_manager_tags")
 def node_tags(pool: NodePoolView) -> Iterator[Draft]:
     """Find more resource manager tags than nodes support."""
     if pool.tags > MOST_TAGS:
@@ -194,13 +182,7 @@ def node_tags(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "tags", message, allowed=f"at most {MOST_TAGS}", nearest=MOST_TAGS)
 
 
-@rule(
-    "graceful-shutdown",
-    ruleset="nodes",
-    when="shutdown_seconds",
-    facts=("CON-02",),
-    source=f"{_SCHEMA}, kubelet_config",
-)
+@rule("graceful-shutdown", ruleset="nodes", when="shutdown_seconds", source=f"{_SCHEMA}, kubelet_config")
 def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
     """Find a shutdown grace period on VMs that are not spot, or outside its range."""
     seconds, (low, high) = pool.shutdown_seconds, SHUTDOWN_SECONDS
@@ -226,7 +208,6 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
     "machine-type-known",
     ruleset="machines",
     severity="warning",
-    facts=("GPU-02",),
     source="the catalogue: what is not in it can be neither counted nor checked",
 )
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
@@ -246,7 +227,7 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "machine_type", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
-@rule("machine-zone", ruleset="machines", severity="warning", facts=("REG-02", "CLU-07"), source=_ZONES)
+@rule("machine-zone", ruleset="machines", severity="warning", source=_ZONES)
 def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
     """Find a zone that, as far as we know, does not offer the machine type; a warning, since lists of zones age."""
     machine = pool.machine
@@ -266,7 +247,6 @@ def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "pool-zone",
     ruleset="machines",
-    facts=("REG-01", "REG-02", "REG-03"),
     source="Cluster Toolkit v1.95.0, gke-node-pool; terraform-provider-google-beta 93c65b2, node_locations",
 )
 def pool_zone(pool: NodePoolView) -> Iterator[Draft]:

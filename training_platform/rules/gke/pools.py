@@ -20,7 +20,7 @@ NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
 
 
-@rule("pool-name", ruleset="pools", facts=("NAM-03",), source="GKE API, NodePool.name: at most 40 characters")
+@rule("pool-name", ruleset="pools", source="GKE API, NodePool.name: at most 40 characters")
 def pool_name(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool whose name is longer than GKE allows."""
     name = pool.pool
@@ -29,7 +29,7 @@ def pool_name(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "pool", message, allowed=f"at most {NAME_LENGTH}", nearest=name[:NAME_LENGTH].rstrip("-"))
 
 
-@rule("pool-counts", ruleset="pools", owner="provider", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+@rule("pool-counts", ruleset="pools", owner="provider", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
     """Find node counts that exclude each other; a fixed count with autoscaling shows as a change in every preview."""
     zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
@@ -46,7 +46,7 @@ def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "node_count", message, allowed=allowed, nearest="initial_node_count", severity="warning")
 
 
-@rule("pool-bounds", ruleset="pools", facts=("CLU-11",), source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
+@rule("pool-bounds", ruleset="pools", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
     """Find a minimum of nodes above the maximum."""
     for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
@@ -61,7 +61,7 @@ def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
             )
 
 
-@rule("max-pods", ruleset="pools", facts=("CLU-13",), source=PODS_SOURCE)
+@rule("max-pods", ruleset="pools", source=PODS_SOURCE)
 def max_pods(pool: NodePoolView) -> Iterator[Draft]:
     """Find a number of pods per node that GKE does not support."""
     if pool.max_pods is not None:
@@ -95,7 +95,7 @@ def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         yield finding(cluster, "cluster", message, allowed="a regional cluster, and a limit that Google has raised")
 
 
-@rule("surge-upgrades", ruleset="pools", facts=("CON-16",), source=f"{_SCHEMA}, upgrade_settings")
+@rule("surge-upgrades", ruleset="pools", source=f"{_SCHEMA}, upgrade_settings")
 def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     """Find surge upgrades that cannot proceed: neither extra nodes nor unavailable ones are allowed."""
     surge = pool.upgrade_strategy in (None, "SURGE")
@@ -147,7 +147,6 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
     "upgrade-room",
     ruleset="pools",
     severity="warning",
-    facts=("CON-16",),
     source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
 )
 def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
@@ -172,7 +171,6 @@ def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
     "slice-upgrades",
     ruleset="pools",
     severity="warning",
-    facts=("TPU-16",),
     source="GKE docs, TPUs in GKE: a multi-host slice is repaired and upgraded as a whole",
 )
 def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
@@ -186,7 +184,6 @@ def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     "pool-replacement",
     ruleset="pools",
     severity="warning",
-    facts=("REG-04",),
     source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
 )
 def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
@@ -203,9 +200,7 @@ def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
         )
 
 
-@rule(
-    "system-pool", ruleset="together", across=True, facts=("GPU-08",), source="GKE docs, GPUs and ProvisioningRequest"
-)
+@rule("system-pool", ruleset="together", across=True, source="GKE docs, GPUs and ProvisioningRequest")
 def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a cluster without a pool on which controllers, their webhooks and system pods can always run."""
     pools = pools_of(cluster, program)
@@ -247,7 +242,6 @@ PROVISION_ONLY = "PROVISION_ONLY"
     "placement-type",
     ruleset="placement",
     when="placement_type",
-    facts=("PLC-05",),
     source="NodePool.PlacementPolicy (googleapis f8291d2)",
 )
 def placement_type(pool: NodePoolView) -> Iterator[Draft]:
@@ -257,7 +251,7 @@ def placement_type(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "placement_type", message, allowed=COMPACT, nearest=COMPACT)
 
 
-@rule("placement-machine", ruleset="placement", facts=("PLC-03",), source=f"{_CA}; dstack #2591")
+@rule("placement-machine", ruleset="placement", source=f"{_CA}; dstack #2591")
 def placement_machine(pool: NodePoolView) -> Iterator[Draft]:
     """Find compact placement on machine types that do not support it."""
     machine = pool.machine
@@ -268,7 +262,7 @@ def placement_machine(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "placement_type", message, allowed="no placement policy")
 
 
-@rule("placement-size", ruleset="placement", facts=("PLC-04",), source=_CA)
+@rule("placement-size", ruleset="placement", source=_CA)
 def placement_size(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool with compact placement that may grow beyond the VMs that Google Cloud places together."""
     machine = pool.machine
@@ -282,7 +276,7 @@ def placement_size(pool: NodePoolView) -> Iterator[Draft]:
         )
 
 
-@rule("placement-capacity", ruleset="placement", facts=("PLC-02",), source=_TOOLKIT)
+@rule("placement-capacity", ruleset="placement", source=_TOOLKIT)
 def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
     """Find compact placement with queued provisioning, or with flex-start on GPU machines without RDMA."""
     machine = pool.machine
@@ -296,12 +290,7 @@ def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "placement_type", message, allowed="no placement policy")
 
 
-@rule(
-    "workload-policy-missing",
-    ruleset="placement",
-    facts=("TPU-09", "PLC-07"),
-    source=f"{_TOOLKIT}; GKE docs, TPU Ironwood",
-)
+@rule("workload-policy-missing", ruleset="placement", source=f"{_TOOLKIT}; GKE docs, TPU Ironwood")
 def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
     """Find hosts that only a workload policy can join, without one."""
     machine = pool.machine
@@ -314,13 +303,7 @@ def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "policy", message, allowed=allowed)
 
 
-@rule(
-    "nvlink-domain",
-    ruleset="placement",
-    severity="warning",
-    facts=("PLC-07",),
-    source="Cluster Toolkit v1.95.0, gke-a4x",
-)
+@rule("nvlink-domain", ruleset="placement", severity="warning", source="Cluster Toolkit v1.95.0, gke-a4x")
 def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that is not one whole NVLink domain: its GPUs would communicate over the network."""
     machine = pool.machine
@@ -337,7 +320,6 @@ def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     "workload-policy-drift",
     ruleset="placement",
     severity="warning",
-    facts=("TPU-11",),
     source="vllm ci-infra #547, against Cluster Toolkit v1.95.0, resource-policy/outputs.tf",
 )
 def workload_policy_drift(pool: NodePoolView) -> Iterator[Draft]:
@@ -351,7 +333,7 @@ def workload_policy_drift(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "policy", message, allowed="changes of placementPolicy ignored", nearest=nearest)
 
 
-@rule("resource-policy", ruleset="placement", facts=("PLC-06",), source=_API)
+@rule("resource-policy", ruleset="placement", source=_API)
 def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
     """Find settings of a resource policy that exclude each other."""
     if policy.topology and policy.topology_distance:
@@ -367,7 +349,7 @@ def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
         yield finding(policy, "max_distance", message, allowed="one of the two")
 
 
-@rule("provision-only", ruleset="placement", facts=("TPU-13",), source=_TOOLKIT)
+@rule("provision-only", ruleset="placement", source=_TOOLKIT)
 def provision_only(policy: ResourcePolicyView) -> Iterator[Draft]:
     """Find a policy that provisions hosts before joining them, without the type and topology of their slices."""
     if policy.topology_mode == PROVISION_ONLY and not (policy.workload_type and policy.topology):
@@ -376,13 +358,7 @@ def provision_only(policy: ResourcePolicyView) -> Iterator[Draft]:
         yield finding(policy, "topology_mode", message, allowed=allowed, nearest=HIGH_THROUGHPUT)
 
 
-@rule(
-    "placement-policy",
-    ruleset="together",
-    across=True,
-    facts=("PLC-05", "TPU-10", "PLC-07"),
-    source=f"{_TOOLKIT}; {_CA}",
-)
+@rule("placement-policy", ruleset="together", across=True, source=f"{_TOOLKIT}; {_CA}")
 def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a pool whose placement policy has another region, project, kind or topology."""
     machine = pool.machine
@@ -407,7 +383,7 @@ def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         yield finding(pool, "policy", message, allowed=wanted, nearest=wanted)
 
 
-@rule("provision-only-pool", ruleset="together", when="policy", across=True, facts=("TPU-13",), source=_TOOLKIT)
+@rule("provision-only-pool", ruleset="together", when="policy", across=True, source=_TOOLKIT)
 def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find hosts that are provisioned before they are joined, with queued provisioning or no named reservation."""
     policy = program.once(_policies).get(pool.policy) if pool.policy else None

@@ -23,7 +23,7 @@ FLEX_SECONDS = (600, 7 * DAY)
 RUN_SECONDS = (30, 120 * DAY)
 
 
-@rule("one-provisioning-model", ruleset="consumption", facts=("CON-01",), source=f"{_TOOLKIT}; xpk 367c838")
+@rule("one-provisioning-model", ruleset="consumption", source=f"{_TOOLKIT}; xpk 367c838")
 def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool with two provisioning models; queued provisioning combines with flex-start alone."""
     asked = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
@@ -34,7 +34,7 @@ def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "spot", "spot and preemptible exclude each other", allowed="spot alone", nearest="spot")
 
 
-@rule("no-reservation-affinity", ruleset="consumption", facts=("CON-02",), source=_TOOLKIT)
+@rule("no-reservation-affinity", ruleset="consumption", source=_TOOLKIT)
 def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
     """Find flex-start or queued VMs without affinity NO_RESERVATION, or spot VMs with an affinity to reservations.
 
@@ -50,12 +50,7 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
         )
 
 
-@rule(
-    "reservation-named",
-    ruleset="consumption",
-    facts=("CON-14",),
-    source="terraform-provider-google-beta 93c65b2, reservation_affinity",
-)
+@rule("reservation-named", ruleset="consumption", source="terraform-provider-google-beta 93c65b2, reservation_affinity")
 def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     """Find an affinity to a specific reservation that does not name it."""
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
@@ -66,7 +61,6 @@ def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     "tpu-reservation-name",
     ruleset="consumption",
     severity="warning",
-    facts=("CON-14",),
     source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
 )
 def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
@@ -78,7 +72,7 @@ def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "reservation", message, allowed=allowed, nearest="the reservation's name")
 
 
-@rule("flex-start-scaling", ruleset="consumption", facts=("CON-03",), source=f"{_TOOLKIT}; {_DWS}")
+@rule("flex-start-scaling", ruleset="consumption", source=f"{_TOOLKIT}; {_DWS}")
 def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
     """Find a flex-start or queued pool that does not scale from zero."""
     if pool.capacity != "flex-start":
@@ -92,21 +86,14 @@ def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
             yield finding(pool, field, message, allowed="0", nearest=0)
 
 
-@rule(
-    "flex-start-repair", ruleset="consumption", when="flex_start", facts=("CON-04",), source=f"{_TOOLKIT}; xpk 367c838"
-)
+@rule("flex-start-repair", ruleset="consumption", when="flex_start", source=f"{_TOOLKIT}; xpk 367c838")
 def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
     """Find a flex-start pool whose nodes are to be repaired: written, or by the default of a block that is written."""
     if pool.flex_start and pool.auto_repair:
         yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
 
 
-@rule(
-    "max-run-duration",
-    ruleset="consumption",
-    facts=("CON-06",),
-    source=f"GKE cluster-autoscaler 7d25050; {_DWS}",
-)
+@rule("max-run-duration", ruleset="consumption", source=f"GKE cluster-autoscaler 7d25050; {_DWS}")
 def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
     """Find a maximum run duration that the provisioning model does not allow."""
     seconds = pool.max_run_seconds
@@ -127,7 +114,6 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "capacity-offered",
     ruleset="consumption",
-    facts=("CON-07", "CON-12"),
     source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",
 )
 def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
@@ -156,13 +142,7 @@ def _may_be_reserved(pool: NodePoolView, machine: MachineType) -> bool:
     return pool.capacity == "on-demand" and pool.consume_reservation is None and "reservation" in machine.capacities
 
 
-@rule(
-    "location-policy-any",
-    ruleset="consumption",
-    severity="warning",
-    facts=("CON-10",),
-    source=f"xpk 367c838; {_TOOLKIT}",
-)
+@rule("location-policy-any", ruleset="consumption", severity="warning", source=f"xpk 367c838; {_TOOLKIT}")
 def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
     """Find scarce VMs that the autoscaler spreads over zones: a job of several would wait for the scarcest zone."""
     machine = pool.machine
@@ -178,7 +158,6 @@ def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
     "capacity-on-request",
     ruleset="consumption",
     severity="warning",
-    facts=("CON-12",),
     source="Compute docs, TPU machines, read 2026-08-26",
 )
 def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
@@ -194,7 +173,6 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     "flex-start-upgrades",
     ruleset="consumption",
     severity="warning",
-    facts=("CON-05",),
     source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
 )
 def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
@@ -211,7 +189,6 @@ def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     ruleset="consumption",
     when="queued",
     severity="warning",
-    facts=("CON-11",),
     source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
 )
 def queued_label(pool: NodePoolView) -> Iterator[Draft]:
@@ -225,7 +202,6 @@ def queued_label(pool: NodePoolView) -> Iterator[Draft]:
     "reservation-block",
     ruleset="consumption",
     when="reservation_path",
-    facts=("CON-14",),
     source="Cluster Toolkit v1.95.0, reservation data checks",
 )
 def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
@@ -245,7 +221,6 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
     ruleset="consumption",
     when="maintenance",
     severity="warning",
-    facts=("CON-15",),
     source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",
 )
 def host_maintenance(pool: NodePoolView) -> Iterator[Draft]:
@@ -259,7 +234,7 @@ _TOOLKIT_POOL = "Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25"
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
 
 
-@rule("reservation-fits", ruleset="reservations", across=True, facts=("CON-14",), source=f"{_CA}, reservation matcher")
+@rule("reservation-fits", ruleset="reservations", across=True, source=f"{_CA}, reservation matcher")
 def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a pool and a reservation of this program that do not match: its nodes would never come."""
     reservation = _reservation_of(pool, program)
@@ -286,7 +261,6 @@ def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     ruleset="reservations",
     severity="warning",
     across=True,
-    facts=("CON-14", "CON-16"),
     source=f"{_CA}; {_TOOLKIT_POOL}: its default",
 )
 def reservation_room(reservation: ReservationView, program: Program) -> Iterator[Draft]:
@@ -312,7 +286,6 @@ def reservation_room(reservation: ReservationView, program: Program) -> Iterator
     "reservation-blocks",
     ruleset="reservations",
     severity="warning",
-    facts=("CON-14",),
     source="Cluster Toolkit v1.95.0: block labels of A3 High, A3 Mega, A3 Ultra, A4 and A4X; for others none was read",
 )
 def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
@@ -327,7 +300,6 @@ def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
     "reservation-ahead",
     ruleset="reservations",
     severity="warning",
-    facts=("CON-16",),
     source=f"{_CA}; GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21",
 )
 def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:

@@ -32,7 +32,7 @@ OFFERED = {"EXTENDED": "1.31"}
 OLDEST = "1.34"
 
 
-@rule("gke-floor", ruleset="versions", across=True, facts=("TPU-12", "CON-07", "GPU-07"), source=_GKE)
+@rule("gke-floor", ruleset="versions", across=True, source=_GKE)
 def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a GKE version older than the first that supports the machine type, or its provisioning model."""
     machine = pool.machine
@@ -51,7 +51,6 @@ def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     ruleset="versions",
     severity="warning",  # nothing is refused: jobs run over one interface
     across=True,
-    facts=("NET-01",),
     source="Cluster Toolkit v1.95.0, gpu_direct.tf, read 2026-06-25",
 )
 def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
@@ -66,9 +65,7 @@ def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
             yield replace(draft, severity=None)
 
 
-@rule(
-    "feature-floor", ruleset="versions", across=True, facts=("GPU-05", "GPU-06", "NET-04"), source=f"{_GKE}; {_SCHEMA}"
-)
+@rule("feature-floor", ruleset="versions", across=True, source=f"{_GKE}; {_SCHEMA}")
 def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a node setting that the GKE version does not support yet, or a driver that it does not install."""
     gpus = pool.machine is not None and pool.machine.kind == "gpu"
@@ -83,7 +80,7 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
             yield from _floor(pool, version_of(pool, program), floor, subject)
 
 
-@rule("auto-provisioning-floor", ruleset="versions", across=True, facts=("TPU-12", "GPU-05", "GPU-07"), source=_GKE)
+@rule("auto-provisioning-floor", ruleset="versions", across=True, source=_GKE)
 def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
     """Find a GKE version that does not auto-provision an accelerator yet, or not with its driver."""
     for limit, machines in each.accelerators():
@@ -97,13 +94,7 @@ def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
             yield from _floor(each, each.cluster.version, least, f"auto-provisioning of {limit.resource}")
 
 
-@rule(
-    "add-on-floor",
-    ruleset="versions",
-    across=True,
-    facts=("TPU-12",),
-    source="Cluster Toolkit v1.95.0, gke-cluster, read 2026-08",
-)
+@rule("add-on-floor", ruleset="versions", across=True, source="Cluster Toolkit v1.95.0, gke-cluster, read 2026-08")
 def add_on_floor(cluster: ClusterView) -> Iterator[Draft]:
     """Find a GKE version that does not have the slice controller for TPU 7x yet."""
     if cluster.slice_controller:
@@ -114,7 +105,6 @@ def add_on_floor(cluster: ClusterView) -> Iterator[Draft]:
     "channel-upgrades",
     ruleset="versions",
     across=True,
-    facts=("CLU-03",),
     source="terraform-provider-google issues; Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25",
 )
 def channel_upgrades(pool: NodePoolView, program: Program) -> Iterator[Draft]:
@@ -133,7 +123,6 @@ def channel_upgrades(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     ruleset="versions",
     across=True,
     severity="warning",
-    facts=("CLU-04",),
     source="terraform-provider-google issues; cloud-foundation-fabric, gke modules",
 )
 def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
@@ -152,7 +141,6 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     ruleset="versions",
     across=True,
     severity="warning",
-    facts=("CLU-04",),
     source="GKE release notes, available minor versions by channel, copy with 1.37 in Rapid, read 2026-11-22",
 )
 def version_offered(cluster: ClusterView) -> Iterator[Draft]:
@@ -168,7 +156,6 @@ def version_offered(cluster: ClusterView) -> Iterator[Draft]:
     ruleset="versions",
     when="version",
     across=True,
-    facts=("CLU-04",),
     source="general knowledge of Kubernetes' version skew; two minor versions are (unverified)",
 )
 def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
@@ -192,7 +179,6 @@ def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     "queued-tpu",
     ruleset="versions",
     across=True,
-    facts=("CON-08",),
     source="xpk #900 and notes of 2026, against Cluster Toolkit v1.95.0, examples/gke-consumption-options",
 )
 def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:

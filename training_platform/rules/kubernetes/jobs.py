@@ -26,7 +26,7 @@ from training_platform.rules.kubernetes.pods import JOB, JOB_SET, JOBS, containe
 _WIDEST: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/validation of Kubernetes 1.36.3
 
 
-@object_rule("job-completion", *JOBS, ruleset="pods", facts=("JBS-05",), source=SERVER)
+@object_rule("job-completion", *JOBS, ruleset="pods", source=SERVER)
 def job_completion(inputs: Json) -> Iterator[Wrong]:
     """Find Indexed jobs without completions, and policies that ask for another completion mode or restart policy."""
     for at, job in jobs(inputs):
@@ -87,7 +87,7 @@ _REASONS: Final = (
 )  # fmt: skip
 
 
-@object_rule("jobset-names", JOB_SET, ruleset="jobsets", facts=("JBS-01",), source=_ASKED)
+@object_rule("jobset-names", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_names(inputs: Json) -> Iterator[Wrong]:
     """Find names of a JobSet and its jobs that together are too long for its pods: they may have 63 letters."""
     name = text(block(inputs, "metadata"), "name")
@@ -118,7 +118,7 @@ def jobset_size(inputs: Json) -> Iterator[Wrong]:
             yield Wrong(path, message, f"at most {_MOST_PODS // parallelism}", str(_MOST_PODS // parallelism))
 
 
-@object_rule("jobset-references", JOB_SET, ruleset="jobsets", facts=("JBS-01",), source=_ASKED)
+@object_rule("jobset-references", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_references(inputs: Json) -> Iterator[Wrong]:
     """Find jobs that policies, dependencies or the coordinator name and that the JobSet does not have."""
     spec = block(inputs, "spec")
@@ -159,7 +159,7 @@ def _coordinator(coordinator: Json, jobs: Mapping[str | None, Json]) -> Iterator
             yield Wrong(f"spec.coordinator.{name}", f"there is none of index {index}", f"0 to {(size or 1) - 1}", "0")
 
 
-@object_rule("jobset-policies", JOB_SET, ruleset="jobsets", facts=("JBS-03",), source=_ASKED)
+@object_rule("jobset-policies", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_policies(inputs: Json) -> Iterator[Wrong]:
     """Find failure policies with rules called alike, reasons that no Job has, or behind gates that are off."""
     policy = block(inputs, "spec", "failurePolicy")
@@ -210,9 +210,7 @@ _TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 _DOCS: Final = "GKE docs, TPUs in GKE, and Cloud TPU docs, machine types, copies of 2026"
 
 
-@object_rule(
-    "tpu-job-chips", JOB, JOB_SET, ruleset="pods", owner="catalogue", facts=("TPU-15", "JBS-05", "KUE-06"), source=_DOCS
-)
+@object_rule("tpu-job-chips", JOB, JOB_SET, ruleset="pods", owner="catalogue", source=_DOCS)
 def tpu_job_chips(inputs: Json) -> Iterator[Wrong]:
     """Find pods that ask for more chips than a VM of their topology has, or too few pods for a slice of several hosts.
 

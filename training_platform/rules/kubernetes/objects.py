@@ -37,7 +37,7 @@ Check = Callable[[Json], Iterator[Wrong]]
 
 
 def object_rule(
-    rule_id: str, *kinds: str, ruleset: str, source: str, owner: Owner = "kubernetes", facts: tuple[str, ...] = ()
+    rule_id: str, *kinds: str, ruleset: str, source: str, owner: Owner = "kubernetes"
 ) -> Callable[[Check], Check]:
     """Register a rule about single objects of some kinds, ``kueue.x-k8s.io:ClusterQueue``, in every version."""
 
@@ -49,7 +49,7 @@ def object_rule(
                     yield finding(view, wrong.path, wrong.message, allowed=wrong.allowed, nearest=wrong.nearest)
 
         over.__doc__, over.__module__ = check.__doc__, check.__module__
-        rule(rule_id, ruleset=ruleset, source=source, owner=owner, facts=facts)(over)
+        rule(rule_id, ruleset=ruleset, source=source, owner=owner)(over)
         return check
 
     return register

@@ -200,7 +200,7 @@ def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[W
 
 
 @object_rule(
-    "toleration-form", *WORKLOADS, "kueue.x-k8s.io:ResourceFlavor", ruleset="pods", facts=("KUE-08",),
+    "toleration-form", *WORKLOADS, "kueue.x-k8s.io:ResourceFlavor", ruleset="pods",
     source=f"{SERVER}, and the CRD of Kueue 0.19.2",
 )  # fmt: skip
 def toleration_form(inputs: Json) -> Iterator[Wrong]:
