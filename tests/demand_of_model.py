@@ -21,7 +21,6 @@ from training_platform.quota.alternatives import pool_vms
 from training_platform.quota.charges import (
     Charge,
     Holder,
-    VertexUsage,
     VmUsage,
     accelerator_usage,
     class_usage,
@@ -226,12 +225,12 @@ def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
 
 def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePoolSpec) -> Iterator[Charge]:
     scales = pool.max_replicas is not None
-    vms = VertexUsage(
+    vms = VmUsage(
         project=project,
         machine_type=pool.machine_type,
-        replicas=pool.most,
+        nodes=pool.most,
         capacity="on-demand",
-        region=region,
+        location=region,
         disk_type=pool.boot_disk.type,
         disk_gb=pool.boot_disk.size_gb,
         accelerator_type=pool.machine.vertex_gpus,

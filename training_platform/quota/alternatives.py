@@ -1,7 +1,7 @@
 """What else one could do where a pool does not fit: a smaller slice, other capacity, another zone, a larger limit.
 
-All of it is read from the same snapshot and the same demand as the shortage; that machines are to be had there too is
-nobody's promise.
+All of these are read from the same snapshot and the same demand as the shortage. Nothing here says whether the
+machines are available.
 """
 
 from __future__ import annotations
@@ -9,99 +9,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
-from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.catalog.topologies import legal_topologies
-from training_platform.catalog.types import MachineType, QuotaId, chips_in
+from training_platform.catalog.types import QuotaId, chips_in
 from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, cluster_pools
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import Holder, QuotaKey, VmUsage, quota_key, shown, vm_usage
 from training_platform.quota.ledger import Held, Line, ProjectLedger
-
-
-class Alternatives:
-    """The ways out where pools of a project's stacks do not fit."""
-
-    def __init__(self, ledger: ProjectLedger, workspace: Workspace) -> None:
-        self.project = ledger.project
-        self.limits = Limits(ledger)
-        self._workspace = workspace
-        self._pools: dict[tuple[str, str], dict[str, ExpandedPool]] = {}  # by stack and cluster
-
-    def of(self, line: Line, held: Held) -> Iterator[str]:
-        """Yield what else would do for a holder, what is most like its wish first; at last, the limit to ask for."""
-        yield from self.today(line, held)
-        yield f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
-
-    def today(self, line: Line, held: Held) -> Iterator[str]:
-        """Yield what would fit today's limits for a holder, what is most like its wish first."""
-        pool = self.pool(held.holder)
-        quotas = pool.accelerator.quotas if pool else {}
-        if pool is None or not any(_is(line, quota) for quota in quotas.values()):
-            return
-        room = (line.limit or 0) - (line.used - held.amount)
-        if room < (chips_in(pool.spec.topology or "") or 0) and (smaller := largest_slice(pool, room)):
-            yield f"topology {smaller} for {held.holder.label}"
-        short = {capacity for capacity, quota in quotas.items() if _is(line, quota)}
-        yield from (text for capacity, text in self.capacities(pool) if capacity not in short)
-        yield from self._other_regions(pool, line, held)
-
-    def pool(self, holder: Holder) -> ExpandedPool | None:
-        """Return the pool of a stack file that a holder is, None for all else."""
-        stack = self._workspace.stacks.get(holder.stack)
-        parts = holder.path
-        if stack is None or stack.environment is None or len(parts) != 4 or parts[2] != "node_pools":
-            return None
-        where = (stack.name, str(parts[1]))
-        if where not in self._pools:
-            cluster = stack.environment.clusters.get(where[1])
-            self._pools[where] = {pool.name: pool for pool in cluster_pools(where[1], cluster)} if cluster else {}
-        return self._pools[where].get(str(parts[3]))
-
-    def capacities(self, pool: ExpandedPool) -> Iterator[tuple[str, str]]:
-        """Yield each other way to get a pool's VMs whose quota holds them, and what people call it.
-
-        A reservation has to be there, so it is none of them.
-        """
-        for capacity in pool.machine.capacities:
-            quota = pool.accelerator.quotas.get(capacity)
-            if quota is None or capacity in (pool.spec.charged, "reservation"):
-                continue
-            left = self.limits.left(quota_key(self.project, quota, pool.zone or pool.region))
-            if left is not None and left >= pool.max_chips:
-                queued = " or queued-provisioning" if capacity == "flex-start" and pool.machine.kind == "gpu" else ""
-                yield capacity, f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
-
-    def _other_regions(self, pool: ExpandedPool, line: Line, held: Held) -> Iterator[str]:
-        """Yield zones elsewhere whose limits hold the pool; where all regions are short together, there are none."""
-        rooms = self.limits.elsewhere(held.holder.stack, pool)
-        fitting = [room for room in rooms if room.fits and region_of(room.zone) != line.key.location]
-        if fitting:
-            yield f"zone {named(fitting, line.unit)}"
-
-
-def largest_slice(pool: ExpandedPool, room: float) -> str | None:
-    """Return the largest slice of which ``room`` chips hold as many as a pool has; None for GPUs, and if none fits."""
-    if pool.machine.kind != "tpu" or math.isinf(room):
-        return None
-    fitting = [shape for size, shape in _shapes(pool.machine.name) if size * pool.spec.slices <= room]
-    return fitting[-1] if fitting else None
-
-
-@lru_cache(maxsize=64)
-def _shapes(machine_type: str) -> tuple[tuple[int, str], ...]:
-    machine: MachineType = MACHINE_TYPES[machine_type]
-    return tuple((chips_in(shape) or 0, shape) for shape in legal_topologies(machine))
-
-
-def _is(line: Line, quota: QuotaId) -> bool:
-    key = line.key
-    return (key.service, key.quota_id, key.dimensions) == (quota.service, quota.quota_id, quota.dimensions)
-
 
 MOST_REGIONS = 3  # that a finding names
 
@@ -131,13 +49,65 @@ class Room(NamedTuple):
         return self.left is not None and self.short is None
 
 
-class Limits:
-    """What is left of a project's limits."""
+class Alternatives:
+    """The ways out where pools of a project's stacks do not fit, and what is left of the project's limits."""
 
-    def __init__(self, ledger: ProjectLedger) -> None:
-        self._project = ledger.project
+    def __init__(self, ledger: ProjectLedger, workspace: Workspace) -> None:
+        self.project = ledger.project
         self._ledger = ledger
+        self._workspace = workspace
+        self._pools: dict[tuple[str, str], dict[str, ExpandedPool]] = {}  # by stack and cluster
         self._rooms: dict[tuple[object, ...], list[Room]] = {}
+
+    def of(self, line: Line, held: Held) -> Iterator[str]:
+        """Yield the alternatives for a holder, the closest to its wish first; at last, the limit to ask for."""
+        yield from self.today(line, held)
+        yield f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
+
+    def today(self, line: Line, held: Held) -> Iterator[str]:
+        """Yield the alternatives that fit today's limits, the closest to the holder's wish first."""
+        pool = self.pool(held.holder)
+        quotas = pool.accelerator.quotas if pool else {}
+        key = line.key[1:3] + line.key[4:]  # service, quota id and dimensions
+        short = {
+            capacity for capacity, quota in quotas.items() if key == (quota.service, quota.quota_id, quota.dimensions)
+        }
+        if pool is None or not short:
+            return
+        room = (line.limit or 0) - (line.used - held.amount)
+        if room < (chips_in(pool.spec.topology or "") or 0) and (smaller := largest_slice(pool, room)):
+            yield f"topology {smaller} for {held.holder.label}"
+        yield from (text for capacity, text in self.capacities(pool) if capacity not in short)
+        rooms = self.elsewhere(held.holder.stack, pool)  # none fits where all regions are short together
+        fitting = [room for room in rooms if room.fits and region_of(room.zone) != line.key.location]
+        if fitting:
+            yield f"zone {named(fitting, line.unit)}"
+
+    def pool(self, holder: Holder) -> ExpandedPool | None:
+        """Return the pool of a stack file that makes a charge, None where the holder is no pool."""
+        stack = self._workspace.stacks.get(holder.stack)
+        parts = holder.path
+        if stack is None or stack.environment is None or len(parts) != 4 or parts[2] != "node_pools":
+            return None
+        where = (stack.name, str(parts[1]))
+        if where not in self._pools:
+            cluster = stack.environment.clusters.get(where[1])
+            self._pools[where] = {pool.name: pool for pool in cluster_pools(where[1], cluster)} if cluster else {}
+        return self._pools[where].get(str(parts[3]))
+
+    def capacities(self, pool: ExpandedPool) -> Iterator[tuple[str, str]]:
+        """Yield each other capacity whose quota holds a pool's VMs, and how a finding words it.
+
+        Reservations are left out: one has to exist.
+        """
+        for capacity in pool.machine.capacities:
+            quota = pool.accelerator.quotas.get(capacity)
+            if quota is None or capacity in (pool.spec.charged, "reservation"):
+                continue
+            left = self.left(quota_key(self.project, quota, pool.zone or pool.region))
+            if left is not None and left >= pool.max_chips:
+                queued = " or queued-provisioning" if capacity == "flex-start" and pool.machine.kind == "gpu" else ""
+                yield capacity, f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
 
     def left(self, key: QuotaKey, but: Holder | None = None) -> float | None:
         """Return what is left of a limit, with what one holder has of it; None where the limit is not known."""
@@ -145,16 +115,16 @@ class Limits:
 
     def elsewhere(self, stack: str, pool: ExpandedPool) -> list[Room]:
         """Return the room for a stack's pool in every other zone that lists its machine, the nearest first."""
-        vms = pool_vms(self._project, pool)
+        vms = pool_vms(self.project, pool)
         if not pool.zone:
             vms = vms._replace(nodes=vms.nodes // ZONES_OF_A_REGIONAL_CLUSTER)
         own = self._held.get((stack, pool.path, pool.name), {})
-        alike = (vms, *own.items())  # pools of a fleet are, by the thousand
-        if alike not in self._rooms:
+        same = (vms, *own.items())  # as pools of a fleet are, by the thousand
+        if same not in self._rooms:
             quota = pool.accelerator.quotas.get(pool.spec.charged)
             zones = nearest_first(vms.location, set(pool.machine.zones) - {pool.zone})
-            self._rooms[alike] = [self._room(vms._replace(location=zone), quota, own) for zone in zones]
-        return self._rooms[alike]
+            self._rooms[same] = [self._room(vms._replace(location=zone), quota, own) for zone in zones]
+        return self._rooms[same]
 
     def _room(self, vms: VmUsage, quota: QuotaId | None, own: Mapping[QuotaKey, float]) -> Room:
         left: float | None = math.inf
@@ -182,11 +152,20 @@ class Limits:
     @cached_property
     def _held(self) -> dict[tuple[object, ...], dict[QuotaKey, float]]:
         """What each holder has of each limit, by its stack, section and label."""
-        found: dict[tuple[object, ...], dict[QuotaKey, float]] = defaultdict(dict)
+        amounts: dict[tuple[object, ...], dict[QuotaKey, float]] = defaultdict(dict)
         for line in self._ledger.lines:
             for held in line.holders:
-                found[held.holder[:3]][line.key] = held.amount
-        return found
+                amounts[held.holder[:3]][line.key] = held.amount
+        return amounts
+
+
+def largest_slice(pool: ExpandedPool, room: float) -> str | None:
+    """Return the largest slice that a pool can have as many of in ``room`` chips; None for GPUs, and if none fits."""
+    if pool.machine.kind != "tpu" or math.isinf(room):
+        return None
+    shapes = legal_topologies(pool.machine)  # in order of chips
+    fitting = [shape for shape in shapes if (chips_in(shape) or 0) * pool.spec.slices <= room]
+    return fitting[-1] if fitting else None
 
 
 def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
@@ -208,13 +187,11 @@ def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
 
 def named(rooms: Iterable[Room], unit: str, most: int = MOST_REGIONS) -> str:
     """Return zones with what their limits leave, ``us-east4-a, us-east4-b (32 GPUs left)``, of the first regions."""
-    regions = [list(each) for _, each in groupby(rooms, key=lambda room: region_of(room.zone))]
-    parts = [", ".join(room.zone for room in region) + _left(region[0], unit) for region in regions[:most]]
+    regions = [list(of_region) for _, of_region in groupby(rooms, key=lambda room: region_of(room.zone))]
+    parts = []
+    for region in regions[:most]:
+        left = region[0].left
+        amount = "" if left is None else "no limit" if math.isinf(left) else f"{shown(max(0, left))} {unit} left"
+        parts.append(", ".join(room.zone for room in region) + (f" ({amount})" if amount else ""))
     rest = len(regions) - most
     return ", ".join(parts) + (f" and {rest} more region{'s' if rest > 1 else ''}" if rest > 0 else "")
-
-
-def _left(room: Room, unit: str) -> str:
-    if room.left is None:
-        return ""
-    return " (no limit)" if math.isinf(room.left) else f" ({shown(max(0, room.left))} {unit} left)"

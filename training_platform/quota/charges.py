@@ -1,14 +1,13 @@
-"""What is counted: quota keys and charges against them, and what one group of VMs or one instance charges.
+"""Quota keys, charges against them, and what a group of VMs, a file system or a part of a network charges.
 
-Both sums of demand use this arithmetic, the one over views and the tests' over the model; each counts its VMs itself.
-The catalogue says which quota a capacity is charged to, and which to none.
+Both sums of demand use this arithmetic, that over views and that of the tests over the model; each counts its VMs
+itself. The catalogue has the quota, or none, to which each provisioning model is charged.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from training_platform.catalog import (
@@ -21,7 +20,7 @@ from training_platform.catalog import (
 )
 from training_platform.catalog.attachments import of_vertex, with_gpus
 from training_platform.catalog.locations import region_of
-from training_platform.catalog.types import Capacity, MachineType, QuotaId
+from training_platform.catalog.types import Capacity, QuotaId
 from training_platform.config.reading.finding import Path
 
 _SUFFIXES = ("-per-project-region", "-per-project-zone", "-per-project", "PerProjectPerRegion", "PerRegion")
@@ -104,10 +103,10 @@ VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference sa
 
 
 class VmUsage(NamedTuple):
-    """Identical VMs of Compute Engine; ``location`` is a zone, or a region where they spread over its zones.
+    """Identical VMs of Compute Engine or Vertex AI; ``location`` is a zone, or a region over whose zones they spread.
 
-    ``local_ssd_count`` counts partitions per VM; None is what the machine type brings with it. ``accelerator_type``
-    (GKE's name) and ``accelerator_count`` are of GPUs attached to a CPU machine.
+    ``local_ssd_count`` counts partitions per VM; None is the machine type's own number. ``accelerator_type`` (GKE's
+    name, or for Vertex AI its own) and ``accelerator_count`` are of GPUs attached to a CPU machine.
     """
 
     project: str
@@ -118,23 +117,6 @@ class VmUsage(NamedTuple):
     disk_type: str
     disk_gb: int
     local_ssd_count: int | None = None
-    accelerator_type: str | None = None
-    accelerator_count: int | None = None
-
-
-class VertexUsage(NamedTuple):
-    """Identical VMs that Vertex AI starts; they count against Vertex AI's quotas and no others.
-
-    ``accelerator_type`` is Vertex AI's name of GPUs that are attached.
-    """
-
-    project: str
-    machine_type: str
-    replicas: int
-    capacity: Capacity
-    region: str
-    disk_type: str
-    disk_gb: int
     accelerator_type: str | None = None
     accelerator_count: int | None = None
 
@@ -151,51 +133,83 @@ class Usage(NamedTuple):
         return Charge(self.keys, self.amount, self.unit, holder)
 
 
-def vm_usage(usage: VmUsage) -> list[Usage]:
-    """Return what a group of VMs charges. Raises KeyError for a machine type outside the catalogue."""
-    project, location, nodes = usage.project, usage.location, usage.nodes
-    charged = _one_vm(VmUsage("", usage.machine_type, 1, usage.capacity, "", *usage[5:]))
-    return [Usage(_keys(project, location, *quotas), amount * nodes, quotas[0].unit) for amount, quotas in charged]
+def vm_usage(vms: VmUsage) -> list[Usage]:
+    """Return what VMs of Compute Engine charge. Raises KeyError for a machine type outside the catalogue."""
+    return [_usage(vms.project, vms.location, amount * vms.nodes, *quotas) for amount, quotas in _one_vm(vms)]
+
+
+def _one_vm(vm: VmUsage) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
+    """Yield the amounts of one VM, each with the quotas of which it is charged to the first that is limited."""
+    machine = with_gpus(vm.machine_type, vm.accelerator_type, vm.accelerator_count)
+    yield 1, (GENERAL_QUOTAS["instances"],)
+    if machine.accelerator:
+        quotas, fallback = machine.accelerator.quotas, machine.accelerator.fallback
+        if vm.capacity in quotas:
+            yield machine.chips, tuple(quota for quota in (quotas[vm.capacity], fallback.get(vm.capacity)) if quota)
+        if machine.kind == "gpu":
+            yield machine.chips, (GENERAL_QUOTAS["gpus-all-regions"],)
+    if vm.capacity in machine.cpu_quota:  # machines whose vCPUs no regional quota counts are not in the global one
+        yield machine.vcpus, (machine.cpu_quota[vm.capacity],)
+        yield machine.vcpus, (GENERAL_QUOTAS["cpus-all-regions"],)
+    disk = DISK_TYPES.get(vm.disk_type)
+    if disk and disk.quota:
+        yield vm.disk_gb, (disk.quota,)
+    partitions = machine.local_ssd.bundled if vm.local_ssd_count is None else vm.local_ssd_count
+    if partitions:
+        # The quota counts a partition's GiB as GB.
+        yield partitions * machine.local_ssd.partition_gib, (machine.local_ssd.quota or GENERAL_QUOTAS["local-ssd"],)
+
+
+def vertex_usage(vms: VmUsage) -> list[Usage]:
+    """Return what VMs that Vertex AI starts charge: its own quotas and no others.
+
+    Raises KeyError for a machine type outside the catalogue.
+    """
+    machine = of_vertex(vms.machine_type, vms.accelerator_type, vms.accelerator_count)
+    if machine is None:
+        raise KeyError(vms.machine_type)
+    support = machine.accelerator.vertex if machine.accelerator else None
+    disk = DISK_TYPES.get(vms.disk_type)
+    amounts = (
+        (machine.chips, support.quotas.get(vms.capacity) if support else None),
+        (machine.vcpus, machine.vertex_cpu_quota.get(vms.capacity)),
+        (vms.disk_gb, disk.vertex_quota if disk else None),
+    )
+    return [_usage(vms.project, vms.location, amount * vms.nodes, quota) for amount, quota in amounts if quota]
 
 
 def accelerator_usage(project: str, gke_label: str, chips: int, location: str, most_vcpus: int) -> list[Usage]:
-    """Return what chips or GPUs charge whose machines nobody knows yet, on demand where they can be had so.
+    """Return what chips or GPUs of machine types not yet known charge, on demand where the catalogue offers that.
 
-    Of their vCPUs it is the fewest that machines with so many chips have, ``most_vcpus`` at most, where all of these
-    charge one quota. Disks are left out: they follow from the machine types that pods will ask for.
+    Their vCPUs count as the fewest that machines with so many chips have, ``most_vcpus`` at most, where all of these
+    machines charge one quota. Disks are left out: they follow from the machine types that pods will ask for.
     """
-    accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
+    accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == gke_label), None)
     if accelerator is None or not accelerator.quotas:
         return []
     capacity: Capacity = "on-demand" if "on-demand" in accelerator.quotas else next(iter(accelerator.quotas))
-    everywhere = [GENERAL_QUOTAS["gpus-all-regions"]] if accelerator.kind == "gpu" else []
-    charged = [_usage(project, location, chips, each) for each in (accelerator.quotas[capacity], *everywhere)]
-    machines = [each for each in MACHINE_TYPES.values() if each.accelerator is accelerator]
-    quotas = {each.cpu_quota.get(capacity) for each in machines}
-    if len(quotas) == 1 and (quota := quotas.pop()):
-        vcpus = min(most_vcpus, math.ceil(chips * min(each.vcpus / each.chips for each in machines)))
-        charged += [_usage(project, location, vcpus, each) for each in (quota, GENERAL_QUOTAS["cpus-all-regions"])]
-    return charged
-
-
-def vertex_usage(usage: VertexUsage) -> list[Usage]:
-    """Return what a pool of Vertex AI charges. Raises KeyError for a machine type outside the catalogue."""
-    each = _one_vertex_vm(usage._replace(replicas=1))
-    return [Usage(keys, amount * usage.replicas, unit) for keys, amount, unit in each]
+    amounts = [(chips, accelerator.quotas[capacity])]
+    if accelerator.kind == "gpu":
+        amounts.append((chips, GENERAL_QUOTAS["gpus-all-regions"]))
+    machines = [machine for machine in MACHINE_TYPES.values() if machine.accelerator is accelerator]
+    cpu_quotas = {machine.cpu_quota.get(capacity) for machine in machines}
+    if len(cpu_quotas) == 1 and (cpu_quota := cpu_quotas.pop()):
+        vcpus = min(most_vcpus, math.ceil(chips * min(machine.vcpus / machine.chips for machine in machines)))
+        amounts += [(vcpus, cpu_quota), (vcpus, GENERAL_QUOTAS["cpus-all-regions"])]
+    return [_usage(project, location, amount, quota) for amount, quota in amounts]
 
 
 def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -> list[Usage]:
     """Return what a Filestore instance charges; a tier outside the catalogue charges nothing, and is a finding."""
     if tier not in FILESTORE_TIERS:
         return []
-    quota = FILESTORE_TIERS[tier].quota_for(capacity_gib)
-    return [_usage(project, location, capacity_gib, quota)]
+    return [_usage(project, location, capacity_gib, FILESTORE_TIERS[tier].quota_for(capacity_gib))]
 
 
 def class_usage(project: str, csi_tier: str, most_gib: int, location: str) -> list[Usage]:
     """Return what claims on a StorageClass may come to charge; ``csi_tier`` is the tier as the driver spells it."""
-    found = (name for name, tier in FILESTORE_TIERS.items() if tier.csi_tier == csi_tier)
-    return filestore_usage(project, next(found, ""), most_gib, location) if most_gib else []
+    tier = next((name for name, row in FILESTORE_TIERS.items() if row.csi_tier == csi_tier), "")
+    return filestore_usage(project, tier, most_gib, location) if most_gib else []
 
 
 def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone: str) -> list[Usage]:
@@ -231,53 +245,5 @@ def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:
     return most if blue_green else max_surge
 
 
-@lru_cache(maxsize=4096)
-def _one_vm(vm: VmUsage) -> tuple[tuple[float, tuple[QuotaId, ...]], ...]:
-    """Return the amounts of one VM in any project and place, and what each is charged to: the first that is limited."""
-    return tuple(_charged(vm, with_gpus(vm.machine_type, vm.accelerator_type, vm.accelerator_count)))
-
-
-def _charged(vm: VmUsage, machine: MachineType) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
-    yield 1, (GENERAL_QUOTAS["instances"],)
-    if machine.accelerator:
-        quotas, fallback = machine.accelerator.quotas, machine.accelerator.fallback
-        if vm.capacity in quotas:
-            yield machine.chips, tuple(each for each in (quotas[vm.capacity], fallback.get(vm.capacity)) if each)
-        if machine.kind == "gpu":
-            yield machine.chips, (GENERAL_QUOTAS["gpus-all-regions"],)
-    if vm.capacity in machine.cpu_quota:  # machines whose vCPUs no regional quota counts are not in the global one
-        yield machine.vcpus, (machine.cpu_quota[vm.capacity],)
-        yield machine.vcpus, (GENERAL_QUOTAS["cpus-all-regions"],)
-    disk = DISK_TYPES.get(vm.disk_type)
-    if disk and disk.quota:
-        yield vm.disk_gb, (disk.quota,)
-    partitions = machine.local_ssd.bundled if vm.local_ssd_count is None else vm.local_ssd_count
-    if partitions:
-        # The quota counts a partition's GiB as GB.
-        yield partitions * machine.local_ssd.partition_gib, (machine.local_ssd.quota or GENERAL_QUOTAS["local-ssd"],)
-
-
-@lru_cache(maxsize=4096)
-def _one_vertex_vm(vm: VertexUsage) -> tuple[Usage, ...]:
-    machine = of_vertex(vm.machine_type, vm.accelerator_type, vm.accelerator_count)
-    if machine is None:
-        raise KeyError(vm.machine_type)
-    charged = []
-    support = machine.accelerator.vertex if machine.accelerator else None
-    if support and vm.capacity in support.quotas:
-        charged.append(_usage(vm.project, vm.region, machine.chips, support.quotas[vm.capacity]))
-    if vm.capacity in machine.vertex_cpu_quota:
-        charged.append(_usage(vm.project, vm.region, machine.vcpus, machine.vertex_cpu_quota[vm.capacity]))
-    disk = DISK_TYPES.get(vm.disk_type)
-    if disk and disk.vertex_quota:
-        charged.append(_usage(vm.project, vm.region, vm.disk_gb, disk.vertex_quota))
-    return tuple(charged)
-
-
-def _usage(project: str, location: str, amount: float, quota: QuotaId) -> Usage:
-    return Usage(_keys(project, location, quota), amount, quota.unit)
-
-
-@lru_cache(maxsize=4096)  # pools of a project charge the same ones
-def _keys(project: str, location: str, *quotas: QuotaId) -> tuple[QuotaKey, ...]:
-    return tuple(quota_key(project, each, location) for each in quotas)
+def _usage(project: str, location: str, amount: float, *quotas: QuotaId) -> Usage:
+    return Usage(tuple(quota_key(project, quota, location) for quota in quotas), amount, quotas[0].unit)

@@ -20,7 +20,6 @@ from training_platform.quota.charges import (
     VERTEX_DEFAULT_DISK,
     Charge,
     Holder,
-    VertexUsage,
     VmUsage,
     accelerator_usage,
     class_usage,
@@ -71,7 +70,7 @@ def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
     if project is None or stack.section is None:
         return []
     declared = _charged(stack, workspace, project)
-    planned = (each.planned(stack.name) for each in declared if each.type in _TYPES)
+    planned = (resource.planned(stack.name) for resource in declared if resource.type in _TYPES)
     return demand_of_views(views_of_plan(planned, Locator(stack.section)), project)[0]
 
 
@@ -217,12 +216,12 @@ class _Stack:
         if pool.machine is None:
             return
         most = pool.most_vms
-        vms = VertexUsage(
+        vms = VmUsage(
             project=pool.project or self.project,
             machine_type=pool.machine.name,
-            replicas=most,
+            nodes=most,
             capacity="on-demand",
-            region=pool.region,
+            location=pool.region,
             disk_type=pool.disk_type or VERTEX_DEFAULT_DISK,
             disk_gb=BOOT_DISK_LIMITS["vertex"].default_gb if pool.disk_gb is None else pool.disk_gb,
             accelerator_type=pool.accelerator_type,

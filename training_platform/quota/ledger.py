@@ -196,20 +196,44 @@ def project_ledgers(
     charges: Iterable[Charge], snapshots: Snapshots, requests: Mapping[QuotaKey, float] | None = None
 ) -> dict[str, ProjectLedger]:
     """Return a ledger for every project that is charged, by project; ``requests`` are those of stack files."""
-    ledger = _Totals(snapshots, requests or {})
-    for charge in charges:
-        ledger.add(charge)
+    units: dict[QuotaKey, str] = {}
+    holders: dict[QuotaKey, dict[tuple[object, ...], Held]] = defaultdict(dict)
+    for keys, amount, unit, holder in charges:
+        key = next((key for key in keys if snapshots.limit(key)), keys[0])
+        units.setdefault(key, unit)
+        who = holder[:3]  # stack, path and label
+        before = holders[key].get(who)
+        holders[key][who] = Held(holder, amount + before.amount if before else amount)
+    lines: dict[str, list[Line]] = defaultdict(list)
+    for key in sorted(holders):
+        line = Line(
+            key=key,
+            unit=units[key],
+            limit=snapshots.limit(key),
+            holders=_sorted(holders[key].values()),
+            requested=(requests or {}).get(key),
+        )
+        lines[key.project].append(line)
     return {
-        project: ProjectLedger(project=project, snapshot=snapshots.get(project), lines=tuple(lines))
-        for project, lines in sorted(ledger.lines().items())
+        project: ProjectLedger(project=project, snapshot=snapshots.get(project), lines=tuple(of_project))
+        for project, of_project in lines.items()
     }
 
 
 def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
     """Return a line for every flavor of every environment, clusters in the order of the file."""
+    # The stack, name and path of each team and cohort, with its shares by cluster and flavor.
+    promises: list[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]] = [
+        *((stack, team.name, ("shares",), team.shares) for stack, team, _ in workspace.teams()),
+        *(
+            (stack, f"cohort {name}", ("cohorts", name, "shares"), cohort.shares)
+            for stack, environment in workspace.environments()
+            for name, cohort in environment.cohorts.items()
+        ),
+    ]
     shares: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
-    for stack, label, above, every in _promises(workspace):
-        for cluster, flavors in every.items():
+    for stack, label, above, clusters in promises:
+        for cluster, flavors in clusters.items():
             for flavor, share in flavors.items():
                 path = (*above, cluster, flavor)
                 holder = Holder(stack.name, path, label, (*path, "nominal_quota"), 1, 0)
@@ -226,15 +250,6 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
         for cluster in environment.clusters
         for name, flavor in workspace.flavors(stack.name, cluster).items()
     ]
-
-
-def _promises(workspace: Workspace) -> Iterator[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]]:
-    """Yield the holders of shares, teams and cohorts: stack, name, path, and the shares by cluster and flavor."""
-    for stack, team, _ in workspace.teams():
-        yield stack, team.name, ("shares",), team.shares
-    for stack, environment in workspace.environments():
-        for name, cohort in environment.cohorts.items():
-            yield stack, f"cohort {name}", ("cohorts", name, "shares"), cohort.shares
 
 
 def file_ledger(workspace: Workspace) -> list[FileLine]:
@@ -259,62 +274,19 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
 
 
 def _claims(stack: str, environment: Environment) -> Iterator[ClaimLine]:
-    """Yield a line for every StorageClass of Filestore that teams may claim of; they may claim of no other."""
+    """Yield a line for every StorageClass of Filestore: teams may claim volumes of no other class."""
     for cluster, spec in environment.clusters.items():
-        for key, each in spec.storage_classes.items():
+        for key, storage in spec.storage_classes.items():
             path: Path = ("clusters", cluster, "storage_classes", key)
-            held = [Held(Holder(stack, path, team, (*path, "teams", team), 1), gib) for team, gib in each.teams.items()]
+            teams = [(Holder(stack, path, team, (*path, "teams", team), 1), gib) for team, gib in storage.teams.items()]
             yield ClaimLine(
                 environment=stack,
                 instance=f"claims of {kubernetes_class(key)} in {cluster}",
-                spec=FilestoreSpec(location=spec.location, tier=each.tier, capacity_gib=most_gib(each) or 1),
-                bound=most_gib(each),
-                shares=_sorted(held),
+                spec=FilestoreSpec(location=spec.location, tier=storage.tier, capacity_gib=most_gib(storage) or 1),
+                bound=most_gib(storage),
+                shares=_sorted(Held(*team) for team in teams),
             )
-
-
-class _Totals:
-    """Adds charges up by the key that each is really charged to."""
-
-    def __init__(self, snapshots: Snapshots, requests: Mapping[QuotaKey, float]) -> None:
-        self._snapshots = snapshots
-        self._requests = requests
-        self._units: dict[QuotaKey, str] = {}
-        self._held: dict[QuotaKey, dict[tuple[object, ...], Held]] = defaultdict(dict)
-        self._by_keys: dict[tuple[QuotaKey, ...], dict[tuple[object, ...], Held]] = {}  # the same by what is charged
-
-    def add(self, charge: Charge) -> None:
-        keys, amount, unit, holder = charge
-        held = self._by_keys.get(keys)
-        if held is None:
-            key = self._resolve(keys)
-            self._units.setdefault(key, unit)
-            held = self._by_keys[keys] = self._held[key]
-        who = holder[:3]  # stack, path and label
-        before = held.get(who)
-        held[who] = Held(holder, amount + before.amount if before else amount)
-
-    def lines(self) -> Mapping[str, list[Line]]:
-        by_project = defaultdict(list)
-        for key in sorted(self._held):
-            line = Line(
-                key=key,
-                unit=self._units[key],
-                limit=self._limit(key),
-                holders=_sorted(self._held[key].values()),
-                requested=self._requests.get(key),
-            )
-            by_project[key.project].append(line)
-        return by_project
-
-    def _resolve(self, keys: tuple[QuotaKey, ...]) -> QuotaKey:
-        """Return the first key with a known limit above 0, else the first."""
-        return next((key for key in keys if self._limit(key)), keys[0])
-
-    def _limit(self, key: QuotaKey) -> float | None:
-        snapshot = self._snapshots.get(key.project)
-        return snapshot.limit(key) if snapshot else None
 
 
 def _sorted(held: Iterable[Held]) -> tuple[Held, ...]:
-    return tuple(sorted(held, key=lambda each: (-each[1], *each[0][:2])))  # amount, stack and path
+    return tuple(sorted(held, key=lambda part: (-part.amount, *part.holder[:2])))  # stack and path

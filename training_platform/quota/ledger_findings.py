@@ -1,4 +1,4 @@
-"""What the ledgers say is wrong: findings at the field of the stack file that one could lower."""
+"""Findings of the ledgers, each at the field of the stack file that one could lower."""
 
 from __future__ import annotations
 
@@ -40,34 +40,126 @@ def ledger_findings(
 
 def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
     """Return what is wrong with the projects' quotas, for every stack that holds some of what is short."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for ledger in ledgers:
         if ledger.snapshot is None:
-            found.extend(_no_snapshot(ledger, workspace))
+            findings.extend(_no_snapshot(ledger, workspace))
             continue
-        found.extend(_unknown(ledger, workspace))
+        findings.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
         others = Alternatives(ledger, workspace)
         for line in ledger.lines:
             if line.over:
                 guess = not ledger.snapshot.covers(line.key) and is_guess(line.key, listed=True)
-                found.extend(_exceeded(line, workspace, others, guess=guess))
-    return found
+                findings.extend(_exceeded(line, workspace, others, guess=guess))
+    return findings
+
+
+def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
+    file = f"{FOLDER}/{ledger.project}.yaml"
+    if (workspace.root / file).exists():
+        state, nearest = "rejected", f"mend {file} as its findings say"
+    else:
+        state = "missing"
+        nearest = f"{_PULL} {ledger.project}; or, without credentials, training-platform quota init"
+    for name in ledger.stacks:
+        stack = workspace.stacks.get(name)
+        inherited = stack is not None and stack.team is not None and stack.team.project is None
+        path = ("environment",) if inherited else ("project",)
+        message = f"no quotas of {ledger.project} are known: {file} is {state}"
+        yield _finding("quota-no-snapshot", name, path, message, workspace, nearest=nearest)
+
+
+def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Finding]:
+    """Find quota ids that the snapshot does not list: one finding for each id and stack, at its largest holder."""
+    missing: dict[tuple[str, str, str], Held] = {}
+    verified: set[tuple[str, str]] = set()
+    for line in ledger.lines:
+        if line.limit is None:
+            if not is_guess(line.key, listed=False):
+                verified.add((line.key.service, line.key.quota_id))
+            for held in line.holders:
+                missing.setdefault((line.key.service, line.key.quota_id, held.holder.stack), held)
+    for (service, quota_id, stack), held in missing.items():
+        guess = (service, quota_id) not in verified
+        message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}{_GUESS if guess else ''}"
+        yield _finding(
+            "quota-unknown", stack, held.holder.field or held.holder.path, message, workspace,
+            severity="warning" if guess else "error", allowed="quota ids that the snapshot lists",
+            nearest=f"{_PULL} {ledger.project}, or its limit written there by hand",
+        )  # fmt: skip
+
+
+def _exceeded(line: Line, workspace: Workspace, others: Alternatives, *, guess: bool) -> Iterator[Finding]:
+    """Find an exceeded limit; a warning where the snapshot has no row for a spelling that is not verified."""
+    largest: dict[str, Held] = {}
+    for held in line.holders:
+        largest.setdefault(held.holder.stack, held)
+    for stack, held in largest.items():
+        allowed, fits = _fitting(line, held)
+        message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}"
+        if line.open_request is not None:
+            message += f"; {shown(line.open_request)} requested, no limit before it is granted"
+        yield _finding(
+            "quota-exceeded", stack, held.holder.field or held.holder.path, message + (_GUESS if guess else ""),
+            workspace, severity="warning" if guess else "error", allowed=allowed,
+            nearest="; or ".join([*([fits] if fits else []), *others.of(line, held)]),
+        )  # fmt: skip
+
+
+def _fitting(line: Line, held: Held) -> tuple[str, str | None]:
+    """Return what is allowed, and the largest value of the holder's field that fits beside all other holders."""
+    holder, limit = held.holder, line.limit or 0
+    allowed = f"{shown(limit)} {line.unit}"
+    if not holder.step or not holder.field:
+        return allowed, None
+    fits = math.floor((limit - (line.used - held.amount)) / holder.step)
+    if fits < max(1, holder.base):
+        return f"{allowed}; no {holder.field[-1]} of {holder.label} fits", None
+    return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
 
 
 def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> list[Finding]:
     """Return nominal quotas that the pools cannot hold, and those that are not a whole number of slices."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for line in lines:
         for share in line.shares:
-            found.extend(_part_of_a_slice(line, share, workspace))
+            findings.extend(_part_of_a_slice(line, share, workspace))
         if line.over:
-            found.extend(_over_capacity(line, each, workspace) for each in _too_large(line))
-            found.extend(_promised_to_teams(line, workspace))
-    return found
+            shares = [share for share in line.shares if share.amount]
+            enough = [share for share in shares if line.promised - share.amount <= line.capacity]  # if it is lowered
+            findings.extend(_over_capacity(line, share, workspace) for share in enough or shares)
+            findings.extend(_promised_to_teams(line, workspace))
+    return findings
+
+
+def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> Iterator[Finding]:
+    size = line.flavor.chips_per_slice
+    if share.amount % size == 0:
+        return
+    unit = "slice" if line.flavor.accelerator.kind == "tpu" else "VM"
+    message = (
+        f"is {shown(share.amount)}, which is not a whole number of {unit}s: one {unit} of {line.flavor.name} is {size}"
+    )
+    yield _finding(
+        "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
+        allowed=f"a multiple of {size}", nearest=str(int(share.amount // size) * size or size),
+    )  # fmt: skip
+
+
+def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Finding:
+    fits = line.flavor.in_whole_slices(int(line.headroom + share.amount))
+    message = (
+        f"{line.flavor.name} in {line.cluster} of {line.environment} is promised {shown(line.promised)} "
+        f"{line.resource}, {_of_which(line.shares)}; its pools hold {shown(line.capacity)}"
+    )
+    return _finding(
+        "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
+        allowed=f"at most {fits} besides the other teams", nearest=str(fits) if fits else None,
+    )  # fmt: skip
 
 
 def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Finding]:
-    """Find pools for notebooks that ask no queue, without which the teams' shares would fit."""
+    """Find pools for notebooks outside of all queues, without which the teams' shares would fit."""
     environment = workspace.stacks[line.environment].environment
     notebooks = environment.clusters[line.cluster].notebooks if environment else None
     if notebooks is None or line.promised > line.flavor.capacity_chips:
@@ -85,155 +177,45 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Fin
             )  # fmt: skip
 
 
-def _too_large(line: CapacityLine) -> list[Held]:
-    """Return the shares that are too large: those that alone could be lowered to fit, all where none could."""
-    shares = [share for share in line.shares if share.amount]
-    return [share for share in shares if line.promised - share.amount <= line.capacity] or shares
-
-
 def file_findings(lines: Iterable[FileLine], workspace: Workspace) -> list[Finding]:
     """Return directories and homes that together are promised more than their Filestore instance holds."""
     return [_over_files(line, share, workspace) for line in lines if line.over for share in line.shares]
 
 
 def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Finding:
-    fits = max(0, int(line.capacity - (line.promised - share.amount)))
-    grown = line.grows_to is not None and line.grows_to >= line.promised
+    fits = max(0, int(line.headroom + share.amount))
     message = (
         f"{line.instance} of {line.environment} holds {shown(line.capacity)} GiB and is promised "
-        f"{shown(line.promised)}, {_of_teams(line.shares)}"
+        f"{shown(line.promised)}, {_of_which(line.shares)}"
     )
-    instead = f"; or capacity_gib of {line.instance}, up to {shown(line.grows_to or 0)}" if grown else ""
+    allowed = f"at most {shown(fits)} besides the others"
+    if line.grows_to is not None and line.grows_to >= line.promised:
+        allowed += f"; or capacity_gib of {line.instance}, up to {shown(line.grows_to)}"
     return _finding(
         "file-capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"at most {shown(fits)} besides the others{instead}", nearest=str(fits) if fits else None,
+        allowed=allowed, nearest=str(fits) if fits else None,
     )  # fmt: skip
 
 
-def _exceeded(line: Line, workspace: Workspace, others: Alternatives, *, guess: bool) -> Iterator[Finding]:
-    """Find an exceeded limit; a warning where the snapshot has no row for a spelling that is not verified."""
-    largest: dict[str, Held] = {}
-    for held in line.holders:
-        largest.setdefault(held.holder.stack, held)
-    for stack, held in largest.items():
-        path = held.holder.field or held.holder.path
-        allowed, nearest = _fitting(line, held)
-        nearest = "; or ".join(([nearest] if nearest else []) + list(others.of(line, held)))
-        message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}{_pending(line)}"
-        message += _GUESS if guess else ""
-        severity: Severity = "warning" if guess else "error"
-        yield _finding(
-            "quota-exceeded", stack, path, message, workspace, severity=severity, allowed=allowed, nearest=nearest
-        )
-
-
-def _pending(line: Line) -> str:
-    return "" if line.open_request is None else f"; {shown(line.open_request)} requested, no limit before it is granted"
-
-
-def _fitting(line: Line, held: Held) -> tuple[str, str | None]:
-    """Return what is allowed, and the largest value of the holder's field that fits beside all other holders."""
-    holder, limit = held.holder, line.limit or 0
-    allowed = f"{shown(limit)} {line.unit}"
-    if not holder.step or not holder.field:
-        return allowed, None
-    field = f"{holder.field[-1]} of {holder.label}"
-    fits = math.floor((limit - (line.used - held.amount)) / holder.step)
-    if fits < max(1, holder.base):
-        return f"{allowed}; no {field} fits", None
-    return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
-
-
-def _of_which(holders: tuple[Held, ...], stack: str) -> str:
+def _of_which(holders: tuple[Held, ...], stack: str | None = None) -> str:
+    """Return who holds how much; holders outside ``stack``, the finding's, are named with theirs."""
+    names = [
+        held.holder.label if stack in (None, held.holder.stack) else f"{held.holder.label} of {held.holder.stack}"
+        for held in holders[:MOST_NAMED]
+    ]
     if len(holders) == 1:
-        return f"all of it by {_name(holders[0], stack)}"
-    named = [f"{_name(held, stack)} {shown(held.amount)}" for held in holders[:MOST_NAMED]]
+        return f"all of it by {names[0]}"
+    parts = [f"{name} {shown(held.amount)}" for name, held in zip(names, holders, strict=False)]
     if rest := holders[MOST_NAMED:]:
-        named.append(f"{len(rest):,} more {shown(sum(held.amount for held in rest))}")
-    return f"of which {', '.join(named[:-1])} and {named[-1]}"
-
-
-def _name(held: Held, stack: str) -> str:
-    other = held.holder.stack != stack
-    return f"{held.holder.label} of {held.holder.stack}" if other else held.holder.label
-
-
-def _unknown(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
-    """Find quota ids that the snapshot does not list: one finding for each id and stack, at its largest holder."""
-    file = ledger.snapshot.source.file if ledger.snapshot else ""
-    missing: dict[tuple[str, str, str], Held] = {}
-    verified: set[tuple[str, str]] = set()
-    for line in ledger.lines:
-        if line.limit is None:
-            if not is_guess(line.key, listed=False):
-                verified.add((line.key.service, line.key.quota_id))
-            for held in line.holders:
-                missing.setdefault((line.key.service, line.key.quota_id, held.holder.stack), held)
-    for (service, quota_id, stack), held in missing.items():
-        guess = (service, quota_id) not in verified
-        message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}{_GUESS if guess else ''}"
-        path = held.holder.field or held.holder.path
-        allowed = "quota ids that the snapshot lists"
-        nearest = f"{_PULL} {ledger.project}, or its limit written there by hand"
-        severity: Severity = "warning" if guess else "error"
-        yield _finding(
-            "quota-unknown", stack, path, message, workspace, severity=severity, allowed=allowed, nearest=nearest
-        )
-
-
-def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
-    file = f"{FOLDER}/{ledger.project}.yaml"
-    rejected = (workspace.root / file).exists()
-    nearest = (
-        f"mend {file} as its findings say"
-        if rejected
-        else f"{_PULL} {ledger.project}; or, without credentials, training-platform quota init"
-    )
-    for stack in ledger.stacks:
-        message = f"no quotas of {ledger.project} are known: {file} is {'rejected' if rejected else 'missing'}"
-        known = workspace.stacks.get(stack)
-        inherited = known is not None and known.team is not None and known.team.project is None
-        path = ("environment",) if inherited else ("project",)
-        yield _finding("quota-no-snapshot", stack, path, message, workspace, nearest=nearest)
-
-
-def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Finding:
-    flavor = line.flavor
-    fits = flavor.in_whole_slices(int(line.headroom + share.amount))
-    message = (
-        f"{flavor.name} in {line.cluster} of {line.environment} is promised {shown(line.promised)} "
-        f"{line.resource}, {_of_teams(line.shares)}; its pools hold {shown(line.capacity)}"
-    )
-    return _finding(
-        "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"at most {fits} besides the other teams", nearest=str(fits) if fits else None,
-    )  # fmt: skip
-
-
-def _of_teams(shares: tuple[Held, ...]) -> str:
-    return _of_which(tuple(Held(share.holder._replace(stack=""), share.amount) for share in shares), "")
-
-
-def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> Iterator[Finding]:
-    size = line.flavor.chips_per_slice
-    if share.amount % size == 0:
-        return
-    unit = "slice" if line.flavor.accelerator.kind == "tpu" else "VM"
-    whole = int(share.amount // size) * size or size
-    message = (
-        f"is {shown(share.amount)}, which is not a whole number of {unit}s: one {unit} of {line.flavor.name} is {size}"
-    )
-    yield _finding(
-        "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"a multiple of {size}", nearest=str(whole),
-    )  # fmt: skip
+        parts.append(f"{len(rest):,} more {shown(sum(held.amount for held in rest))}")
+    return f"of which {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _finding(
     rule: str, stack: str, path: Path, message: str, workspace: Workspace, *, severity: Severity = "error",
     allowed: str | None = None, nearest: str | None = None,
 ) -> Finding:  # fmt: skip
-    """Return a finding about a stack, which may be none of the workspace's."""
+    """Return a finding about a stack, which the workspace may lack."""
     known = workspace.stacks.get(stack)
     if known:
         return known.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)

@@ -10,7 +10,6 @@ from pathlib import Path as FilePath
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.queues import Share
-from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace, read_workspace
@@ -82,15 +81,19 @@ def read_overview(root: FilePath, today: date) -> Overview:
     workspace = read_workspace(root)
     snapshots = read_snapshots(root, today)
     ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
-    spoilt = [each.one_line for each in snapshots.findings if each.severity == "error"]
-    rejected = [each for stack in workspace.stacks.values() if stack.section is None for each in _rejection(stack)]
+    not_counted = [*workspace.unreadable, *snapshots.unreadable]
+    for stack in workspace.stacks.values():
+        if stack.section is None:
+            errors = [finding.one_line for finding in stack.findings if finding.severity == "error"]
+            not_counted += errors or [f"{stack.source.file} says neither environment nor team"]
+    not_counted += [finding.one_line for finding in snapshots.findings if finding.severity == "error"]
     return Overview(
         today=today,
         workspace=workspace,
         ledgers=tuple(ledgers.values()),
         capacity=tuple(capacity_ledger(workspace)),
         files=tuple(file_ledger(workspace)),
-        not_counted=(*workspace.unreadable, *snapshots.unreadable, *rejected, *spoilt),
+        not_counted=tuple(not_counted),
     )
 
 
@@ -127,7 +130,7 @@ def of_servers(line: CapacityLine, share: Held, workspace: Workspace) -> int:
     """Return what model servers of a team can have of its share, at their most."""
     team = workspace.stacks[share.holder.stack].team
     servers = team.serving.get(line.cluster, {}).values() if team else ()
-    return sum(most_chips(each, line.flavor) for each in servers if each.flavor == line.flavor.name)
+    return sum(most_chips(server, line.flavor) for server in servers if server.flavor == line.flavor.name)
 
 
 def _share(line: CapacityLine, share: Held, workspace: Workspace) -> Share:
@@ -140,30 +143,30 @@ def _share(line: CapacityLine, share: Held, workspace: Workspace) -> Share:
 
 
 def _wanted(line: Line, overview: Overview, selection: Selection) -> bool:
+    ids = {line.key.quota_id, short_quota_id(line.key.quota_id)}
+    place = {region_of(line.key.location)} if line.key.location else set()
     return (
-        _in(line.key.project, selection.projects)
-        and (not selection.regions or (bool(line.key.location) and region_of(line.key.location) in selection.regions))
-        and (
-            not selection.quotas
-            or not {line.key.quota_id, short_quota_id(line.key.quota_id)}.isdisjoint(selection.quotas)
-        )
+        (not selection.projects or line.key.project in selection.projects)
+        and (not selection.regions or not place.isdisjoint(selection.regions))
+        and (not selection.quotas or not ids.isdisjoint(selection.quotas))
         and (not selection.stacks or any(held.holder.stack in selection.stacks for held in line.holders))
         and (not selection.teams or any(overview.team(held) in selection.teams for held in line.holders))
     )
 
 
 def _wanted_part(line: CapacityLine | FileLine, overview: Overview, selection: Selection) -> bool:
-    if selection.quotas:  # of a project's quotas, which neither flavors nor instances are
+    if selection.quotas:  # neither flavors nor instances have a quota of the project
         return False
     environment = overview.workspace.stacks[line.environment].environment
     assert environment is not None  # lines are made of environments
-    place = line.spec if isinstance(line, FileLine) else environment.clusters[line.cluster]
     members = {line.environment, *(share.holder.stack for share in line.shares)}
-    files = isinstance(line, FileLine)
-    teams = {overview.team(share) if files else share.holder.label for share in line.shares}
+    if isinstance(line, FileLine):
+        location, teams = line.spec.location, {overview.team(share) for share in line.shares}
+    else:
+        location, teams = environment.clusters[line.cluster].location, {share.holder.label for share in line.shares}
     return (
-        _in(environment.project, selection.projects)
-        and (not selection.regions or region_of(place.location) in selection.regions)
+        (not selection.projects or environment.project in selection.projects)
+        and (not selection.regions or region_of(location) in selection.regions)
         and (not selection.stacks or not members.isdisjoint(selection.stacks))
         and (not selection.teams or not teams.isdisjoint(selection.teams))
     )
@@ -186,12 +189,3 @@ def _check(overview: Overview, selection: Selection) -> None:
                 nearest = find_nearest(name, names)
                 hint = f"Nearest: {nearest}." if nearest else f"There are: {enumeration(names)}."
                 raise UserError(f"No stack holds anything of {what} {name!r}. {hint}")
-
-
-def _in(name: str, wanted: Collection[str]) -> bool:
-    return not wanted or name in wanted
-
-
-def _rejection(stack: Stack) -> list[str]:
-    said = [each.one_line for each in stack.findings if each.severity == "error"]
-    return said or [f"{stack.source.file} says neither environment nor team"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import count
+from typing import Any
 
 import yaml
 
@@ -20,12 +21,14 @@ from training_platform.config.reading.source import Source, UnreadableError, par
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.charges import QuotaKey, short_quota_id, shown
-from training_platform.quota.ledger import Line, ProjectLedger
-from training_platform.quota.requests import asked
+from training_platform.quota.ledger import Held, Line, ProjectLedger
+from training_platform.quota.requests import stack_requests
 
 LONGEST_NAME = 57  # of a request's key
 MOST_HOLDERS = 3  # that a justification names
+_KEY = "quota_requests"
 _NO_NAME = re.compile(r"[^a-z0-9]+")
+_VALUE = re.compile(r"""(["']?value["']?\s*:\s+)-?\d+""")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +46,10 @@ class NeededRequest:
 
     @property
     def dimensions(self) -> dict[str, str]:
-        """The dimensions to ask for, place included."""
-        return dimensions_of(self.line.key)
+        """The dimensions to ask for as the Cloud Quotas API names them, the place first."""
+        key = self.line.key
+        place = {"zone" if is_zone(key.location) else "region": key.location} if key.location else {}
+        return place | dict(key.dimensions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,153 +73,118 @@ def plan_requests(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> lis
     return [_project_plan(ledger, workspace) for ledger in ledgers]
 
 
-def dimensions_of(key: QuotaKey) -> dict[str, str]:
-    """Return a key's dimensions as the Cloud Quotas API names them, the place first."""
-    place = {"zone" if is_zone(key.location) else "region": key.location} if key.location else {}
-    return place | dict(key.dimensions)
+def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectPlan:
+    owners = (owner for owner in workspace.environments() if owner[1].project == ledger.project)
+    stack, environment = next(owners, (None, None))
+    requests = list(stack_requests(workspace))
+    names = {request.key: request.name for request in requests}
+    taken = {request.name for request in requests if request.stack is stack}
+    others = Alternatives(ledger, workspace)
+    needed, waiting = [], []
+    for line in ledger.lines:
+        if not line.over:
+            continue
+        if line.requested is not None and line.requested >= line.used:
+            waiting.append(line)
+            continue
+        name = names.get(line.key) or _new_name(line.key, taken)
+        taken.add(name)
+        largest: dict[str, Held] = {}  # by stack
+        for held in line.holders:
+            largest.setdefault(held.holder.stack, held)
+        instead = [
+            f"{name}/{held.holder.label}: {way}" for name, held in largest.items() for way in others.today(line, held)
+        ]
+        needed.append(NeededRequest(name=name, line=line, value=math.ceil(line.used), instead=tuple(instead)))
+    return ProjectPlan(
+        ledger=ledger,
+        stack=stack,
+        environment=environment,
+        needed=tuple(needed),
+        waiting=tuple(waiting),
+        unknown=tuple(line for line in ledger.lines if line.limit is None),
+    )
+
+
+def _new_name(key: QuotaKey, taken: set[str]) -> str:
+    parts = (short_quota_id(key.quota_id), *(value for _, value in key.dimensions), key.location)
+    name = _NO_NAME.sub("-", "-".join(parts).lower()).strip("-")[:LONGEST_NAME].rstrip("-")
+    numbered = (f"{name[: LONGEST_NAME - 4].rstrip('-')}-{number}" for number in count(2))
+    return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
 def request_lines(plan: ProjectPlan) -> list[str]:
     """Return the lines of YAML for a stack file, without the indentation of its section; none where all fits."""
     if not plan.needed or plan.environment is None:
         return []
-    contact = contact_of(plan.environment) or '""  # whom Google may ask'
-    entries = (entry_lines(need, contact=contact) for need in plan.needed)
-    return ["quota_requests:", *(f"  {line}" for entry in entries for line in entry)]
+    contact = _contact(plan.environment) or '""  # whom Google may ask'
+    entries = [line for need in plan.needed for line in _entry_lines(need, contact, None)]
+    return [f"{_KEY}:", *(f"  {line}" for line in entries)]
 
 
-def contact_of(environment: Environment) -> str | None:
-    """Return whom Google may ask about an environment's limits: the first who gets its alerts."""
+def _contact(environment: Environment) -> str | None:
+    """Return the contact for Google's questions about limits: the first recipient of the environment's alerts."""
     return next(iter(environment.alerts.emails), None)
 
 
-def entry_lines(need: NeededRequest, *, contact: str, justification: str | None = None) -> list[str]:
-    """Return one request as lines of YAML, from its name on; without another justification it names who holds what."""
-    lines = [f"{need.name}:", f"  service: {need.line.key.service}", f"  quota_id: {need.line.key.quota_id}"]
-    if need.dimensions:
-        pairs = ", ".join(f"{name}: {value}" for name, value in need.dimensions.items())
-        lines.append(f"  dimensions: {{{pairs}}}")
-    why = json.dumps(justification or _justification(need), ensure_ascii=False)  # a text in YAML too, whatever is in it
+def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -> list[str]:
+    """Return one request as lines of YAML, from its name on; without a justification it names who holds how much."""
+    key, dimensions = need.line.key, need.dimensions
+    lines = [f"{need.name}:", f"  service: {key.service}", f"  quota_id: {key.quota_id}"]
+    if dimensions:
+        lines.append(f"  dimensions: {{{', '.join(f'{name}: {value}' for name, value in dimensions.items())}}}")
+    why = json.dumps(justification or _justification(need), ensure_ascii=False)  # JSON's texts are YAML's too
     return [*lines, f"  value: {need.value}", f"  justification: {why}", f"  contact: {contact}"]
 
 
-def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectPlan:
-    home = next(((s, e) for s, e in workspace.environments() if e.project == ledger.project), None)
-    names = {each.key: each.name for each in asked(workspace)}
-    others = Alternatives(ledger, workspace)
-    short = [line for line in ledger.lines if line.over]
-    waiting = tuple(line for line in short if line.requested is not None and line.requested >= line.used)
-    taken = {each.name for each in asked(workspace) if home and each.stack is home[0]}
-    needed = []
-    for line in short:
-        if line in waiting:
-            continue
-        name = names.get(line.key) or _new_name(line.key, taken)
-        taken.add(name)
-        value = math.ceil(line.used)
-        needed.append(NeededRequest(name=name, line=line, value=value, instead=tuple(_instead(line, others))))
-    return ProjectPlan(
-        ledger=ledger,
-        stack=home[0] if home else None,
-        environment=home[1] if home else None,
-        needed=tuple(needed),
-        waiting=waiting,
-        unknown=tuple(line for line in ledger.lines if line.limit is None),
-    )
-
-
-def _instead(line: Line, others: Alternatives) -> Iterator[str]:
-    stacks: set[str] = set()
-    for held in line.holders:
-        if held.holder.stack not in stacks:
-            stacks.add(held.holder.stack)
-            for way in others.today(line, held):
-                yield f"{held.holder.stack}/{held.holder.label}: {way}"
-
-
-def _new_name(key: QuotaKey, taken: set[str]) -> str:
-    parts = (short_quota_id(key.quota_id), *(value for _, value in key.dimensions), key.location)
-    name = _NO_NAME.sub("-", "-".join(parts).lower()).strip("-")[:LONGEST_NAME].rstrip("-")
-    number = 2
-    free = name
-    while free in taken:
-        free = f"{name[: LONGEST_NAME - 4].rstrip('-')}-{number}"
-        number += 1
-    return free
-
-
 def _justification(need: NeededRequest) -> str:
-    largest = need.line.holders[:MOST_HOLDERS]
-    held = ", ".join(f"{each.holder.label} of {each.holder.stack} {shown(each.amount)}" for each in largest)
-    rest = f" and {len(need.line.holders) - MOST_HOLDERS} more" if len(need.line.holders) > MOST_HOLDERS else ""
-    return f"{need.line.unit} of the training platform: {held}{rest}."
-
-
-_KEY = "quota_requests"
-_VALUE = re.compile(r"""(["']?value["']?\s*:\s+)-?\d+""")
-
-
-class _Edit(NamedTuple):
-    """Lines that come before a line of the file, or instead of it; lines count from 0."""
-
-    line: int
-    instead: bool
-    lines: list[str]
+    largest, rest = need.line.holders[:MOST_HOLDERS], need.line.holders[MOST_HOLDERS:]
+    named = ", ".join(f"{held.holder.label} of {held.holder.stack} {shown(held.amount)}" for held in largest)
+    return f"{need.line.unit} of the training platform: {named}{f' and {len(rest)} more' if rest else ''}."
 
 
 def with_requests(plan: ProjectPlan, text: str, *, contact: str | None = None, justification: str | None = None) -> str:
-    """Return a stack file's text with a plan's requests: a new one each, or the value of the one that it has.
+    """Return a stack file's text with a plan's requests: new ones, and the values of those that the file has.
 
-    ``contact`` and ``justification`` are for new ones; without them the environment's alerts say whom to ask, and the
-    holders why. Raises UserError, also where the layout of the file leaves no place for whole lines.
+    ``contact`` and ``justification`` are for new ones; without them the first recipient of the environment's alerts
+    and the names of the holders are written. Raises UserError, also where the file's layout leaves no place for lines.
     """
     if plan.stack is None or plan.environment is None:
         raise UserError(f"No environment stack has {plan.ledger.project}: ask for the limits in its console.")
-    contact = contact or contact_of(plan.environment)
+    contact = contact or _contact(plan.environment)
     if contact is None:
         raise UserError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")
     source = parse_source(text, plan.stack.source.file)
     path = (*plan.stack.below, _KEY)
-    here = value_at(source.value, path)
-    had = here if isinstance(here, dict) else {}
-    new = [need for need in plan.needed if need.name not in had]
-    entries = {need.name: entry_lines(need, contact=contact, justification=justification) for need in new}
+    section = value_at(source.value, path)
+    old: dict[str, Any] = section if isinstance(section, dict) else {}
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.removesuffix(newline).split(newline)
-    edits = [_raised(need, source, (*path, need.name), lines) for need in plan.needed if need.name in had]
-    if entries:
-        edits.append(_added([line for entry in entries.values() for line in entry], source, path, had))
-    written = _applied(edits, lines, newline)
-    _verify(written, source, path, plan, entries)
-    return written
-
-
-def _raised(need: NeededRequest, source: Source, path: Path, lines: list[str]) -> _Edit:
-    place = source.position((*path, "value"))
-    line = lines[place.line - 1]
-    start = place.column - 1
-    return _Edit(place.line - 1, True, [line[:start] + _VALUE.sub(rf"\g<1>{need.value}", line[start:], count=1)])
-
-
-def _added(entries: list[str], source: Source, path: Path, had: dict[str, Any]) -> _Edit:
-    """Return the new requests: before those that the file has, or below the project."""
-    if had:
-        first = source.position((*path, next(iter(had))))
-        return _Edit(first.line - 1, False, [" " * (first.column - 1) + line for line in entries])
-    project = source.position((*path[:-1], "project"))
-    margin = " " * (project.column - 1)
-    return _Edit(project.line, False, [f"{margin}{_KEY}:", *(f"{margin}  {line}" for line in entries)])
-
-
-def _applied(edits: list[_Edit], lines: list[str], newline: str) -> str:
-    written = list(lines)
-    for edit in sorted(edits, reverse=True):  # from the end, so that numbers of lines before stay right
-        written[edit.line : edit.line + edit.instead] = edit.lines
-    return "".join(f"{line}{newline}" for line in written)
+    edits: list[tuple[int, bool, list[str]]] = []  # line, from 0, whether it is replaced, and lines to write there
+    for need in plan.needed:
+        if need.name in old:
+            place = source.position((*path, need.name, "value"))
+            line, start = lines[place.line - 1], place.column - 1
+            changed = line[:start] + _VALUE.sub(rf"\g<1>{need.value}", line[start:], count=1)
+            edits.append((place.line - 1, True, [changed]))
+    entries = {need.name: _entry_lines(need, contact, justification) for need in plan.needed if need.name not in old}
+    added = [line for entry in entries.values() for line in entry]
+    if old and added:  # before the requests that the file has
+        first = source.position((*path, next(iter(old))))
+        edits.append((first.line - 1, False, [" " * (first.column - 1) + line for line in added]))
+    elif added:  # below the project
+        project = source.position((*path[:-1], "project"))
+        margin = " " * (project.column - 1)
+        edits.append((project.line, False, [f"{margin}{_KEY}:", *(f"{margin}  {line}" for line in added)]))
+    for number, replaced, written in sorted(edits, reverse=True):  # from the end, so that line numbers stay right
+        lines[number : number + replaced] = written
+    text = "".join(f"{line}{newline}" for line in lines)
+    _verify(text, source, path, plan, entries)
+    return text
 
 
 def _verify(written: str, before: Source, path: Path, plan: ProjectPlan, entries: dict[str, list[str]]) -> None:
-    """Raise UserError unless the text says what the file said, with the requests, and nothing else."""
+    """Raise UserError unless the text holds what the file held, the requests, and nothing else."""
     wanted = deepcopy(before.value)
     section = value_at(wanted, path[:-1])
     requests = section[_KEY] = section.get(_KEY) or {}
@@ -227,7 +197,7 @@ def _verify(written: str, before: Source, path: Path, plan: ProjectPlan, entries
         after = parse_source(written, before.file)
     except UnreadableError:
         after = Source(before.file)
-    if after.value != wanted or after.findings:  # such as of a key that stands there twice
+    if after.value != wanted or after.findings:  # such as for a key that is there twice
         line = before.position(path).line
         raise UserError(
             f"{before.file}:{line}: is laid out so that no line of {_KEY} can be written: give each key a line of its "

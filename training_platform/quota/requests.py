@@ -23,8 +23,8 @@ LARGEST_DECREASE = 10  # percent of a limit, unless a safety check is ignored
 _CHECK = "QUOTA_DECREASE_PERCENTAGE_TOO_HIGH"
 
 
-class Asked(NamedTuple):
-    """A request and where it stands."""
+class StackRequest(NamedTuple):
+    """A request of an environment's stack file, by its name there, and the limit that it is for."""
 
     stack: Stack
     name: str
@@ -32,104 +32,92 @@ class Asked(NamedTuple):
     key: QuotaKey
 
     @property
-    def path(self) -> Path:
-        """Its path below the environment's section."""
-        return ("quota_requests", self.name)
+    def value(self) -> float:
+        """The limit that it asks for; ``inf`` is unlimited."""
+        return math.inf if self.request.value == -1 else float(self.request.value)
 
     def finding(
         self, below: Path, message: str, allowed: str, nearest: str | None = None, severity: Severity = "error"
     ) -> Finding:
         """Return a finding about a part of the request."""
-        path = (*self.path, *below)
+        path = ("quota_requests", self.name, *below)
         return self.stack.finding(RULE, path, message, severity=severity, allowed=allowed, nearest=nearest)
 
 
-def asked(workspace: Workspace) -> Iterator[Asked]:
+def stack_requests(workspace: Workspace) -> Iterator[StackRequest]:
     """Yield every request of every environment."""
     for stack, environment in workspace.environments():
         for name, request in environment.quota_requests.items():
-            yield Asked(stack, name, request, request_key(environment.project, request))
-
-
-def request_key(project: str, request: QuotaRequest) -> QuotaKey:
-    """Return the key of the limit that a request is for."""
-    return QuotaKey(project, request.service, request.quota_id, request.place, request.other_dimensions)
+            dimensions = request.other_dimensions
+            key = QuotaKey(environment.project, request.service, request.quota_id, request.place, dimensions)
+            yield StackRequest(stack, name, request, key)
 
 
 def requested(workspace: Workspace) -> dict[QuotaKey, float]:
-    """Return what is asked for, by key; ``inf`` is unlimited."""
-    return {each.key: _value(each.request) for each in asked(workspace)}
+    """Return the requested limits by key; ``inf`` is unlimited."""
+    return {request.key: request.value for request in stack_requests(workspace)}
 
 
 def request_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
     """Return what is wrong with requests: for what nobody knows, twice, too little, or a decrease Google refuses."""
     by_project = {ledger.project: ledger for ledger in ledgers}
-    found: list[Finding] = []
-    seen: dict[QuotaKey, Asked] = {}
-    for each in asked(workspace):
-        first = seen.setdefault(each.key, each)
-        if first is not each:
-            where = f"{first.name} of {first.stack.name}" if first.stack is not each.stack else first.name
-            message = f"asks for what {where} asks for: {each.key}"
-            found.append(each.finding((), message, "one request for each limit"))
-        ledger = by_project.get(each.key.project)
+    findings: list[Finding] = []
+    seen: dict[QuotaKey, StackRequest] = {}
+    for request in stack_requests(workspace):
+        first = seen.setdefault(request.key, request)
+        if first is not request:
+            where = first.name if first.stack is request.stack else f"{first.name} of {first.stack.name}"
+            message = f"asks for what {where} asks for: {request.key}"
+            findings.append(request.finding((), message, "one request for each limit"))
+        ledger = by_project.get(request.key.project)
         snapshot = ledger.snapshot if ledger else None
-        unknown = list(_unknown(each, snapshot))
-        found += unknown or _amount(each, ledger, snapshot)
-    return found
+        findings += list(_unknown(request, snapshot)) or _amount(request, ledger, snapshot)
+    return findings
 
 
-def _unknown(each: Asked, snapshot: Snapshot | None) -> Iterator[Finding]:
-    request = each.request
-    known = known_quotas().get((request.service, request.quota_id))
-    listed = snapshot.limits.get(request.service, {}) if snapshot else {}
-    if known is None and request.quota_id not in listed:
-        names = {name for service, name in known_quotas() if service == request.service} | set(listed)
-        message = f"{request.quota_id!r} is not a quota id of {request.service} in the snapshot or the catalogue"
-        allowed = f"quota ids in {FOLDER}/{each.key.project}.yaml"
-        yield each.finding(("quota_id",), message, allowed, find_nearest(request.quota_id, names))
-    elif known is not None:
-        yield from _wrong_dimensions(each, known)
+def _unknown(request: StackRequest, snapshot: Snapshot | None) -> Iterator[Finding]:
+    service, quota_id = request.key.service, request.key.quota_id
+    known = known_quotas().get((service, quota_id))
+    if known is not None:
+        yield from _wrong_dimensions(request, known)
+        return
+    listed = snapshot.limits.get(service, {}) if snapshot else {}
+    if quota_id not in listed:
+        names = {name for other, name in known_quotas() if other == service} | set(listed)
+        message = f"{quota_id!r} is not a quota id of {service} in the snapshot or the catalogue"
+        allowed = f"quota ids in {FOLDER}/{request.key.project}.yaml"
+        yield request.finding(("quota_id",), message, allowed, find_nearest(quota_id, names))
 
 
-def _wrong_dimensions(each: Asked, known: KnownQuota) -> Iterator[Finding]:
-    place = () if known.per == "project" else (known.per,)
-    wanted = (*place, *known.dimensions)
-    given = each.request.dimensions
-    for name in given:
+def _wrong_dimensions(request: StackRequest, known: KnownQuota) -> Iterator[Finding]:
+    quota_id, dimensions = request.key.quota_id, request.request.dimensions
+    wanted = (*(() if known.per == "project" else (known.per,)), *known.dimensions)
+    for name, value in dimensions.items():
         if name not in wanted:
-            message = f"{name!r} is not a dimension of {each.request.quota_id}"
+            message = f"{name!r} is not a dimension of {quota_id}"
             allowed = enumeration(wanted) or "none: it is counted for the whole project"
-            yield each.finding(("dimensions", name), message, allowed, find_nearest(name, wanted))
-        elif (values := known.dimensions.get(name)) and given[name] not in values:
-            message = f"{given[name]!r} is not a {name} of {each.request.quota_id} in the catalogue"
-            nearest = find_nearest(given[name], values)
-            yield each.finding(("dimensions", name), message, enumeration(values), nearest, "warning")
+            yield request.finding(("dimensions", name), message, allowed, find_nearest(name, wanted))
+        elif (values := known.dimensions.get(name)) and value not in values:
+            message = f"{value!r} is not a {name} of {quota_id} in the catalogue"
+            nearest = find_nearest(value, values)
+            yield request.finding(("dimensions", name), message, enumeration(values), nearest, "warning")
     for name in wanted:
-        if name not in given:
-            message = f"does not say which {name}: {each.request.quota_id} is counted by {' and '.join(wanted)}"
-            yield each.finding(("dimensions",), message, f"{name}: NAME")
+        if name not in dimensions:
+            message = f"does not say which {name}: {quota_id} is counted by {' and '.join(wanted)}"
+            yield request.finding(("dimensions",), message, f"{name}: NAME")
 
 
-def _amount(each: Asked, ledger: ProjectLedger | None, snapshot: Snapshot | None) -> Iterator[Finding]:
-    line = next((line for line in ledger.lines if line.key == each.key), None) if ledger else None
-    limit = snapshot.limit(each.key) if snapshot else None
-    value = _value(each.request)
-    if line and value < line.used:
+def _amount(request: StackRequest, ledger: ProjectLedger | None, snapshot: Snapshot | None) -> Iterator[Finding]:
+    line = next((line for line in ledger.lines if line.key == request.key), None) if ledger else None
+    limit = snapshot.limit(request.key) if snapshot else None
+    if line and request.value < line.used:
         needed = str(math.ceil(line.used))
-        message = f"asks for {shown(value)} {line.unit}, and the stacks need {shown(line.used)}"
-        yield each.finding(("value",), message, f"at least {needed}", needed)
-    elif limit is not None and each.request.ignore_safety_check != _CHECK:
-        yield from _decrease(each, value, limit)
-
-
-def _decrease(each: Asked, value: float, limit: float) -> Iterator[Finding]:
-    least = limit if math.isinf(limit) else limit * (100 - LARGEST_DECREASE) / 100
-    if value < least:
-        nearest = "-1" if math.isinf(least) else str(math.ceil(least))
-        message = f"lowers the limit of {shown(limit)} by more than {LARGEST_DECREASE}%, which Google refuses"
-        yield each.finding(("value",), message, f"at least {nearest}, or ignore_safety_check: {_CHECK}", nearest)
-
-
-def _value(request: QuotaRequest) -> float:
-    return math.inf if request.value == -1 else float(request.value)
+        message = f"asks for {shown(request.value)} {line.unit}, and the stacks need {shown(line.used)}"
+        yield request.finding(("value",), message, f"at least {needed}", needed)
+    elif limit is not None and request.request.ignore_safety_check != _CHECK:
+        least = limit if math.isinf(limit) else limit * (100 - LARGEST_DECREASE) / 100
+        if request.value < least:
+            nearest = "-1" if math.isinf(least) else str(math.ceil(least))
+            message = f"lowers the limit of {shown(limit)} by more than {LARGEST_DECREASE}%, which Google refuses"
+            allowed = f"at least {nearest}, or ignore_safety_check: {_CHECK}"
+            yield request.finding(("value",), message, allowed, nearest)

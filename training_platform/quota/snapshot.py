@@ -1,4 +1,4 @@
-"""Snapshots of a project's limits, ``stacks/quotas/<project>.yaml``: their model, what can be wrong, first texts."""
+"""Snapshots of a project's limits, ``stacks/quotas/<project>.yaml``: model, reading, findings, schema, first text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import dataclasses
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby
 from pathlib import Path as FilePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
@@ -25,7 +24,10 @@ from training_platform.config.reading.source import Source, UnreadableError, rea
 from training_platform.quota.charges import QuotaKey
 from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt_quota_id, units
 
+FOLDER = "stacks/quotas"
 RULE = "quota-snapshot"
+AGE_RULE = "quota-snapshot-age"
+FRESH_DAYS = 30
 OTHERS = "others"
 """The region or zone of a row that holds for every place that no other row names."""
 
@@ -47,7 +49,7 @@ class Limit(Section):
 
     @field_validator("region", "zone", "unit", mode="before")
     @classmethod
-    def _said(cls, value: object) -> object:
+    def _refuse_empty(cls, value: object) -> object:
         if value is None:  # a default is never validated, so somebody wrote the key and no value
             raise PydanticCustomError("empty", "says nothing", {"allowed": "a text, or no such key"})
         return value
@@ -87,85 +89,6 @@ class SnapshotFile(Section):
     )
 
 
-class Row(NamedTuple):
-    """A row and where it stands; ``whole`` says whether its dimensions are all that the file gives it."""
-
-    path: Path
-    limit: Limit
-    whole: bool
-
-
-def row_findings(rows: Iterable[Row], source: Source) -> Iterator[Finding]:
-    """Yield what is wrong with the rows; what our catalogue may be too old to judge is a warning."""
-    first: dict[tuple[object, ...], Path] = {}
-    for quota, of_quota in groupby(rows, key=lambda row: row.path[:-1]):
-        service, quota_id = map(str, quota[1:])
-        known = known_quotas().get((service, quota_id))
-        if known is None and (nearest := misspelt_quota_id(service, quota_id)):
-            yield _unknown_id(source, quota, nearest)
-        for at, row, whole in of_quota:
-            before = first.setdefault((*quota, row.dimensions), at) if whole else at
-            if before != at:
-                message = f"has the same dimensions as line {source.position(before).line}"
-                yield source.finding(RULE, at, message, allowed="one limit for each")
-            yield from _unit(row, known, source, at)
-            yield from _place(row, known, source, at)
-            yield from _dimensions(row, known, source, at)
-
-
-def _unknown_id(source: Source, path: Path, nearest: str) -> Finding:
-    message = f"{path[-1]!r} is not a quota id in the catalogue, so nothing is charged to it"
-    allowed = f"quota ids of {path[1]}"
-    return source.finding(RULE, path, message, allowed=allowed, nearest=nearest, severity="warning")
-
-
-def _unit(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
-    allowed = frozenset({known.unit}) if known else units()
-    if row.unit is not None and row.unit not in allowed:
-        message = (
-            f"{row.unit!r} is not what {at[-2]} is counted in" if known else f"{row.unit!r} is not a unit of quotas"
-        )
-        nearest = known.unit if known else find_nearest(row.unit, allowed)
-        yield source.finding(RULE, (*at, "unit"), message, allowed=enumeration(allowed), nearest=nearest)
-
-
-def _place(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
-    given = {name: place for name, place in (("region", row.region), ("zone", row.zone)) if place is not None}
-    for name, place in given.items():
-        names = REGIONS if name == "region" else ZONES
-        if known and known.per != name:
-            counted = "for the whole project" if known.per == "project" else f"by {known.per}"
-            message = f"{at[-2]} is counted {counted}"
-            yield source.finding(RULE, (*at, name), message, allowed=f"no {name} here")
-        elif place not in (OTHERS, *names):
-            message = f"{place!r} is not a {name} in the catalogue"
-            allowed = f"{name}s as of {LOCATIONS_READ}, or {OTHERS}"
-            nearest = find_nearest(place, names)
-            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
-    if known and known.per != "project" and not given and row.limit > 0:
-        message = f"names no {known.per}, and {at[-2]} is counted by {known.per}"
-        allowed = f"a {known.per}, or {OTHERS} for every one that no other row names"
-        yield source.finding(RULE, at, message, allowed=allowed, nearest=f"{known.per}: {OTHERS}")
-
-
-def _dimensions(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
-    if known is None:
-        return
-    for name in row.others:
-        if name not in known.dimensions:
-            message = f"{name!r} is not a dimension of {at[-2]} in the catalogue, so nothing is charged to this row"
-            allowed = enumeration(known.dimensions) or "no dimension beside its place"
-            nearest = find_nearest(name, {*known.dimensions, known.per} - {"project"})
-            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
-
-
-FOLDER = "stacks/quotas"
-AGE_RULE = "quota-snapshot-age"
-FRESH_DAYS = 30
-
-_STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """The limits of one project, and the day on which they were read."""
@@ -183,18 +106,11 @@ class Snapshot:
         of a listing what a project was never given. Source: listings of per-family quotas by third parties, 2026.
         """
         if key not in self._known:
-            self._known[key] = self._limit(key)
+            rows = self.limits.get(key.service, {}).get(key.quota_id)
+            fitting = [row for row in rows or () if row.covers(key)]
+            limit = max(fitting, key=lambda row: len(row.dimensions)).limit if fitting else 0
+            self._known[key] = None if rows is None else math.inf if limit == -1 else float(limit)
         return self._known[key]
-
-    def _limit(self, key: QuotaKey) -> float | None:
-        rows = self.limits.get(key.service, {}).get(key.quota_id)
-        if rows is None:
-            return None
-        fitting = [row for row in rows if row.covers(key)]
-        if not fitting:
-            return 0.0
-        closest = max(fitting, key=lambda row: len(row.dimensions))
-        return math.inf if closest.limit == -1 else float(closest.limit)
 
     def covers(self, key: QuotaKey) -> bool:
         """Whether a row is for the key's place and dimensions."""
@@ -216,6 +132,11 @@ class Snapshots:
     def get(self, project: str) -> Snapshot | None:
         """Return a project's snapshot."""
         return self.by_project.get(project)
+
+    def limit(self, key: QuotaKey) -> float | None:
+        """Return the limit of a key, None where no snapshot lists it."""
+        snapshot = self.by_project.get(key.project)
+        return snapshot.limit(key) if snapshot else None
 
 
 def read_snapshots(root: FilePath, today: date) -> Snapshots:
@@ -240,32 +161,44 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
     return Snapshots(by_project, tuple(findings), tuple(unreadable))
 
 
+def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
+    days, source = snapshot.age(today), snapshot.source
+    if days < 0:
+        yield source.finding(RULE, ("taken",), f"is later than today, {today}", allowed="the day of the reading")
+    elif days > FRESH_DAYS:
+        message = f"is {days} days ago; limits may have changed since"
+        nearest = f"training-platform quota pull {snapshot.project}"
+        allowed = f"at most {FRESH_DAYS} days"
+        yield source.finding(AGE_RULE, ("taken",), message, allowed=allowed, nearest=nearest, severity="warning")
+
+
 def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[Finding]]:
     """Return the snapshot that a file called after ``project`` holds, None where it is rejected, and every finding.
 
-    What is right of a rejected file is judged as well, so that all that is wrong comes at once.
+    The valid rows of a rejected file are judged as well, so that all findings come at once.
     """
-    data, found = _shape(source)
-    named = source.value.get("project") if isinstance(source.value, dict) else None
-    if isinstance(named, str) and named != project and not any(each.path == "project" for each in found):
-        message = f"is {named!r} in a file that is called after {project!r}"
-        found.append(source.finding(RULE, ("project",), message, allowed=project, nearest=project))
-    found = [*source.findings, *found, *row_findings(_rows(source.value), source)]
-    if data is None:
-        return None, found
-    return Snapshot(project=data.project, taken=data.taken, limits=data.limits, source=source), found
-
-
-def _shape(source: Source) -> tuple[SnapshotFile | None, list[Finding]]:
+    snapshot: Snapshot | None = None
+    rejected: list[Finding] = []
     try:
-        return SnapshotFile.model_validate_json(json.dumps(source.value)), []
+        file = SnapshotFile.model_validate_json(json.dumps(source.value))
+        snapshot = Snapshot(project=file.project, taken=file.taken, limits=file.limits, source=source)
     except ValidationError as error:
-        rejected = rejections(error, SnapshotFile, source, (), "")
-        return None, [_misspelt(dataclasses.replace(each, rule=RULE, stack=None)) for each in rejected]
+        rejected = [_misspelt(finding) for finding in rejections(error, SnapshotFile, source, (), "")]
+    findings = [*source.findings, *rejected]
+    named = source.value.get("project") if isinstance(source.value, dict) else None
+    if isinstance(named, str) and named != project and not any(finding.path == "project" for finding in rejected):
+        message = f"is {named!r} in a file that is called after {project!r}"
+        findings.append(source.finding(RULE, ("project",), message, allowed=project, nearest=project))
+    limits = source.value.get("limits") if isinstance(source.value, dict) else None
+    for service, quotas in limits.items() if isinstance(limits, dict) else ():
+        for quota_id, rows in quotas.items() if isinstance(quotas, dict) else ():
+            findings += _quota_findings(rows if isinstance(rows, list) else [], source, service, quota_id)
+    return snapshot, findings
 
 
-def _misspelt(finding: Finding) -> Finding:
-    """Return a finding about a row's field as one about its name, where that is like one that a row takes."""
+def _misspelt(rejected: Finding) -> Finding:
+    """Return the model's finding as one of a snapshot; where a row's field is misspelt, as one about its name."""
+    finding = dataclasses.replace(rejected, rule=RULE, stack=None)
     row, _, name = finding.path.rpartition("].")
     nearest = find_nearest(name, Limit.model_fields) if row else None
     if nearest is None or name in Limit.model_fields:
@@ -275,39 +208,73 @@ def _misspelt(finding: Finding) -> Finding:
     return dataclasses.replace(finding, message=message, allowed=allowed, nearest=nearest)
 
 
-def _rows(value: object) -> Iterator[Row]:
-    """Yield every row of a file's value; of one that the model rejects, what is right of it."""
-    limits = value.get("limits") if isinstance(value, dict) else None
-    for service, ids in limits.items() if isinstance(limits, dict) else ():
-        for quota_id, rows in ids.items() if isinstance(ids, dict) else ():
-            for index, row in enumerate(rows if isinstance(rows, list) else ()):
-                if isinstance(row, dict):
-                    yield _row(("limits", service, quota_id, index), row)
+def _quota_findings(rows: list[object], source: Source, service: str, quota_id: str) -> Iterator[Finding]:
+    """Yield what is wrong with the rows of one quota id; what our catalogue may be too old to judge is a warning.
+
+    Fields that the model rejects have their finding already: the rest of such a row is judged with stand-ins for them.
+    """
+    quota: Path = ("limits", service, quota_id)
+    known = known_quotas().get((service, quota_id))
+    written = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)]
+    if written and known is None and (nearest := misspelt_quota_id(service, quota_id)):
+        message = f"{quota_id!r} is not a quota id in the catalogue, so nothing is charged to it"
+        allowed = f"quota ids of {service}"
+        yield source.finding(RULE, quota, message, allowed=allowed, nearest=nearest, severity="warning")
+    first: dict[object, Path] = {}  # by dimensions
+    for index, fields in written:
+        at = (*quota, index)
+        try:
+            row, wrong = Limit.model_validate(fields), set()
+        except ValidationError as error:
+            wrong = {str(detail["loc"][0]) for detail in error.errors()}
+            right = {name: value for name, value in fields.items() if name not in wrong}
+            row = Limit.model_validate(right | {name: _STAND_INS[name] for name in wrong & _STAND_INS.keys()})
+        before = first.setdefault(row.dimensions, at) if wrong <= {"limit", "unit"} else at
+        if before != at:
+            message = f"has the same dimensions as line {source.position(before).line}"
+            yield source.finding(RULE, at, message, allowed="one limit for each")
+        allowed_units = frozenset({known.unit}) if known else units()
+        if row.unit is not None and row.unit not in allowed_units:
+            wanted = f"what {quota_id} is counted in" if known else "a unit of quotas"
+            nearest = find_nearest(row.unit, allowed_units) if known is None else known.unit
+            yield source.finding(
+                RULE,
+                (*at, "unit"),
+                f"{row.unit!r} is not {wanted}",
+                allowed=enumeration(allowed_units),
+                nearest=nearest,
+            )
+        yield from _place_findings(row, known, source, at)
+        for name in row.others if known else ():
+            if known and name not in known.dimensions:
+                message = (
+                    f"{name!r} is not a dimension of {quota_id} in the catalogue, so nothing is charged to this row"
+                )
+                allowed = enumeration(known.dimensions) or "no dimension beside its place"
+                nearest = find_nearest(name, {*known.dimensions, known.per} - {"project"})
+                yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
 
 
-def _row(path: Path, given: Mapping[str, object]) -> Row:
-    """Return a row; what stands in for a wrong limit or place is one that nothing is said against."""
-    try:
-        return Row(path, Limit.model_validate(given), whole=True)
-    except ValidationError as error:
-        wrong = {detail["loc"][0] for detail in error.errors()}
-    right = {name: value for name, value in given.items() if name not in wrong}
-    stand_ins = {name: value for name, value in _STAND_INS.items() if name in wrong}
-    return Row(path, Limit.model_validate({**right, **stand_ins}), whole=wrong <= {"limit", "unit"})
+def _place_findings(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
+    places = {name: place for name, place in (("region", row.region), ("zone", row.zone)) if place is not None}
+    for name, place in places.items():
+        names = REGIONS if name == "region" else ZONES
+        if known and known.per != name:
+            counted = "for the whole project" if known.per == "project" else f"by {known.per}"
+            message = f"{at[-2]} is counted {counted}"
+            yield source.finding(RULE, (*at, name), message, allowed=f"no {name} here")
+        elif place not in (OTHERS, *names):
+            message = f"{place!r} is not a {name} in the catalogue"
+            allowed = f"{name}s as of {LOCATIONS_READ}, or {OTHERS}"
+            nearest = find_nearest(place, names)
+            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
+    if known and known.per != "project" and not places and row.limit > 0:
+        message = f"names no {known.per}, and {at[-2]} is counted by {known.per}"
+        allowed = f"a {known.per}, or {OTHERS} for every one that no other row names"
+        yield source.finding(RULE, at, message, allowed=allowed, nearest=f"{known.per}: {OTHERS}")
 
 
-def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
-    days = snapshot.age(today)
-    if days < 0:
-        yield snapshot.source.finding(
-            RULE, ("taken",), f"is later than today, {today}", allowed="the day of the reading"
-        )
-    elif days > FRESH_DAYS:
-        message = f"is {days} days ago; limits may have changed since"
-        warning = snapshot.source.finding(RULE, ("taken",), message, allowed=f"at most {FRESH_DAYS} days")
-        nearest = f"training-platform quota pull {snapshot.project}"
-        yield dataclasses.replace(warning, rule=AGE_RULE, severity="warning", nearest=nearest)
-
+_STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # nothing is found wrong with these
 
 SCHEMA_FILE = f"{FOLDER}/quotas.schema.json"
 SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"
@@ -328,7 +295,7 @@ def snapshot_schema() -> dict[str, Any]:
     """Return the schema of ``stacks/quotas/<project>.yaml``."""
     schema = SnapshotFile.model_json_schema()
     row = schema["$defs"]["Limit"]["properties"]
-    for name in ("region", "zone", "unit"):  # left out or said: the model refuses an empty one
+    for name in ("region", "zone", "unit"):  # left out or not empty: the model refuses null
         row[name] = {"type": "string", "minLength": 1, "description": _MEANINGS[name]}
     for name, place in (("region", "us-central1"), ("zone", "us-central1-a")):
         row[name]["examples"] = [place]
@@ -344,14 +311,14 @@ def is_first(text: str) -> bool:
     return text.startswith(_HEAD)
 
 
-def snapshot_text(project: str, needs: Mapping[QuotaKey, float], today: date, kept: Snapshot | None = None) -> str:
-    """Return a snapshot of what is needed of each quota; a limit that ``kept`` has stays as it is there."""
+def snapshot_text(project: str, needs: Mapping[QuotaKey, float], today: date, old: Snapshot | None = None) -> str:
+    """Return a snapshot of what is needed of each quota; a limit that ``old`` has is left as it is there."""
     services: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for service, ids in kept.limits.items() if kept else ():
+    for service, ids in old.limits.items() if old else ():
         for quota_id, rows in ids.items():
             services[service][quota_id] = [_row_text(row.model_dump(exclude_none=True)) for row in rows]
     for key, amount in needs.items():
-        if kept is None or kept.limit(key) is None:
+        if old is None or old.limit(key) is None:
             place = {"zone" if key.location in ZONES else "region": key.location} if key.location else {}
             fields = {"limit": math.ceil(amount), **place, **dict(key.dimensions)}
             services[key.service][key.quota_id].append(_row_text(fields))

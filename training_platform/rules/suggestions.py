@@ -47,7 +47,7 @@ class Suggestions:
 
 def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
     """Say of every zone with the machine whether the limits hold the pool there, and name the nearest that does."""
-    rooms = others.limits.elsewhere(finding.stack or "", pool)
+    rooms = others.elsewhere(finding.stack or "", pool)
     if not rooms:
         return finding
     unit = "chips" if pool.machine.kind == "tpu" else "GPUs"
@@ -80,7 +80,7 @@ def _capacity(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Fin
     if quota is None or first == "reservation":
         return finding
     key = quota_key(others.project, quota, pool.zone or pool.region)
-    left = others.limits.left(key)
+    left = others.left(key)
     said = "whose limit is not known" if left is None else f"of which {shown(max(0, left))} are left"
     return dataclasses.replace(finding, nearest=f"{finding.nearest}, charged to {key}, {said}")
 
@@ -92,7 +92,7 @@ def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Fin
     if quota is None or legal is None:
         return finding
     holder = Holder(finding.stack or "", pool.path, pool.name)
-    left = others.limits.left(quota_key(others.project, quota, pool.zone or pool.region), holder)
+    left = others.left(quota_key(others.project, quota, pool.zone or pool.region), holder)
     wanted = (chips_in(legal) or 0) * pool.spec.slices
     if left is None or math.isinf(left) or wanted <= left:
         return finding

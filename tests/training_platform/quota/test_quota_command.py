@@ -22,7 +22,6 @@ from training_platform.cli.main import app
 from training_platform.quota.charges import (
     Holder,
     Usage,
-    VertexUsage,
     VmUsage,
     accelerator_usage,
     filestore_usage,
@@ -373,7 +372,7 @@ def test_machine_type_outside_the_catalogue_is_an_error() -> None:
 
 
 def test_vertex_charges_its_own_quotas_and_none_of_compute_engine() -> None:
-    usages = vertex_usage(VertexUsage("p", "a2-highgpu-1g", 4, "on-demand", "us-central1", "pd-ssd", 200))
+    usages = vertex_usage(VmUsage("p", "a2-highgpu-1g", 4, "on-demand", "us-central1", "pd-ssd", 200))
 
     assert amounts(usages) == {
         "CustomModelTrainingA100GPUsPerProjectPerRegion": 4 * 1,
@@ -383,7 +382,7 @@ def test_vertex_charges_its_own_quotas_and_none_of_compute_engine() -> None:
 
 
 def test_vertex_cpu_machine_charges_vcpus() -> None:
-    usages = vertex_usage(VertexUsage("p", "n2-standard-8", 3, "on-demand", "us-central1", "pd-standard", 100))
+    usages = vertex_usage(VmUsage("p", "n2-standard-8", 3, "on-demand", "us-central1", "pd-standard", 100))
 
     assert amounts(usages) == {
         "CustomModelTrainingN2CPUsPerProjectPerRegion": 3 * 8,

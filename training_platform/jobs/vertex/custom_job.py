@@ -13,7 +13,7 @@ from training_platform.jobs.container import output_uri
 from training_platform.jobs.model import Pipeline, Range, Sweep, VertexTarget
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.pools import pools, tensorboard_reference, vertex_target, vms, worker_pools
-from training_platform.quota.charges import Usage, VertexUsage, vertex_usage
+from training_platform.quota.charges import Usage, VmUsage, vertex_usage
 from training_platform.resources.network import attachment
 from training_platform.resources.scope import jobs_account_email, persistent_resource_id
 
@@ -163,12 +163,12 @@ def charges(job: ResolvedJob) -> list[Usage]:
         return []
     slice_vms = vms(target) if target.topology else None
     usages = [
-        VertexUsage(
+        VmUsage(
             project=job.scope.project,
             machine_type=pool.machine.name,
-            replicas=(slice_vms or pool.replicas) * (min(sweep.parallel, sweep.size) if sweep else 1),
+            nodes=(slice_vms or pool.replicas) * (min(sweep.parallel, sweep.size) if sweep else 1),
             capacity=target.capacity,
-            region=target.region,
+            location=target.region,
             disk_type=target.boot_disk.type,
             disk_gb=target.boot_disk.size_gb,
             accelerator_type=pool.machine.vertex_gpus,

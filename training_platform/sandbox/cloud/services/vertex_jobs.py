@@ -25,7 +25,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Json
 from training_platform.config.reading.source import whole_numbers
-from training_platform.quota.charges import VERTEX_DEFAULT_DISK, QuotaKey, VertexUsage, vertex_usage
+from training_platform.quota.charges import VERTEX_DEFAULT_DISK, QuotaKey, VmUsage, vertex_usage
 from training_platform.sandbox.cloud.requests.discovery import Api
 from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.requests.validation import read_body
@@ -169,12 +169,12 @@ def _machine(pool: Json) -> Json:
 def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple[QuotaKey, float]]:
     """Yield the charges of a job's VMs, for as many trials side by side; those of a persistent resource have theirs."""
     for pool in () if job["resource"] else job["pools"]:
-        usage = VertexUsage(
+        usage = VmUsage(
             project=call.project,
             machine_type=pool["machine"],
-            replicas=pool["replicas"] * trials,
+            nodes=pool["replicas"] * trials,
             capacity=_CAPACITY.get(job["strategy"], "on-demand"),  # type: ignore[arg-type] # two of its choices
-            region=call.location,
+            location=call.location,
             disk_type=pool["disk"],
             disk_gb=pool["disk_gb"],
             accelerator_type=pool["accelerator"] or None,
