@@ -343,6 +343,7 @@ def part(path: str) -> str:
     return f"{top}.{below.partition('.')[0]}" if top == "nodeConfig" else top
 
 
+@pytest.mark.timeout(300)  # plans an environment or a team anew for each of its fields
 def test_every_input_that_changes_in_place_has_its_request() -> None:
     found = {(kind, part(path)) for kind, path in in_place()}
 
