@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from training_platform.catalog.locations import is_zone, region_of
-from training_platform.catalog.reading import CatalogError, Place, Plain, build, known_keys, mapping, read_file
+from training_platform.catalog.reading import CatalogError, FilePlace, Plain, build, known_keys, mapping, read_file
 from training_platform.catalog.types import (
     Accelerator,
     BootDiskLimits,
+    CatalogRow,
     Chart,
     DiskType,
     FilestoreTier,
@@ -34,15 +35,14 @@ from training_platform.catalog.types import (
     ModelServer,
     Quota,
     QuotaId,
-    Row,
     ServicePrice,
     chips_in,
 )
 
 T = TypeVar("T")
-Rows = dict[str, tuple[object, Place]]
+Rows = dict[str, tuple[object, FilePlace]]
 GENERAL = "quotas"  # the file of quotas that no family owns
-_PLAIN: Mapping[str, type[Row]] = {
+_PLAIN: Mapping[str, type[CatalogRow]] = {
     "boot_disk_limits": BootDiskLimits,
     "charts": Chart,
     "disk_types": DiskType,
@@ -136,25 +136,25 @@ def _sections(folder: Path) -> dict[str, Rows]:
     joined: dict[str, Rows] = {section: {} for section in SECTIONS}
     for path in sorted(folder.glob("*.yaml")):
         content = read_file(path)
-        known_keys(content, SECTIONS, Place(path))
+        known_keys(content, SECTIONS, FilePlace(path))
         for section, rows in content.items():
-            for name, row in mapping(rows, Place(path).at(section)).items():
-                place = Place(path).at(section).at(name)
+            for name, row in mapping(rows, FilePlace(path).at(section)).items():
+                place = FilePlace(path).at(section).at(name)
                 if name in joined[section]:
                     raise place.error(f"stands in {joined[section][name][1].file.name} too")
                 joined[section][name] = (row, place)
     return joined
 
 
-def _named(name: str, row: object, place: Place) -> Plain:
+def _named(name: str, row: object, place: FilePlace) -> Plain:
     plain = mapping(row, place)
     if "name" in plain:
         raise place.error("takes its name from its key, and no key 'name'")
     return {**plain, "name": name}
 
 
-def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, Place]]]:
-    seen: dict[str, Place] = {}
+def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, FilePlace]]]:
+    seen: dict[str, FilePlace] = {}
     for group, (row, place) in groups.items():
         for name, fields in rows_of(group, row, place):
             if name in seen:
@@ -163,7 +163,7 @@ def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, Place]]]:
             yield name, (fields, place.at(name))
 
 
-def _quota(name: str, row: object, place: Place) -> Quota:
+def _quota(name: str, row: object, place: FilePlace) -> Quota:
     plain = build(_QuotaRow, row, place, {})
     dimensions = tuple(sorted(plain.dimensions.items()))
     quota_id = QuotaId(plain.service, plain.quota_id, plain.unit, plain.per, dimensions)
@@ -176,7 +176,7 @@ def _locations(
     """Return the regions and zones of the general list and of every row that names one, and the date of the list."""
     if not section:
         raise CatalogError(f"no file in {folder} has the section 'locations'")
-    place = Place(next(iter(section.values()))[1].file).at("locations")
+    place = FilePlace(next(iter(section.values()))[1].file).at("locations")
     general = build(_Locations, {key: row for key, (row, _) in section.items()}, place, {})
     zones = {f"{region}-{end}" for region, ends in general.zones.items() for end in ends.split()}
     for machine in machines.values():
@@ -211,7 +211,7 @@ class Sizes:
     vertex: tuple[int, ...] = ()
 
 
-def rows_of(group: str, row: object, place: Place) -> Iterator[tuple[str, Plain]]:
+def rows_of(group: str, row: object, place: FilePlace) -> Iterator[tuple[str, Plain]]:
     """Yield name and fields of each machine type in a group, as plain values."""
     plain = mapping(row, place)
     known_keys(plain, ("shared", "rows", "sizes"), place)
@@ -227,7 +227,7 @@ def rows_of(group: str, row: object, place: Place) -> Iterator[tuple[str, Plain]
         yield name, _merged(shared, mapping(own, place.at("rows").at(name)))
 
 
-def check_machine(machine: MachineType, disk_types: Collection[str], place: Place) -> None:
+def check_machine(machine: MachineType, disk_types: Collection[str], place: FilePlace) -> None:
     """Refuse a row whose parts contradict each other, which no type can tell; raises ``CatalogError``."""
     accelerator, alone = machine.accelerator, machine.single_host
     rule = accelerator.topologies if accelerator is not None else None

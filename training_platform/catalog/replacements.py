@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from training_platform.catalog.reading import Place, known_keys, mapping, read_file
+from training_platform.catalog.reading import FilePlace, known_keys, mapping, read_file
 
 FILE = Path(__file__).parent / "replacements.yaml"
 _ANY_KUBERNETES = "kubernetes:*"
@@ -97,13 +97,13 @@ def _recreates() -> Mapping[str, frozenset[str]]:
 
 
 def _section(name: str) -> dict[str, frozenset[str]]:
-    content, place = read_file(FILE), Place(FILE)
+    content, place = read_file(FILE), FilePlace(FILE)
     known_keys(content, ("types", "sometimes", "recreates"), place)
     rows = mapping(content[name], place.at(name))
     return {each: frozenset(_fields(parts, place.at(name).at(each))) for each, parts in rows.items()}
 
 
-def _fields(parts: object, place: Place) -> Iterator[str]:
+def _fields(parts: object, place: FilePlace) -> Iterator[str]:
     for part, names in mapping(parts, place).items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise place.at(part).error("is not a list of fields")

@@ -39,7 +39,7 @@ class QuotaId(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class CatalogRow:
     """A row of the catalogue; data files write its name as the key."""
 
     name: str
@@ -48,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quota(Row):
+class Quota(CatalogRow):
     """What is known of a quota beside its id; ``name`` is the short name that data files refer to it by."""
 
     id: QuotaId
@@ -70,7 +70,7 @@ class Price:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServicePrice(Row):
+class ServicePrice(CatalogRow):
     """The list price in USD of what is not a machine, by region, as read on ``read``; ``name`` is what it is of.
 
     A price with ``usd`` in ``unverified`` is one that somebody else read from Google's billing catalogue.
@@ -245,7 +245,7 @@ class LocalSsd:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MachineType(Row):
+class MachineType(CatalogRow):
     """A machine type that a node pool or a Vertex pool may have.
 
     ``chips`` counts chips (TPU) or GPUs per VM, 0 for a machine without. ``boot_disk_types`` lists the types that it
@@ -310,7 +310,7 @@ class MachineType(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiskType(Row):
+class DiskType(CatalogRow):
     """A persistent disk type: size range in GB as the API counts them, and the quota that it is charged to.
 
     ``vertex_quota`` is charged instead for boot disks of machines that Vertex starts. The limits of boot disks are
@@ -326,7 +326,7 @@ class DiskType(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BootDiskLimits(Row):
+class BootDiskLimits(CatalogRow):
     """What a service (``gke``, ``vertex``) takes as the size of a boot disk, in GB as its API counts them."""
 
     min_gb: int
@@ -364,7 +364,7 @@ class Throughput(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilestoreTier(Row):
+class FilestoreTier(CatalogRow):
     """A Filestore service tier: where it lives, which capacities it takes (GiB), what it is charged to.
 
     A share never moves from one band to another. ``high_band_quota`` is charged for capacities of the last band where
@@ -404,7 +404,7 @@ class FilestoreTier(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LustreTier(Row):
+class LustreTier(CatalogRow):
     """A performance tier of Managed Lustre, ``lustre-{MB/s per TiB}``; capacities in GiB.
 
     An instance grows inside its band and never shrinks.
@@ -415,7 +415,7 @@ class LustreTier(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chart(Row):
+class Chart(CatalogRow):
     """A Helm chart that the platform installs: where from, which version. Overridable in every stack file.
 
     ``tested`` are the minor versions whose values and objects are tested here, with the releases that ``tested_with``
@@ -432,7 +432,7 @@ class Chart(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelServer(Row):
+class ModelServer(CatalogRow):
     """A program that serves models: where it answers, and the gauge by which its replicas are scaled."""
 
     port: int
@@ -443,7 +443,7 @@ class ModelServer(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image(Row):
+class Image(CatalogRow):
     """A container image that the platform starts unless a stack or a job names another."""
 
     image: str

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from training_platform.clients.google_services import CloudLogging
     from training_platform.config.workspace import Workspace
     from training_platform.jobs.resolve import ResolvedJob
-    from training_platform.jobs.runs.places import Place
+    from training_platform.jobs.runs.places import RunPlace
     from training_platform.jobs.runs.state import Run
     from training_platform.jobs.runs.submission import Prepared
 
@@ -91,7 +91,7 @@ class Options:
         """Return the repository's root."""
         return repository(self.root)
 
-    def api(self, place: Place) -> Any:
+    def api(self, place: RunPlace) -> Any:
         """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError and GoogleError."""
         from training_platform.clients.google_services import VertexJobs
         from training_platform.clients.kubernetes_api import connect
@@ -100,14 +100,14 @@ class Options:
             return VertexJobs(place.scope.project, place.key, self.endpoint("aiplatform"))
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
 
-    def log(self, place: Place) -> CloudLogging:
+    def log(self, place: RunPlace) -> CloudLogging:
         """Return what Cloud Logging keeps of a place. Raises GoogleError."""
         from training_platform.clients.google_services import CloudLogging
 
         project = place.environment.project if place.target == "gke" else place.scope.project
         return CloudLogging(project, self.endpoint("logging"))
 
-    def vms(self, place: Place, job: ResolvedJob) -> Iterator[str]:
+    def vms(self, place: RunPlace, job: ResolvedJob) -> Iterator[str]:
         """Yield what the pools are doing that a job's VMs come from."""
         from training_platform.clients.google_services import node_pools
         from training_platform.config.reading.clock import today
@@ -308,7 +308,7 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
         say(f"# {found.name} has no log lines yet; see training-platform job why {found.name}", err=True)
 
 
-def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:
+def _ends(api: Any, place: RunPlace, run: Run) -> Callable[[], bool]:
     """Return what says whether a run has ended; one that has gone has."""
 
     def ended() -> bool:
@@ -318,7 +318,7 @@ def _ends(api: Any, place: Place, run: Run) -> Callable[[], bool]:
     return ended
 
 
-def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
+def find_run(run: str, options: Options) -> tuple[Run, RunPlace, Any]:
     """Return a run with its place and that place's API; ends the command where it is nowhere.
 
     A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
@@ -349,7 +349,7 @@ def find_run(run: str, options: Options) -> tuple[Run, Place, Any]:
     return fail(f"There is no run {run} in {where}; training-platform job list names those that are.{unasked}")
 
 
-def _run_at(api: Any, place: Place, run: str) -> Run | None:
+def _run_at(api: Any, place: RunPlace, run: str) -> Run | None:
     from training_platform.clients.kubernetes_api import JOBSETS, WORKLOADS
     from training_platform.jobs.runs.on_gke import gke_run, workload_of
     from training_platform.jobs.runs.watching import vertex_named
@@ -362,21 +362,21 @@ def _run_at(api: Any, place: Place, run: str) -> Run | None:
     return gke_run(jobset, workload_of(jobset, api.objects(WORKLOADS, place.team.name)), place.key)
 
 
-def read_again(api: Any, place: Place, run: Run) -> Run | None:
+def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
     """Return a run as it is now; None where it has gone. Raises ClusterError and GoogleError."""
     from training_platform.jobs.runs.watching import vertex_now
 
     return vertex_now(api, run.identity) if place.target == "vertex" else _run_at(api, place, run.name)
 
 
-def runs_of(api: Any, place: Place) -> Iterator[Run]:
+def runs_of(api: Any, place: RunPlace) -> Iterator[Run]:
     """Yield all runs of a place. Raises ClusterError and GoogleError."""
     from training_platform.jobs.runs.watching import gke_runs, vertex_runs
 
     yield from (gke_runs if place.target == "gke" else vertex_runs)(api, place)
 
 
-def job_now(run: Run, place: Place, options: Options) -> ResolvedJob | None:
+def job_now(run: Run, place: RunPlace, options: Options) -> ResolvedJob | None:
     """Return the job of a run as its file is now; None where it is not there or is rejected."""
     from training_platform.jobs.resolve import FOLDER, read_job
 

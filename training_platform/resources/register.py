@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from training_platform.catalog.reading import Place, build, read_file
+from training_platform.catalog.reading import FilePlace, build, read_file
 
 _FILE = Path(__file__).with_suffix(".yaml")
 
@@ -124,7 +124,7 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
 @cache
 def _facts() -> _Facts:
     """Return what the file says, which is read when somebody first asks."""
-    content, place = read_file(_FILE), Place(_FILE)
+    content, place = read_file(_FILE), FilePlace(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
     return _Facts(types, content["apis"])
 

@@ -29,13 +29,13 @@ from training_platform.rules.descriptions import EXEMPTIBLE
 FILE = "stacks/exemptions.yaml"
 
 
-def _said(value: str) -> str:
+def _not_blank(value: str) -> str:
     if not value.strip():
         raise PydanticCustomError("empty", "says nothing", {"allowed": "a text"})
     return value
 
 
-Text = Annotated[str, AfterValidator(_said)]
+Text = Annotated[str, AfterValidator(_not_blank)]
 
 
 class Exemption(Section):
@@ -77,7 +77,7 @@ class ExemptionsFile(Section):
     exemptions: tuple[Exemption, ...] = Field(default=(), description="What may break a rule, and until when.")
 
 
-class Entry(NamedTuple):
+class ExemptionEntry(NamedTuple):
     """An exemption and its place in the file."""
 
     exemption: Exemption
@@ -95,7 +95,7 @@ class Exempted(NamedTuple):
     """A finding that does not count, and why."""
 
     finding: Finding
-    entry: Entry
+    entry: ExemptionEntry
 
     def __str__(self) -> str:
         """Return why it does not count, as reports say it below the finding."""
@@ -108,7 +108,7 @@ class Exemptions:
     """The exemptions of a repository on one day; ``unreadable`` has a sentence for all that is wrong with the file."""
 
     today: date
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ExemptionEntry, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def split(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Exempted]]:
@@ -123,29 +123,34 @@ class Exemptions:
                 exempted.append(Exempted(finding, entry))
         return counted, exempted
 
-    def of(self, finding: Finding) -> Entry | None:
+    def of(self, finding: Finding) -> ExemptionEntry | None:
         """Return the first exemption that covers a finding today."""
         covering = (entry for entry in self.entries if entry.exemption.covers(finding))
-        return next((entry for entry in covering if not self._expired(entry)), None)
+        return next((entry for entry in covering if entry.exemption.expires >= self.today), None)
 
     def findings(
-        self, used: Collection[Entry], *, stacks: Collection[str], checked: Collection[str], decided: Collection[str]
-    ) -> Iterator[Finding]:
+        self, used: Collection[ExemptionEntry], *, stacks: Collection[str], checked: Collection[str],
+        decided: Collection[str],
+    ) -> Iterator[Finding]:  # fmt: skip
         """Yield what is wrong with the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
 
         Only a ``decided`` stack, one whose plan every rule has seen, can show that an exemption is needed no more.
         """
         for entry in self.entries:
-            name = entry.exemption.stack
-            if name in stacks and name not in checked:
+            exemption = entry.exemption
+            days = (self.today - exemption.expires).days
+            if exemption.stack in stacks and exemption.stack not in checked:
                 continue
-            if self._expired(entry):
-                yield _expired(entry, self.today)
-            elif name not in stacks or (name in decided and entry not in used):
-                yield _unused(entry, stacks)
-
-    def _expired(self, entry: Entry) -> bool:
-        return entry.exemption.expires < self.today
+            if days > 0:
+                message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
+                allowed = f"mend what it covers and delete it, or have {exemption.owner} decide on a later day"
+                yield entry.finding("exemption-expired", message, allowed, None)
+            elif exemption.stack not in stacks:
+                message = f"{exemption.rule}: there is no stack {exemption.stack}"
+                yield entry.finding("exemption-unused", message, None, find_nearest(exemption.stack, stacks))
+            elif exemption.stack in decided and entry not in used:
+                message = f"{exemption.rule} of {exemption.subject}: nothing needs it any more"
+                yield entry.finding("exemption-unused", message, "delete it", None)
 
 
 def read_exemptions(root: FilePath, today: date) -> Exemptions:
@@ -170,28 +175,9 @@ def parse_exemptions(source: Source, today: date) -> Exemptions:
     except ValidationError as error:
         wrong += rejections(error, ExemptionsFile, source, (), "")
     if wrong:
-        return Exemptions(today, unreadable=tuple(each.one_line for each in wrong))
-    entries = (
-        Entry(each, source.position(("exemptions", index, "rule"))) for index, each in enumerate(file.exemptions)
-    )
-    return Exemptions(today, tuple(entries))
-
-
-def _expired(entry: Entry, today: date) -> Finding:
-    exemption = entry.exemption
-    days = (today - exemption.expires).days
-    message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
-    allowed = f"mend what it covers and delete it, or have {exemption.owner} decide on a later day"
-    return entry.finding("exemption-expired", message, allowed, None)
-
-
-def _unused(entry: Entry, stacks: Collection[str]) -> Finding:
-    exemption = entry.exemption
-    if exemption.stack not in stacks:
-        message = f"{exemption.rule}: there is no stack {exemption.stack}"
-        return entry.finding("exemption-unused", message, None, find_nearest(exemption.stack, stacks))
-    message = f"{exemption.rule} of {exemption.subject}: nothing needs it any more"
-    return entry.finding("exemption-unused", message, "delete it", None)
+        return Exemptions(today, unreadable=tuple(finding.one_line for finding in wrong))
+    positions = (source.position(("exemptions", index, "rule")) for index in range(len(file.exemptions)))
+    return Exemptions(today, tuple(map(ExemptionEntry, file.exemptions, positions)))
 
 
 @lru_cache(maxsize=1024)

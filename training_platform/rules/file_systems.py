@@ -99,9 +99,8 @@ def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
         yield finding(instance, "reserved_range", message, allowed="the name of a GlobalAddress for VPC_PEERING")
     elif int(prefix) != tier.reserved_prefix:
         disputed = "reserved_prefix" in tier.unverified
-        message = f"{text} is not a /{tier.reserved_prefix}" + (
-            ", by what is inferred: sources disagree" if disputed else ""
-        )
+        inferred = ", by what is inferred: sources disagree" if disputed else ""
+        message = f"{text} is not a /{tier.reserved_prefix}{inferred}"
         yield finding(
             instance, "reserved_range", message, allowed=f"a /{tier.reserved_prefix}, or none: Google Cloud picks one",
             nearest=f"{address}/{tier.reserved_prefix}", severity="warning" if disputed else None,
@@ -131,12 +130,8 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     tib = instance.capacity_gib / 1024
     most = MOST_IOPS.get(instance.tier)
     if most is None:
-        yield finding(
-            instance,
-            "iops_per_tb",
-            f"{instance.tier} does not support custom performance",
-            allowed=", ".join(MOST_IOPS),
-        )
+        message = f"{instance.tier} does not support custom performance"
+        yield finding(instance, "iops_per_tb", message, allowed=", ".join(MOST_IOPS))
         return
     if per_tb is not None and fixed is not None:
         yield finding(
@@ -226,7 +221,7 @@ def filestore_snapshot(program: Program) -> Iterator[Draft]:
             tier = FILESTORE_TIERS.get(instance.tier)
             if tier and not tier.snapshots and instance.is_meant(snapshot.instance, "instance"):
                 message = f"{tier.name} instances have no snapshots"
-                allowed = ", ".join(name for name, each in FILESTORE_TIERS.items() if each.snapshots)
+                allowed = ", ".join(name for name, other in FILESTORE_TIERS.items() if other.snapshots)
                 yield finding(snapshot, "instance", message, allowed=f"backups, or a tier of {allowed}")
 
 
@@ -279,7 +274,7 @@ def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
 )
 def lustre_addresses(program: Program) -> Iterator[Draft]:
     """Find instances for which a range for private service access has no addresses left."""
-    rooms = [each.addresses for each in program.all(ServicesRangeView) if each.purpose == "VPC_PEERING"]
+    rooms = [row.addresses for row in program.all(ServicesRangeView) if row.purpose == "VPC_PEERING"]
     fitting = sum(rooms) // 2 ** (32 - BLOCK)
     for instance in program.all(LustreView)[fitting:] if rooms else ():
         message = f"Google's services have {sum(rooms):,} addresses in the VPC, enough for {fitting} of these instances"
@@ -299,9 +294,5 @@ def shown(bands: Sequence[Band]) -> str:
 
 def nearest_size(bands: Sequence[Band], size: int) -> int:
     """Return the smallest capacity that is enough, or the largest there is."""
-    enough = []
-    for low, high, step in bands:
-        least = max(low, low + -(-(size - low) // step) * step)
-        if least <= high:
-            enough.append(least)
-    return min(enough, default=max(band.high_gib for band in bands))
+    steps = ((max(low, low + -(-(size - low) // step) * step), high) for low, high, step in bands)
+    return min((least for least, high in steps if least <= high), default=max(band.high_gib for band in bands))

@@ -31,11 +31,12 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
         return
-    blocks = {pool: _block(pool.max_pods or cluster.max_pods or DEFAULT_PODS) for pool in pools_of(cluster, program)}
-    needs = [(pool, block * pool.most_vms) for pool, block in blocks.items()]
-    total = sum(need for _, need in needs)
+    pods = {pool: pool.max_pods or cluster.max_pods or DEFAULT_PODS for pool in pools_of(cluster, program)}
+    # A node's block has twice its pods, in a power of two, /28 at least.
+    blocks = {pool: max(16, 1 << (2 * most - 1).bit_length()) for pool, most in pods.items()}
+    total = sum(block * pool.most_vms for pool, block in blocks.items())
     if total > room.num_addresses:
-        largest = max(needs, key=lambda item: item[1])[0]
+        largest = max(blocks, key=lambda pool: blocks[pool] * pool.most_vms)
         message = (
             f"the pods' range {room} has {room.num_addresses:,} addresses, and all nodes at their most take {total:,} "
             f"({largest.name} most of them)"
@@ -70,15 +71,20 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 @rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two ranges of one VPC that overlap."""
-    ranges = [each for subnet in program.all(SubnetView) for each in _ranges(subnet)]
-    ordered = sorted(ranges, key=lambda each: (each[2], each[3].network_address, each[3].prefixlen))
-    widest: tuple[SubnetView, str, str, IPv4Network] | None = None
-    for each in ordered:  # a range that overlaps any earlier one overlaps the one that reaches farthest
-        if widest and widest[2] == each[2] and each[3].network_address <= widest[3].broadcast_address:
-            message = f"{each[3]} overlaps {widest[3]} of {widest[0].name}"
-            yield finding(each[0], each[1], message, allowed="ranges of one VPC that do not overlap")
-        if not widest or widest[2] != each[2] or each[3].broadcast_address > widest[3].broadcast_address:
-            widest = each
+    by_network: dict[str, list[tuple[IPv4Network, str, SubnetView]]] = {}
+    for subnet in program.all(SubnetView):
+        if subnet.known("network") and subnet.network:
+            ranges = ((room, field, subnet) for field, room in _ranges(subnet))
+            by_network.setdefault(subnet.network, []).extend(ranges)
+    for _, ranges_of in sorted(by_network.items()):
+        widest: tuple[IPv4Network, SubnetView] | None = None
+        for room, field, subnet in sorted(ranges_of, key=lambda row: (row[0].network_address, row[0].prefixlen)):
+            if widest and room.network_address <= widest[0].broadcast_address:
+                message = f"{room} overlaps {widest[0]} of {widest[1].name}"
+                yield finding(subnet, field, message, allowed="ranges of one VPC that do not overlap")
+            # A range that overlaps any earlier one overlaps the one that reaches farthest.
+            if not widest or room.broadcast_address > widest[0].broadcast_address:
+                widest = room, subnet
 
 
 @rule(
@@ -91,15 +97,12 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
 )
 def public_range(subnet: SubnetView) -> Iterator[Draft]:
     """Find a range of addresses that belong to others on the internet: pods and nodes could not reach those."""
-    for field, _, room in _named_ranges(subnet):
+    for field, room in _ranges(subnet):
         if room.is_global:
-            private = next(
-                (block for block in _PRIVATE if str(block).split(".")[0] == str(room).split(".")[0]), _PRIVATE[0]
-            )
-            offset = int(room.network_address) % private.num_addresses
-            nearest = (
-                f"{private.network_address + offset}/{room.prefixlen}" if room.prefixlen >= private.prefixlen else None
-            )
+            alike = (block for block in _PRIVATE if str(block).split(".")[0] == str(room).split(".")[0])
+            private = next(alike, _PRIVATE[0])
+            start = private.network_address + int(room.network_address) % private.num_addresses
+            nearest = f"{start}/{room.prefixlen}" if room.prefixlen >= private.prefixlen else None
             message = f"{room} is not a private range: its addresses belong to others on the internet"
             yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}", nearest=nearest)
 
@@ -156,7 +159,7 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
     own = network_of(instance.reserved_range)
     if own is None:
         return
-    others = [(name, room) for subnet in program.all(SubnetView) for _, name, room in _named_ranges(subnet)]
+    others = [(subnet.name, room) for subnet in program.all(SubnetView) for _, room in _ranges(subnet)]
     for other in program.all(FilestoreView):
         room = network_of(other.reserved_range)
         if room is not None and other.name < instance.name:
@@ -196,45 +199,27 @@ def far_from_clusters(instance: FilestoreView | LustreView, program: Program) ->
         yield finding(instance, "location", message, allowed=", ".join(sorted(regions)), nearest=min(regions))
 
 
-def _block(pods: int) -> int:
-    """Return the addresses of a node's block: twice its pods, in a power of two, /28 at least."""
-    return max(16, 1 << (2 * pods - 1).bit_length())
-
-
 def subnet_named(reference: str | None, program: Program) -> SubnetView | None:
     """Return a subnet of the program by its logical name or its name in Google Cloud."""
     return program.once(_subnets).get(reference) if isinstance(reference, str) else None
 
 
 def _subnets(program: Program) -> dict[str, SubnetView]:
-    found = {subnet.name: subnet for subnet in program.all(SubnetView)}
-    found.update(
-        {
-            subnet.subnetwork: subnet
-            for subnet in program.all(SubnetView)
-            if subnet.known("subnetwork") and subnet.subnetwork
-        }
-    )
-    return found
+    subnets = program.all(SubnetView)
+    own = {subnet.subnetwork: subnet for subnet in subnets if subnet.known("subnetwork") and subnet.subnetwork}
+    return {subnet.name: subnet for subnet in subnets} | own
 
 
 def _network_of(cluster: ClusterView, program: Program) -> NetworkView | None:
     return next((network for network in program.all(NetworkView) if network.is_meant(cluster.network, "network")), None)
 
 
-def _ranges(subnet: SubnetView) -> Iterator[tuple[SubnetView, str, str, IPv4Network]]:
-    if subnet.known("network") and subnet.network:
-        yield from ((subnet, field, subnet.network, room) for field, _, room in _named_ranges(subnet))
-
-
-def _named_ranges(subnet: SubnetView) -> Iterator[tuple[str, str, IPv4Network]]:
-    """Yield field, subnet and range of everything that a subnet takes; what is unknown is left out."""
-    rows = [("cidr", subnet.cidr if subnet.known("cidr") else None)]
-    rows += list((subnet.ranges if subnet.known("ranges") else {}).items())
-    for field, text in rows:
-        room = network_of(text)
-        if room is not None:
-            yield field, subnet.name, room
+def _ranges(subnet: SubnetView) -> Iterator[tuple[str, IPv4Network]]:
+    """Yield the ranges that a subnet takes, each with its field; a range that is not known is left out."""
+    texts = {"cidr": subnet.cidr if subnet.known("cidr") else None}
+    for field, text in (texts | (subnet.ranges if subnet.known("ranges") else {})).items():
+        if (room := network_of(text)) is not None:
+            yield field, room
 
 
 @lru_cache(maxsize=4096)

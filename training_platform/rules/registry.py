@@ -82,7 +82,7 @@ def rule(
         if rule_id in RULES:
             raise ValueError(f"rule {rule_id} is registered twice")
         if not inspect.isgeneratorfunction(check):
-            raise TypeError(f"rule {rule_id} has to be a generator: only such goes on after a view that is not decided")
+            raise TypeError(f"rule {rule_id} has to be a generator, which can be asked about the next view")
         first, *more = inspect.signature(check).parameters
         RULES[rule_id] = Rule(
             id=rule_id,
@@ -129,40 +129,38 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
     section have wrong alike, such as the slices of a pool, is said once; so is a value that a rule refuses and its
     document too, by the rule, which knows more of it.
     """
-    found: dict[tuple[object, ...], Finding] = {}
+    findings: dict[tuple[object, ...], Finding] = {}
     refused: set[tuple[object, ...]] = set()
     of_documents: dict[tuple[object, ...], tuple[object, ...]] = {}
-
-    def keep(each: Rule, draft: Draft) -> None:
-        same = draft.view.origin or draft.view.name
-        path = draft.view.path(draft.field)
-        key = (each.id, same, path, draft.message, draft.allowed)
-        said = found.setdefault(key, _finding(each, draft, path, file))
-        place = (draft.view.type, same, said.path)
-        if each.owner == "documents":
-            of_documents[key] = place
-        elif said.severity == "error" and each.owner in _REFUSERS:
-            refused.add(place)
-
-    for each in RULES.values() if rules is None else rules:
-        views: Iterable[View] = [program] if each.reads is Program else program.all(each.reads, each.when)
-        drafts = chain.from_iterable(map(each.check, views, repeat(program)) if each.whole else map(each.check, views))
-        while True:  # it goes on with the next view where a rule meets an unknown value
-            try:
-                for draft in drafts:
-                    keep(each, draft)
-                break
-            except NeedsUnknown as unknown:
-                keep(each, _undecided(each, unknown))
-    return [said for key, said in found.items() if of_documents.get(key) not in refused]
+    for rule in RULES.values() if rules is None else rules:
+        for draft in _drafts(rule, program):
+            same = draft.view.origin or draft.view.name
+            path = draft.view.path(draft.field)
+            key = (rule.id, same, path, draft.message, draft.allowed)
+            finding = findings.setdefault(key, _finding(rule, draft, path, file))
+            place = (draft.view.type, same, finding.path)
+            if rule.owner == "documents":
+                of_documents[key] = place
+            elif finding.severity == "error" and rule.owner in _REFUSERS:
+                refused.add(place)
+    return [finding for key, finding in findings.items() if of_documents.get(key) not in refused]
 
 
-def _undecided(each: Rule, unknown: NeedsUnknown) -> Draft:
-    message = f"{each.id} is not decided: {unknown.field} is not known before deployment"
-    return Draft(view=unknown.view, field=unknown.field, message=message, severity="note")
+def _drafts(rule: Rule, program: Program) -> Iterator[Draft]:
+    """Yield what a rule says of each of its views; after an unknown value it is asked about the next view."""
+    views: Iterable[View] = [program] if rule.reads is Program else program.all(rule.reads, rule.when)
+    drafts = chain.from_iterable(map(rule.check, views, repeat(program)) if rule.whole else map(rule.check, views))
+    while True:
+        try:
+            yield from drafts
+        except NeedsUnknown as unknown:
+            message = f"{rule.id} is not decided: {unknown.field} is not known before deployment"
+            yield Draft(view=unknown.view, field=unknown.field, message=message, severity="note")
+        else:
+            return
 
 
-def _finding(each: Rule, draft: Draft, path: Path, file: Stack | None) -> Finding:
+def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Finding:
     """Return what reports say: of a program without a stack file, by the input as that program writes it.
 
     A message that goes on from its place in a stack file, ``is 9 GB``, is a sentence about the input there.
@@ -174,8 +172,8 @@ def _finding(each: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
     if not ours and message.startswith("is "):
         message = f"{place.removesuffix('.0').rpartition('.')[2]} {message}"
     return Finding(
-        rule=each.id,
-        severity=draft.severity or each.severity,
+        rule=rule.id,
+        severity=draft.severity or rule.severity,
         message=message,
         stack=view.stack,
         file=file.source.file if file else None,
@@ -184,5 +182,5 @@ def _finding(each: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
         resource=f"{view.type} {view.name}",
         allowed=draft.allowed,
         nearest=draft.nearest,
-        source=each.source,
+        source=rule.source,
     )

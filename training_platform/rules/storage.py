@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from training_platform.catalog import BOOT_DISK_LIMITS, MACHINE_TYPES, REGIONS
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.types import BootDiskLimits
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.filestore import GKE_CLASSES
@@ -24,13 +23,15 @@ _VERTEX = "Vertex AI docs, configure compute, and machine_resources.proto, read 
 @rule("boot-disk-size", ruleset="disks", source=f"{_DISKS_GO}; terraform-provider-google-beta 93c65b2, disk_size_gb")
 def boot_disk_size(pool: NodePoolView) -> Iterator[Draft]:
     """Find a boot disk that is smaller or larger than GKE allows, in GB as the API counts them."""
-    yield from _size(pool, BOOT_DISK_LIMITS["gke"])
+    if pool.disk_gb is not None and (problem := refused_disk_size(pool.disk_gb, BOOT_DISK_LIMITS["gke"])):
+        yield finding(pool, "disk_gb", **problem._asdict())
 
 
 @rule("vertex-boot-disk-size", ruleset="disks", source=_VERTEX)
 def vertex_boot_disk_size(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a boot disk that is smaller or larger than Vertex AI allows, in GB as its API counts them."""
-    yield from _size(pool, BOOT_DISK_LIMITS["vertex"])
+    if pool.disk_gb is not None and (problem := refused_disk_size(pool.disk_gb, BOOT_DISK_LIMITS["vertex"])):
+        yield finding(pool, "disk_gb", **problem._asdict())
 
 
 @rule("vertex-boot-disk-written", ruleset="disks", severity="warning", source=f"{_VERTEX}; gcloud reference")
@@ -50,10 +51,10 @@ def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     if pool.disk_type is None or machine is None:
         return
-    if wrong := refused_disk_type(machine.name, pool.disk_type, machine.boot_disk_types):
+    if problem := refused_disk_type(machine.name, pool.disk_type, machine.boot_disk_types):
         # The rows of CPU machines are of auto-provisioning, and owners deploy n2d with Hyperdisk.
         disputed = machine.kind == "cpu" or "boot_disk_types" in machine.unverified
-        yield finding(pool, "disk_type", **wrong._asdict(), severity="warning" if disputed else None)
+        yield finding(pool, "disk_type", **problem._asdict(), severity="warning" if disputed else None)
 
 
 @rule("vertex-boot-disk-type", ruleset="disks", source=_VERTEX)
@@ -62,8 +63,8 @@ def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
     machine = pool.machine
     if pool.disk_type is None or machine is None:
         return
-    if wrong := refused_disk_type(machine.name, pool.disk_type, vertex_disk_types(machine)):
-        yield finding(pool, "disk_type", **wrong._asdict())
+    if problem := refused_disk_type(machine.name, pool.disk_type, vertex_disk_types(machine)):
+        yield finding(pool, "disk_type", **problem._asdict())
 
 
 @rule(
@@ -74,21 +75,20 @@ def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
 def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     """Find a number of local SSDs that the machine type does not support, or none where it has to be set."""
     machine, count = pool.machine, pool.local_ssd_count
-    if machine is None:
-        return
-    if MACHINE_TYPES[machine.name].kind == "cpu":  # optional there, and the catalogue does not say how many
-        return
+    if machine is None or MACHINE_TYPES[machine.name].kind == "cpu":
+        return  # of CPU machines the catalogue does not say how many they support
     bundled = machine.local_ssd.bundled
     allowed = (bundled,) if bundled else (0, *machine.local_ssd.allowed)
     if count is None and bundled:
-        if not any(_covers_local_ssd(each) for each in pool.ignored or ()):
+        ignored = [field.lower() for field in pool.ignored or () if f"{field}.".startswith("nodeConfig.")]
+        if not any(field == "nodeconfig" or "ssd" in field for field in ignored):
             message = "is not set, and the API fills it in: every later preview would replace the pool"
             yield finding(
                 pool, "local_ssd_count", f"the number of local SSDs {message}", allowed=bundled, nearest=bundled,
                 severity="warning",
             )  # fmt: skip
     elif count is not None and count not in allowed:
-        nearest = min(allowed, key=lambda each: abs(each - count))
+        nearest = min(allowed, key=lambda fitting: abs(fitting - count))
         message = f"{machine.name} does not support {count} local SSDs"
         yield finding(pool, "local_ssd_count", message, allowed=", ".join(map(str, allowed)), nearest=nearest)
 
@@ -103,8 +103,8 @@ def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
     """Find local SSDs in two forms (ephemeral storage, raw blocks, the older count), of which a pool has one."""
     forms = [name for name in _FORMS if getattr(pool, name)]
     if len(forms) > 1:
-        said = " and ".join(_FORMS[name] for name in forms)
-        message = f"local SSDs are asked for as {said}, but a pool has them in one form"
+        asked = " and ".join(_FORMS[name] for name in forms)
+        message = f"local SSDs are asked for as {asked}, but a pool has them in one form"
         yield finding(pool, forms[1], message, allowed="one form", nearest=_FORMS[forms[0]])
     if pool.data_cache_ssds and pool.data_cache_ssds > (pool.ephemeral_ssds or pool.data_cache_ssds):
         message = f"{pool.data_cache_ssds} local SSDs are for the data cache, and the nodes have {pool.ephemeral_ssds}"
@@ -113,15 +113,6 @@ def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
 
 
 _FORMS = {"ephemeral_ssds": "ephemeral storage", "block_ssds": "raw blocks", "legacy_ssds": "the older count"}
-
-
-def _covers_local_ssd(ignored: str) -> bool:
-    return ignored == "nodeConfig" or (ignored.startswith("nodeConfig.") and "ssd" in ignored.lower())
-
-
-def _size(pool: NodePoolView | PersistentPoolView, limits: BootDiskLimits) -> Iterator[Draft]:
-    if pool.disk_gb is not None and (wrong := refused_disk_size(pool.disk_gb, limits)):
-        yield finding(pool, "disk_gb", **wrong._asdict())
 
 
 _PAGES = "Filestore docs, CMEK, and Artifact Registry docs, CMEK, both read 2026-11-22 as of 2026-04"
@@ -169,11 +160,11 @@ def _location(key: str) -> str:
 
 
 def _elsewhere(view: EncryptedView | NodePoolView, location: str, key: str) -> Iterator[Draft]:
-    found, region = _location(key), region_of(location.lower())  # of a bucket in capitals, where several
-    if found and found != region:
-        message = f"{view.name} is in {region}, and its key in {found}"
-        severity: Severity = "error" if found in REGIONS else "warning"
-        nearest = key.replace(f"/locations/{found}/", f"/locations/{region}/")
+    place, region = _location(key), region_of(location.lower())  # of a bucket in capitals, where several
+    if place and place != region:
+        message = f"{view.name} is in {region}, and its key in {place}"
+        severity: Severity = "error" if place in REGIONS else "warning"
+        nearest = key.replace(f"/locations/{place}/", f"/locations/{region}/")
         allowed = f"a key in {region}"
         yield finding(view, "encryption", message, allowed=allowed, nearest=nearest, severity=severity)
 
@@ -191,18 +182,18 @@ PARAMETERS = frozenset({
 
 
 @rule("filestore-class", ruleset="volumes", source=f"{_CSI}; CSI #1346")
-def filestore_class(each: StorageClassView) -> Iterator[Draft]:
+def filestore_class(view: StorageClassView) -> Iterator[Draft]:
     """Find a StorageClass with a parameter or connect mode that the Filestore CSI driver does not support."""
-    if each.provisioner != PROVISIONER:
+    if view.provisioner != PROVISIONER:
         return
-    for key, value in each.parameters.items():
+    for key, value in view.parameters.items():
         if key not in PARAMETERS and not key.startswith("csi.storage.k8s.io/"):
             message = f"the Filestore CSI driver does not support parameter {key}"
             nearest = find_nearest(key, PARAMETERS)
-            yield finding(each, "parameters", message, allowed=", ".join(sorted(PARAMETERS)), nearest=nearest)
+            yield finding(view, "parameters", message, allowed=", ".join(sorted(PARAMETERS)), nearest=nearest)
         elif key == "connect-mode" and value not in CONNECT_MODES:
             message = f"the Filestore CSI driver does not support connect mode {value}"
-            yield finding(each, "parameters", message, allowed=", ".join(CONNECT_MODES), nearest=CONNECT_MODES[1])
+            yield finding(view, "parameters", message, allowed=", ".join(CONNECT_MODES), nearest=CONNECT_MODES[1])
 
 
 @rule(
@@ -211,18 +202,21 @@ def filestore_class(each: StorageClassView) -> Iterator[Draft]:
     owner="kubernetes",
     source="Filestore CSI driver 2edb466, multishare_controller.go and multishare_defs.go, read 2026-06-24",
 )
-def filestore_multishare(each: StorageClassView) -> Iterator[Draft]:
+def filestore_multishare(view: StorageClassView) -> Iterator[Draft]:
     """Find shares of an instance on another tier than ENTERPRISE, or of a size that no instance is divided into."""
-    if each.provisioner != PROVISIONER:
+    if view.provisioner != PROVISIONER:
         return
-    tier, shared = each.parameters.get("tier", "standard"), each.parameters.get("multishare") == "true"
-    largest = each.largest_share
+    tier, shared = (
+        view.parameters.get("tier", "standard"),
+        view.parameters.get("multishare") == "true",
+    )
+    largest = view.largest_share
     if shared and tier.lower() != "enterprise":
         message = f"claims share instances of tier {tier}, which has one share"
-        yield finding(each, "tier", message, allowed="ENTERPRISE", nearest="ENTERPRISE")
+        yield finding(view, "tier", message, allowed="ENTERPRISE", nearest="ENTERPRISE")
     if largest is not None and (not shared or largest not in SHARES):
         message = f"the largest share is {largest}" + ("" if shared else ", and no claims share an instance")
-        yield finding(each, "largest_share", message, allowed=f"multishare, and {', '.join(SHARES)}")
+        yield finding(view, "largest_share", message, allowed=f"multishare, and {', '.join(SHARES)}")
 
 
 @rule("bucket-hierarchical", ruleset="volumes", severity="warning", source=_HNS)

@@ -56,7 +56,7 @@ def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Findin
         "offered, quota short": [room for room in rooms if room.short],
         "offered, quota not known": [room for room in rooms if not room.fits and not room.short],
     }
-    allowed = "; ".join(f"{sort}: {named(found, unit, _MOST_REGIONS)}" for sort, found in sorts.items() if found)
+    allowed = "; ".join(f"{sort}: {named(some, unit, _MOST_REGIONS)}" for sort, some in sorts.items() if some)
     best = next((room for room in rooms if room.fits), rooms[0])
     return dataclasses.replace(finding, allowed=allowed, nearest=_nearest(best, unit, others.project))
 

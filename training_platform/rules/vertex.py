@@ -9,7 +9,6 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import gpu_counts, vertex_counts, vertex_gpu
 from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.types import MachineType
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.vertex import unlisted_region
 from training_platform.rules.gke.nodes import listed, where_offered
@@ -29,8 +28,7 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
     if name is None:
         yield finding(pool, "machine_type", "is not written", allowed=enumeration(offered))
     elif name not in offered:
-        reason = "is not in the catalogue" if machine is None else "is not for pools of Vertex AI"
-        message = f"{name!r} {reason}"
+        message = f"{name!r} is not {'in the catalogue' if machine is None else 'for pools of Vertex AI'}"
         yield finding(pool, "machine_type", message, allowed=enumeration(offered), nearest=find_nearest(name, offered))
 
 
@@ -41,7 +39,14 @@ def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
     if machine is None or machine.kind == "tpu":
         return
     if machine.kind == "cpu" and kind is not None:
-        yield from _attached(pool, machine, kind, count or 0)
+        gpu, number = vertex_gpu(kind), count or 0
+        counts = vertex_counts(machine, gpu) if gpu else ()
+        # Of GPUs outside the catalogue nothing is known but that N1 machines alone take any.
+        if number not in counts and (gpu is not None or not machine.name.startswith("n1-")):
+            message = f"{machine.name} does not go with {number} of {kind}"
+            near = min(counts, key=lambda fitting: abs(fitting - number), default=None)
+            field = "accelerator_count" if counts else "accelerator_type"
+            yield finding(pool, field, message, allowed=", ".join(map(str, counts)) or "none", nearest=near)
         return
     support = machine.accelerator.vertex if machine.accelerator else None
     wanted = support.accelerator_type if support else None
@@ -74,8 +79,8 @@ def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
     if least is None and most is None:
         return
     if least is None or most is None:
-        given = "max_replicas" if least is None else "min_replicas"
-        yield finding(pool, given, "autoscaling needs both a minimum and a maximum", allowed="both")
+        field = "max_replicas" if least is None else "min_replicas"
+        yield finding(pool, field, "autoscaling needs both a minimum and a maximum", allowed="both")
         return
     if least < 1:
         yield finding(pool, "min_replicas", f"the minimum is {least}", allowed="at least 1", nearest=1)
@@ -106,24 +111,10 @@ def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:
 )
 def persistent_network(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a network attachment of another region."""
-    found = _ATTACHMENT.search(pool.network_attachment or "")
-    if found and found["region"] != pool.region:
-        message = f"is in {found['region']}, and the persistent resource in {pool.region}"
+    attachment = _ATTACHMENT.search(pool.network_attachment or "")
+    if attachment and attachment["region"] != pool.region:
+        message = f"is in {attachment['region']}, and the persistent resource in {pool.region}"
         yield finding(pool, "network_attachment", message, allowed=f"one in {pool.region}")
-
-
-def _attached(pool: PersistentPoolView, machine: MachineType, kind: str, count: int) -> Iterator[Draft]:
-    """Find GPUs that a CPU machine does not take there; of GPUs outside the catalogue nothing is known."""
-    accelerator = vertex_gpu(kind)
-    if accelerator is None and machine.name.startswith("n1-"):
-        return
-    counts = vertex_counts(machine, accelerator) if accelerator else ()
-    if count not in counts:
-        message = f"{machine.name} does not go with {count} of {kind}"
-        allowed = ", ".join(map(str, counts)) or "none"
-        near = min(counts, key=lambda each: abs(each - count), default=None)
-        field = "accelerator_count" if counts else "accelerator_type"
-        yield finding(pool, field, message, allowed=allowed, nearest=near)
 
 
 @rule(

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from training_platform.catalog.types import Json
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace
@@ -68,9 +69,6 @@ def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
 def kinds_of(token: str) -> Sequence[type[View]]:
     """Return the views that a type of resource has."""
     return _PROVIDED.get(token) or ((ObjectView,) if token.startswith(PACKAGES) else ())
-
-
-Json = Mapping[str, Any]
 
 
 def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> list[View]:

@@ -133,15 +133,15 @@ class ClusterView(View):
 _LIMITS = {"cpu": "cpu", "memory": "memory_gb"}
 
 
-class Limit(NamedTuple):
+class ResourceLimit(NamedTuple):
     """A limit of node auto-provisioning: vCPUs, GB of memory, chips or GPUs over all pools of the cluster."""
 
     resource: str
     maximum: int | None
 
 
-def _limit(row: Any) -> Limit:
-    return Limit(of.as_text(at(row, ("resourceType",))), of.as_whole(at(row, ("maximum",))))
+def _limit(row: Any) -> ResourceLimit:
+    return ResourceLimit(of.as_text(at(row, ("resourceType",))), of.as_whole(at(row, ("maximum",))))
 
 
 class AutoProvisioningView(Settings):
@@ -187,7 +187,7 @@ class AutoProvisioningView(Settings):
         """Return the limit of a resource; None where it has none."""
         return next((each.maximum for each in self.limits if each.resource == resource), None)
 
-    def accelerators(self) -> Iterator[tuple[Limit, list[MachineType]]]:
+    def accelerators(self) -> Iterator[tuple[ResourceLimit, list[MachineType]]]:
         """Yield every limit above 0 of an accelerator that the catalogue knows, and the machines that have it."""
         for limit in self.limits:
             machines = [

@@ -14,7 +14,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=tuple[Any, ...])
 
 
-class Kind(Generic[T]):
+class FieldKind(Generic[T]):
     """A kind of field, by its spellings: the first that is written is read; ``missing`` holds where none is."""
 
     def __init__(self, read: Callable[[Any], Any], missing: Any = None) -> None:
@@ -26,22 +26,22 @@ class Kind(Generic[T]):
         return _field(self._read, spelled, place, self._missing)
 
 
-text = Kind[str | None](of.as_text)
-name = Kind[str | None](of.as_name)  # of something that may be written as a path: its last part
-whole = Kind[int | None](of.as_whole)  # however it is written
-number = Kind[float | None](of.as_number)  # with a fraction or without
-quantity = Kind[int | None](of.as_quantity)  # of Kubernetes
-seconds = Kind[int | None](of.as_seconds)  # a duration as Google's APIs write it, 3600s
-texts = Kind[tuple[str, ...]](of.as_texts)
-count = Kind[int](of.as_count)  # the entries of a list or a mapping
-written = Kind[bool](of.is_written)  # whether a block is there at all
-labels = Kind[dict[str, str] | None](of.as_labels)
-texts_by_key = Kind[dict[str, str]](of.as_labels, {})
+text = FieldKind[str | None](of.as_text)
+name = FieldKind[str | None](of.as_name)  # of something that may be written as a path: its last part
+whole = FieldKind[int | None](of.as_whole)  # however it is written
+number = FieldKind[float | None](of.as_number)  # with a fraction or without
+quantity = FieldKind[int | None](of.as_quantity)  # of Kubernetes
+seconds = FieldKind[int | None](of.as_seconds)  # a duration as Google's APIs write it, 3600s
+texts = FieldKind[tuple[str, ...]](of.as_texts)
+count = FieldKind[int](of.as_count)  # the entries of a list or a mapping
+written = FieldKind[bool](of.is_written)  # whether a block is there at all
+labels = FieldKind[dict[str, str] | None](of.as_labels)
+texts_by_key = FieldKind[dict[str, str]](of.as_labels, {})
 # What every resource of the kind has: one that is missing is not known.
-said = Kind[str](of.as_text, UNKNOWN)
-size = Kind[int](of.as_whole, UNKNOWN)
-amount = Kind[int](of.as_quantity, UNKNOWN)
-located = Kind[str](of.as_name, UNKNOWN)  # a region or zone: where none is named it is the provider's
+said = FieldKind[str](of.as_text, UNKNOWN)
+size = FieldKind[int](of.as_whole, UNKNOWN)
+amount = FieldKind[int](of.as_quantity, UNKNOWN)
+located = FieldKind[str](of.as_name, UNKNOWN)  # a region or zone: where none is named it is the provider's
 
 
 @overload

@@ -45,7 +45,7 @@ class Taint(NamedTuple):
     effect: str | None
 
 
-class Nic(NamedTuple):
+class PoolNic(NamedTuple):
     """An additional network interface: its network and subnet, by name or logical name."""
 
     network: str | None
@@ -74,7 +74,7 @@ def _nics(value: Any) -> Any:
     """Return additional network interfaces; a name of one that is not known yet is ``UNKNOWN``."""
     if value is UNKNOWN:
         return UNKNOWN
-    return tuple(Nic(*(of.as_name(at(row, (key,))) for key in Nic._fields)) for row in rows(value))
+    return tuple(PoolNic(*(of.as_name(at(row, (key,))) for key in PoolNic._fields)) for row in rows(value))
 
 
 class NodePoolView(View):
@@ -169,7 +169,7 @@ class NodePoolView(View):
     spot_twice = fields.of_block("nodeConfig", _spot_twice, False, "nodeConfig.spot", place="capacity")
     disk_twice = fields.of_block("nodeConfig", _disk_twice, False, "nodeConfig.bootDisk", place="")
     provisioned = fields.of_block("nodeConfig.bootDisk", _provisioned, False, *_SPEED, place="")
-    nics: Field[tuple[Nic, ...]] = fields.of_block(_NICS, _nics, (), _NICS, place="gpu_direct")
+    nics: Field[tuple[PoolNic, ...]] = fields.of_block(_NICS, _nics, (), _NICS, place="gpu_direct")
     taints = fields.entries(
         "nodeConfig.taints", lambda row: Taint(*(of.as_text(at(row, (key,))) for key in Taint._fields))
     )

@@ -22,8 +22,8 @@ from training_platform.views.cluster import (
     ClassPriority,
     ClusterView,
     ComputeClassView,
-    Limit,
     ReservationView,
+    ResourceLimit,
     ResourcePolicyView,
     Window,
 )
@@ -82,7 +82,7 @@ FLAWLESS: dict[str, tuple[type[View], dict[str, Any]]] = {
         AutoProvisioningView,
         {
             "cluster": ClusterView(stack="dev", type="ClusterView", name="thing", origin=("section",), **CLUSTER),
-            "limits": (Limit("cpu", 10_000), Limit("memory", 100_000), Limit("nvidia-h100-80gb", 64)),
+            "limits": tuple(map(ResourceLimit, ("cpu", "memory", "nvidia-h100-80gb"), (10_000, 100_000, 64))),
             "zones": ("us-central1-a",), "written": True, "disk_type": "pd-balanced", "disk_gb": 200,
             "strategy": "SURGE", "max_surge": 1,
         },

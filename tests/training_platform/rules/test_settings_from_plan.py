@@ -13,12 +13,12 @@ from training_platform.views.access import AccountView, RoleGrantView
 from training_platform.views.cluster import (
     AutoProvisioningView,
     ClusterView,
-    Limit,
     ReservationView,
+    ResourceLimit,
     ResourcePolicyView,
 )
 from training_platform.views.network import FirewallView, NetworkView, SubnetView
-from training_platform.views.node_pool import Nic, NodePoolView, Taint
+from training_platform.views.node_pool import NodePoolView, PoolNic, Taint
 from training_platform.views.storage import FilestoreView, StorageClassView, VolumeClaimView
 from training_platform.views.view import View
 
@@ -119,7 +119,7 @@ def test_auto_provisioning_is_a_view_where_it_is_on() -> None:
     }  # fmt: skip
     view = one(AutoProvisioningView, CLUSTER, clusterAutoscaling=scaling)
 
-    assert (view.limits, view.zones, view.written) == ((Limit("cpu", 100),), ("us-central1-a",), True)
+    assert (view.limits, view.zones, view.written) == ((ResourceLimit("cpu", 100),), ("us-central1-a",), True)
     assert (view.disk_type, view.disk_gb, view.strategy, view.max_surge) == ("pd-ssd", 200, "SURGE", 1)
     assert (view.limit("cpu"), view.limit("memory")) == (100, None)
     assert views(AutoProvisioningView, CLUSTER, clusterAutoscaling={"enabled": False}) == []
@@ -199,7 +199,7 @@ def test_settings_of_a_pool_beside_its_nodes_are_read() -> None:
 
     assert (view.pool, view.version, view.max_pods) == ("h100", "1.34", 32)
     assert (view.upgrades, view.max_surge, view.max_unavailable, view.policy) == (True, 0, 1, "slices")
-    assert (view.nics, view.network_profile) == ((Nic("vpc", "subnet"),), "auto")
+    assert (view.nics, view.network_profile) == ((PoolNic("vpc", "subnet"),), "auto")
     assert not settings().upgrades
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.catalog.reading import table
+from training_platform.catalog.types import Json
 from training_platform.config.pools import HEADS_NAME, HEADS_TAINT, Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
@@ -32,7 +33,6 @@ from training_platform.jobs.gke.pods import (
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import resource_flavor
 
-Json = dict[str, Any]
 HEAD: Final = "head"  # the replicated job with the program
 _PROXY = 29000  # port
 _ALONE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}

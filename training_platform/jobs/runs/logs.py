@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from training_platform.clients.google_api import Json
+from training_platform.catalog.types import Json
 from training_platform.clients.google_services import CloudLogging
 from training_platform.clients.kubernetes_api import JOBSETS, PODS, ClusterApi, ClusterError
 from training_platform.jobs.gke.jobset import ROLE
@@ -15,7 +15,7 @@ from training_platform.jobs.gke.pathways import HEAD
 from training_platform.jobs.gke.pods import CONTAINER
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, holds
-from training_platform.jobs.runs.places import Place
+from training_platform.jobs.runs.places import RunPlace
 from training_platform.jobs.runs.state import Run, State
 
 _POLL_SECONDS = 2.0
@@ -124,7 +124,7 @@ def vertex_lines(
         time.sleep(_KEPT_POLL_SECONDS)
 
 
-def pod_lines(log: CloudLogging, place: Place, run: str) -> Iterator[Line]:
+def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[Line]:
     """Yield what the pods of a run wrote that may be gone."""
     query = (
         f'resource.type="k8s_container" AND resource.labels.cluster_name="{place.cluster}" AND '
@@ -136,7 +136,7 @@ def pod_lines(log: CloudLogging, place: Place, run: str) -> Iterator[Line]:
         yield pod.removeprefix(f"{run}-"), _text(entry)
 
 
-def gone_run(log: CloudLogging, place: Place, run: str) -> Run | None:
+def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
     """Return a run that is not in its cluster any more, by the event of its end; None where there is no such event."""
     query = (
         f'log_id("events") AND resource.labels.cluster_name="{place.cluster}" AND '

@@ -5,13 +5,12 @@ Sources: JobSet v1alpha2 and Kueue v1beta2 Go types and controllers (JobSet 0.12
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from training_platform.catalog.types import Json
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.state import Run, State
 
-Json = Mapping[str, Any]
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 
 

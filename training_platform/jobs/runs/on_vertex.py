@@ -7,16 +7,14 @@ Source: Vertex AI v1, CustomJob and JobState of the discovery document that goog
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import of_vertex, vertex_gpu
-from training_platform.catalog.types import VertexSupport
+from training_platform.catalog.types import Json, VertexSupport
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.state import ENDED, Run, State, quoted
 from training_platform.jobs.vertex.custom_job import job_spec
 
-Json = Mapping[str, Any]
 TEAM_LABEL = "team"
 ENVIRONMENT_LABEL = "environment"
 _STATES: Mapping[str, State] = {

@@ -22,7 +22,7 @@ from training_platform.resources.scope import Scope, team_scope
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RunPlace:
     """A cluster, or a region of Vertex AI, with one team in it. ``key`` is the cluster's key in the stack file."""
 
     target: Target
@@ -55,14 +55,16 @@ class Place:
         )
 
 
-def place_of(job: ResolvedJob, target: Target) -> Place:
+def place_of(job: ResolvedJob, target: Target) -> RunPlace:
     """Return where a job runs on one of its targets."""
     gke, vertex = job.spec.gke, job.spec.vertex
     key = gke.cluster if target == "gke" and gke else vertex.region if vertex else ""
-    return Place(target=target, key=key, team=job.team, environment=job.environment, scope=job.scope)
+    return RunPlace(target=target, key=key, team=job.team, environment=job.environment, scope=job.scope)
 
 
-def places(root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None) -> list[Place]:
+def places(
+    root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None
+) -> list[RunPlace]:
     """Return every place in which the teams that are asked for can have runs, each once.
 
     Raises UserError where nothing of the repository is called so. Of a broken job file nothing is known.
@@ -72,7 +74,7 @@ def places(root: Path, workspace: Workspace, *, environment: str | None = None, 
 
 def _places(
     jobs: Iterable[ResolvedJob], workspace: Workspace, *, environment: str | None = None, team: str | None = None
-) -> list[Place]:
+) -> list[RunPlace]:
     teams = [
         (one, home)
         for _, one, home in workspace.teams()
@@ -83,7 +85,7 @@ def _places(
         known = sorted({one.name for _, one, _ in workspace.teams()})
         raise UserError(f"There is no team stack{f' of {asked}' if asked else ''}. {_allowed(team or '', known)}")
     found = {
-        (one.environment, one.name, "gke", cluster): Place(
+        (one.environment, one.name, "gke", cluster): RunPlace(
             target="gke", key=cluster, team=one, environment=home, scope=team_scope(one, home)
         )
         for one, home in teams
@@ -99,7 +101,7 @@ def _places(
 
 def places_of_run(
     root: Path, workspace: Workspace, run: str, *, team: str | None = None
-) -> tuple[list[Place], list[Place]]:
+) -> tuple[list[RunPlace], list[RunPlace]]:
     """Return where the job file says that a run is, by which its name begins, and the other places of its team.
 
     A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises UserError.

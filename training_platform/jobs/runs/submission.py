@@ -24,7 +24,7 @@ from training_platform.jobs.model import Target
 from training_platform.jobs.naming import as_run, new_run, point_runs
 from training_platform.jobs.render import chosen_target, judge
 from training_platform.jobs.resolve import ResolvedJob, read_job
-from training_platform.jobs.runs.places import Place, place_of
+from training_platform.jobs.runs.places import RunPlace, place_of
 from training_platform.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.jobs.vertex.pools import Deployed, filled
 from training_platform.resources.kueue import QUEUE_LABEL
@@ -38,7 +38,7 @@ class Prepared:
     """
 
     job: ResolvedJob | None = None
-    place: Place | None = None
+    place: RunPlace | None = None
     bodies: tuple[dict[str, Any], ...] = ()
     collection: Collection = "customJobs"
     findings: tuple[Finding, ...]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from training_platform.clients.google_api import GoogleError, Json
+from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import PIPELINES, VertexJobs
 from training_platform.clients.kubernetes_api import (
     EVENTS,
@@ -33,7 +34,7 @@ from training_platform.jobs.runs.on_vertex import (
     why_on_vertex,
     working_job,
 )
-from training_platform.jobs.runs.places import Place
+from training_platform.jobs.runs.places import RunPlace
 from training_platform.jobs.runs.state import Run
 from training_platform.jobs.runs.why_on_gke import Seen, why
 from training_platform.resources.kueue import QUEUE_LABEL
@@ -41,7 +42,7 @@ from training_platform.resources.kueue import QUEUE_LABEL
 _POLL_SECONDS = 5.0
 
 
-def gke_runs(cluster: ClusterApi, place: Place) -> Iterator[Run]:
+def gke_runs(cluster: ClusterApi, place: RunPlace) -> Iterator[Run]:
     """Yield the runs of a team in a cluster, oldest first. Raises ClusterError."""
     namespace = place.team.name
     workloads = list(cluster.objects(WORKLOADS, namespace))
@@ -51,7 +52,7 @@ def gke_runs(cluster: ClusterApi, place: Place) -> Iterator[Run]:
         yield gke_run(jobset, workload_of(jobset, workloads), place.key)
 
 
-def vertex_runs(vertex: VertexJobs, place: Place) -> Iterator[Run]:
+def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
     """Yield the runs of a team in a region, newest first. Raises GoogleError."""
     labels = {ENVIRONMENT_LABEL: place.team.environment, TEAM_LABEL: place.team.name}
     bodies = list(vertex.jobs(" AND ".join(f'labels.{name}="{value}"' for name, value in labels.items())))
@@ -62,7 +63,7 @@ def vertex_runs(vertex: VertexJobs, place: Place) -> Iterator[Run]:
             yield vertex_run(body, by_name.get(working_job(body)))
 
 
-def vertex_named(vertex: VertexJobs, place: Place, name: str) -> Run | None:
+def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:
     """Return a team's run in a region by its name, None where it has none. Raises GoogleError."""
     found = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
     # A list shows a pipeline's job only where that has the team's labels.
@@ -93,7 +94,7 @@ def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
 
 def why_gke(
     cluster: ClusterApi,
-    place: Place,
+    place: RunPlace,
     run: Run,
     job: ResolvedJob | None,
     vms: Callable[[ResolvedJob], Iterable[str]] = lambda _: (),
@@ -172,7 +173,7 @@ def _within(part: Any, whole: Any) -> bool:
     return bool(part == whole)
 
 
-def why_vertex(vertex: VertexJobs, place: Place, run: Run) -> list[str]:
+def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
     """Return why a run on Vertex AI waits or failed, and beside which runs of its team. Raises GoogleError."""
     sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
     if run.state == "waiting":
@@ -220,7 +221,7 @@ def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] |
 
 
 def _beside(
-    run: Run, place: Place, job: ResolvedJob | None, jobsets: list[Json], workloads: list[Json]
+    run: Run, place: RunPlace, job: ResolvedJob | None, jobsets: list[Json], workloads: list[Json]
 ) -> tuple[list[Run], list[Run]]:
     """Return the team's runs that hold some of a run's flavor, and those that wait and were there before."""
     flavor = gke_target(job)[1].name if job else None

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
+from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleError
 from training_platform.config.pools import ExpandedPool
 from training_platform.jobs.gke.gpu_direct import usable_pools
@@ -25,7 +26,6 @@ from training_platform.quota.charges import shown, vm_usage
 from training_platform.quota.snapshot import Snapshot, read_snapshots
 from training_platform.resources.node_pools import node_pool_name
 
-Json = Mapping[str, Any]
 _EVENTS = 5  # the last warnings are the ones that matter
 _SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
 

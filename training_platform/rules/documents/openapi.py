@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-Json = Mapping[str, Any]
+Schema = Mapping[str, Any]
 Shape = dict[str, Any]
 ANY = {"is": "any"}
 OPEN = {"is": "block", "fields": {}, "open": True}
@@ -48,13 +48,13 @@ class KindReader:
     the definition says: by ``status``, by ``nullable``, and by ``anyOf`` and the like.
     """
 
-    def __init__(self, shapes: Shapes, schemas: Json, *, alone: bool = False) -> None:
+    def __init__(self, shapes: Shapes, schemas: Schema, *, alone: bool = False) -> None:
         self.shapes = shapes
         self.schemas = schemas
         self.alone = alone
         self._met: dict[str, int] = {}
 
-    def kind(self, schema: Json, metadata: int) -> int:
+    def kind(self, schema: Schema, metadata: int) -> int:
         """Return the number of a kind's shape."""
         fields = {name: self.number(each) for name, each in schema.get("properties", {}).items() if name != "metadata"}
         fields["metadata"] = metadata
@@ -62,14 +62,14 @@ class KindReader:
             fields["status"] = self.shapes.number(ANY)
         return self.shapes.number(_block(fields, schema, without=self._filled_in(schema, "")))
 
-    def _filled_in(self, schema: Json, name: str) -> set[str]:
+    def _filled_in(self, schema: Schema, name: str) -> set[str]:
         """Return what the server fills in before it looks: a CRD's defaults; those of its own kinds are Go's zeros."""
         custom = {} if self.schemas else schema.get("properties", {})
         return {field for owner, field in _FILLED_IN if owner == name} | {
             key for key, each in custom.items() if "default" in each
         }
 
-    def number(self, schema: Json, name: str = "") -> int:
+    def number(self, schema: Schema, name: str = "") -> int:
         """Return the number of a schema's shape; a schema that holds itself is anything inside."""
         reference = _reference(schema)
         if reference:
@@ -80,7 +80,7 @@ class KindReader:
         shape = self._shape(schema, name)
         return self.shapes.number({**shape, **self._combined(schema)} if self.alone else shape)
 
-    def _shape(self, schema: Json, name: str) -> Shape:
+    def _shape(self, schema: Schema, name: str) -> Shape:
         if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
             return {"is": "int-or-text", **limits(schema)}
         if name.endswith(_QUANTITY):
@@ -102,7 +102,7 @@ class KindReader:
             return found if keys is None else {**found, "keys": keys}
         return self._scalar(kind, schema)
 
-    def _scalar(self, kind: str | None, schema: Json) -> Shape:
+    def _scalar(self, kind: str | None, schema: Schema) -> Shape:
         enum = {"enum": schema["enum"]} if "enum" in schema else {}
         if kind == "string":
             return {"is": "text", **enum, **limits(schema)}
@@ -114,7 +114,7 @@ class KindReader:
             return {"is": "number", **limits(schema)}
         return {"is": "flag"} if kind == "boolean" else ANY
 
-    def _combined(self, schema: Json) -> Shape:
+    def _combined(self, schema: Schema) -> Shape:
         """Return the parts of ``anyOf`` and the like: a part narrows what is beside it, and so leaves out types."""
         if schema.get("x-kubernetes-int-or-string"):
             return {}
@@ -124,7 +124,7 @@ class KindReader:
                 found[name] = [self._part(part) for part in schema[name]]
         return {**found, "not": self._part(schema["not"])} if "not" in schema else found
 
-    def _part(self, part: Json) -> int:
+    def _part(self, part: Schema) -> int:
         if "type" in part or "properties" in part:
             typed = dict(part)
         elif "required" in part:
@@ -140,7 +140,7 @@ class KindReader:
         return self.number(typed)
 
 
-def _block(fields: Mapping[str, int], schema: Json, without: set[str]) -> Shape:
+def _block(fields: Mapping[str, int], schema: Schema, without: set[str]) -> Shape:
     found: Shape = {"is": "block", "fields": dict(sorted(fields.items()))}
     if required := sorted(set(schema.get("required", ())) - without):
         found["required"] = required
@@ -149,14 +149,14 @@ def _block(fields: Mapping[str, int], schema: Json, without: set[str]) -> Shape:
     return found
 
 
-def _reference(schema: Json) -> str:
+def _reference(schema: Schema) -> str:
     """Return the name of what a schema refers to: by itself, or as the one part of ``allOf``, beside a default."""
     parts = schema.get("allOf", ())
     reference = schema.get("$ref") or (parts[0].get("$ref") if len(parts) == 1 else None)
     return str(reference or "").rpartition("/")[2]
 
 
-def limits(schema: Json) -> Shape:
+def limits(schema: Schema) -> Shape:
     """Return what an upstream schema says of a text's or a number's size and form."""
     found = {ours: _number(schema[theirs]) for theirs, ours in _WORDS.items() if theirs in schema}
     for bound, word, beyond in (("least", "exclusiveMinimum", math.inf), ("most", "exclusiveMaximum", -math.inf)):
@@ -170,7 +170,7 @@ def limits(schema: Json) -> Shape:
     return found
 
 
-def counts(schema: Json) -> Shape:
+def counts(schema: Schema) -> Shape:
     """Return what an upstream schema says of how many entries a list or a map has."""
     return {ours: schema[theirs] for theirs, ours in _COUNTS.items() if theirs in schema}
 

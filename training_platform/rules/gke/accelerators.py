@@ -228,19 +228,21 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     machine = pool.machine
     if machine is None or not pool.nics or machine.gpudirect_mtu is None:
         return
-    networks = _own_networks(pool, program)
+    named = program.once(_places_by_name)
+    places = {place for nic in pool.nics if isinstance(nic.network, str) for place in named.get(nic.network, ())}
+    networks = [program.all(NetworkView)[place] for place in sorted(places)]
     for network in networks:
         rdma = bool(machine.rdma_nics) and network.profile is not None
         if network.mtu != machine.gpudirect_mtu and (rdma or not machine.rdma_nics):
-            said = f"has an MTU of {network.mtu}" if network.mtu else "has no MTU set"
-            message = f"VPC {network.name} {said}, but GPUDirect-{machine.gpudirect} needs {machine.gpudirect_mtu}"
+            mtu = f"has an MTU of {network.mtu}" if network.mtu else "has no MTU set"
+            message = f"VPC {network.name} {mtu}, but GPUDirect-{machine.gpudirect} needs {machine.gpudirect_mtu}"
             # Another one is refused for RDMA, and only slower without; what a profile gives where none is written was
             # not read.
             severity: Severity | None = None if rdma and network.mtu else "warning"
             allowed = machine.gpudirect_mtu
             yield finding(pool, "nics", message, allowed=allowed, nearest=allowed, severity=severity)
         if rdma:
-            yield from _profile(pool, network, program)
+            yield from _misfits(pool, network, program)
     all_own = len({nic.network for nic in pool.nics}) == len(networks)
     if machine.rdma_nics and all_own and not any(network.profile for network in networks):
         message = f"no VPC of {machine.name} uses a network profile for RDMA"
@@ -273,8 +275,8 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
 )
 def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     """Find a subnet of additional interfaces with fewer addresses than its pools may have VMs."""
-    pools = program.once(_pools_by_subnet)
-    vms = sum(pools.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
+    by_name = program.once(_vms_by_subnet)
+    vms = sum(by_name.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
     room = network_of(subnet.cidr) if vms else None
     if room is not None and vms > room.num_addresses - RESERVED_ADDRESSES:
         most = max(0, room.num_addresses - RESERVED_ADDRESSES)
@@ -324,38 +326,30 @@ def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         yield finding(pool, "nics", message, allowed="enable_multi_networking, at creation", severity=severity)
 
 
-def _pools_by_subnet(program: Program) -> dict[str, int]:
+def _vms_by_subnet(program: Program) -> dict[str, int]:
     """Return the VMs that pools may reach, by the name that their interfaces have for a subnet."""
-    found: dict[str, int] = defaultdict(int)
-    for each in program.all(NodePoolView):
-        if each.known("nics"):
-            for nic in each.nics:
-                if isinstance(nic.subnetwork, str):
-                    found[nic.subnetwork] += each.most_vms
-    return found
+    vms: dict[str, int] = defaultdict(int)
+    for pool in program.all(NodePoolView):
+        for nic in pool.nics if pool.known("nics") else ():
+            if isinstance(nic.subnetwork, str):
+                vms[nic.subnetwork] += pool.most_vms
+    return vms
 
 
-def _own_networks(pool: NodePoolView, program: Program) -> list[NetworkView]:
-    meant = program.once(_meant)
-    wanted = {place for nic in pool.nics if isinstance(nic.network, str) for place in meant.get(nic.network, ())}
-    networks = program.all(NetworkView)
-    return [networks[place] for place in sorted(wanted)]
-
-
-def _meant(program: Program) -> dict[str, list[int]]:
+def _places_by_name(program: Program) -> dict[str, list[int]]:
     """Return the places of networks among all of a program by what may mean them: two may have one name."""
-    found: dict[str, list[int]] = defaultdict(list)
+    places: dict[str, list[int]] = defaultdict(list)
     for place, network in enumerate(program.all(NetworkView)):
         for name in {network.name, network.network if network.known("network") else None} - {None}:
-            found[str(name)].append(place)
-    return found
+            places[str(name)].append(place)
+    return places
 
 
 def _profiled(program: Program) -> list[NetworkView]:
     return [network for network in program.all(NetworkView) if network.profile is not None]
 
 
-def _profile(pool: NodePoolView, network: NetworkView, program: Program) -> Iterator[Draft]:
+def _misfits(pool: NodePoolView, network: NetworkView, program: Program) -> Iterator[Draft]:
     zone, profile = _zone(pool), network.profile or ""
     if zone and profile != f"{zone}-{ROCE}" and not profile.endswith(METAL):
         message = f"VPC {network.name} has profile {profile}, but the nodes are in {zone}"

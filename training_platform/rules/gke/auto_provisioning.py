@@ -28,31 +28,31 @@ LEAST_HYPERDISK_GB = 100
 
 
 @rule("auto-provisioning-limits", ruleset="auto-provisioning", source=f"xpk 367c838, nap.py; {_CA}")
-def auto_provisioning_limits(each: AutoProvisioningView) -> Iterator[Draft]:
+def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find limits without vCPUs or memory, or too low for one machine with the accelerator that they name."""
     for resource in BUILT_IN:
-        if each.limit(resource) is None:
+        if view.limit(resource) is None:
             message = f"auto-provisioning has no limit of {resource}, so it creates no pools"
-            yield finding(each, "limits", message, allowed="limits of cpu and memory in addition to accelerators")
-    for limit, machines in each.accelerators():
+            yield finding(view, "limits", message, allowed="limits of cpu and memory in addition to accelerators")
+    for limit, machines in view.accelerators():
         smallest = min(machines, key=lambda machine: (machine.chips, machine.vcpus))
         wanted = {limit.resource: smallest.chips, "cpu": smallest.vcpus, "memory": smallest.memory_gb}
         for resource, least in wanted.items():
-            have = each.limit(resource)
+            have = view.limit(resource)
             if have is not None and have < least:
                 message = f"the limit of {resource} is {have:,}, and one {smallest.name} has {least:,.0f}"
-                yield finding(each, resource, message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
+                yield finding(view, resource, message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
 
 
 @rule("auto-provisioning-type", ruleset="auto-provisioning", severity="warning", source=f"xpk 367c838, nap.py; {_CA}")
-def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
+def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find a limit of an unknown accelerator: GKE would create no pools for the one that is meant."""
     labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
-    for limit in each.limits:
+    for limit in view.limits:
         if limit.resource and limit.resource not in labels and limit.resource not in BUILT_IN:
             message = f"{limit.resource!r} is not an accelerator in the catalogue"
             nearest = find_nearest(limit.resource, labels)
-            yield finding(each, "limits", message, allowed=enumeration(sorted(labels), most=40), nearest=nearest)
+            yield finding(view, "limits", message, allowed=enumeration(sorted(labels), most=40), nearest=nearest)
 
 
 @rule(
@@ -61,22 +61,22 @@ def auto_provisioning_type(each: AutoProvisioningView) -> Iterator[Draft]:
     severity="warning",
     source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
 )
-def auto_provisioning_disk(each: AutoProvisioningView) -> Iterator[Draft]:
+def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find pool defaults with a boot disk that machines of a limit do not support; GKE may override it (no source)."""
-    if not each.written:
+    if not view.written:
         return
-    kind = each.disk_type or DEFAULT_DISK
-    for limit, machines in each.accelerators():
+    kind = view.disk_type or DEFAULT_DISK
+    for limit, machines in view.accelerators():
         if not any(kind in machine.boot_disk_types for machine in machines):
-            said = f"is {kind}" if each.disk_type else f"is not written, which means {kind}"
+            disk = f"is {kind}" if view.disk_type else f"is not written, which means {kind}"
             allowed = machines[0].boot_disk_types
             message = (
-                f"the disk type of auto-provisioned pools {said}, which machines with {limit.resource} do not support"
+                f"the disk type of auto-provisioned pools {disk}, which machines with {limit.resource} do not support"
             )
-            yield finding(each, "disk_type", message, allowed=", ".join(allowed), nearest=allowed[0])
-    if kind.startswith("hyperdisk") and each.disk_gb is not None and each.disk_gb < LEAST_HYPERDISK_GB:
-        message = f"the disk of auto-provisioned pools is {each.disk_gb} GB of {kind}"
-        yield finding(each, "disk_gb", message, allowed=f"at least {LEAST_HYPERDISK_GB} GB", nearest=LEAST_HYPERDISK_GB)
+            yield finding(view, "disk_type", message, allowed=", ".join(allowed), nearest=allowed[0])
+    if kind.startswith("hyperdisk") and view.disk_gb is not None and view.disk_gb < LEAST_HYPERDISK_GB:
+        message = f"the disk of auto-provisioned pools is {view.disk_gb} GB of {kind}"
+        yield finding(view, "disk_gb", message, allowed=f"at least {LEAST_HYPERDISK_GB} GB", nearest=LEAST_HYPERDISK_GB)
 
 
 @rule(
@@ -85,29 +85,29 @@ def auto_provisioning_disk(each: AutoProvisioningView) -> Iterator[Draft]:
     severity="warning",
     source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
 )
-def auto_provisioning_zones(each: AutoProvisioningView) -> Iterator[Draft]:
+def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find auto-provisioning in zones none of which offers an accelerator that it has a limit for; such lists age."""
-    for limit, machines in each.accelerators():
+    for limit, machines in view.accelerators():
         offered = sorted({zone for machine in machines for zone in machine.zones})
-        if each.zones and offered and not set(each.zones) & set(offered):
-            message = f"{limit.resource} is listed in none of {enumeration(each.zones)}"
-            nearest = find_nearest(each.zones[0], offered)
-            yield finding(each, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
+        if view.zones and offered and not set(view.zones) & set(offered):
+            message = f"{limit.resource} is listed in none of {enumeration(view.zones)}"
+            nearest = find_nearest(view.zones[0], offered)
+            yield finding(view, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
 
 
 @rule("auto-provisioning-upgrades", ruleset="auto-provisioning", owner="provider", source=_SCHEMA)
-def auto_provisioning_upgrades(each: AutoProvisioningView) -> Iterator[Draft]:
+def auto_provisioning_upgrades(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find a surge of nodes beside blue-green upgrades."""
-    if each.strategy == "BLUE_GREEN" and each.max_surge:
-        message = f"max surge is {each.max_surge}, and blue-green upgrades have none"
-        yield finding(each, "max_surge", message, allowed="none, or strategy SURGE", nearest="SURGE")
+    if view.strategy == "BLUE_GREEN" and view.max_surge:
+        message = f"max surge is {view.max_surge}, and blue-green upgrades have none"
+        yield finding(view, "max_surge", message, allowed="none, or strategy SURGE", nearest="SURGE")
 
 
 @rule("auto-provisioning-room", ruleset="together", across=True, source=f"{_CA}, limiter; acc. xpk nap.py")
-def auto_provisioning_room(each: AutoProvisioningView, program: Program) -> Iterator[Draft]:
+def auto_provisioning_room(view: AutoProvisioningView, program: Program) -> Iterator[Draft]:
     """Find limits that the cluster's declared pools use up: the limits count all pools, declared ones too."""
     used: dict[str, float] = defaultdict(float)
-    for pool in pools_of(each.cluster, program):
+    for pool in pools_of(view.cluster, program):
         machine, nodes = pool.machine, pool.most_vms
         if machine is None:
             continue
@@ -116,11 +116,11 @@ def auto_provisioning_room(each: AutoProvisioningView, program: Program) -> Iter
         if machine.accelerator is not None:
             used[machine.accelerator.gke_label] += machine.chips * nodes
     for resource, amount in used.items():
-        limit = each.limit(resource)
+        limit = view.limit(resource)
         if limit is not None and amount > limit:
             message = f"the limit of {resource} is {limit:,}, and the declared pools may use {amount:,.0f}"
             allowed = f"at least {amount:,.0f}, and what new pools need"
-            yield finding(each, resource, message, allowed=allowed, nearest=f"{amount:.0f}")
+            yield finding(view, resource, message, allowed=allowed, nearest=f"{amount:.0f}")
 
 
 _TYPES = "compute-class-api 8067eae (2026-08-21), types of cloud.google.com/v1 and what they validate, read 2026-11-21"
@@ -132,15 +132,15 @@ AUTO_CREATION = "1.33.3-gke.1136000"
 
 
 @rule("compute-class-priority", ruleset="compute-classes", source=_TYPES)
-def compute_class_priority(each: ComputeClassView) -> Iterator[Draft]:
+def compute_class_priority(view: ComputeClassView) -> Iterator[Draft]:
     """Find a priority whose fields exclude each other, or one of which needs another."""
-    for place, priority in enumerate(each.priorities, 1):
+    for place, priority in enumerate(view.priorities, 1):
         for message, allowed in _clashes(priority):
-            yield finding(each, "priorities", f"priority {place}: {message}", allowed=allowed)
-    scores = sum("priorityScore" in priority.written for priority in each.priorities)
-    if 0 < scores < len(each.priorities):
-        message = f"{scores} of {len(each.priorities)} priorities have a priorityScore"
-        yield finding(each, "priorities", message, allowed="one in each priority, or in none")
+            yield finding(view, "priorities", f"priority {place}: {message}", allowed=allowed)
+    scores = sum("priorityScore" in priority.written for priority in view.priorities)
+    if 0 < scores < len(view.priorities):
+        message = f"{scores} of {len(view.priorities)} priorities have a priorityScore"
+        yield finding(view, "priorities", message, allowed="one in each priority, or in none")
 
 
 def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
@@ -151,10 +151,8 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
     if {"machineType", "machineFamily"} <= written:
         yield "machineType and machineFamily exclude each other", "one of the two"
     if "machineType" in written and written & {"minCores", "minMemoryGb"}:
-        yield (
-            "a machine type already determines cores and memory",
-            "machineType, or machineFamily with the least of each",
-        )
+        instead = "machineType, or machineFamily with the least of each"
+        yield "a machine type already determines cores and memory", instead
     if priority.spot and priority.flex_start:
         yield "spot and flexStart exclude each other", "one of the two"
     if (priority.affinity == "Specific") != (priority.reservations > 0):
@@ -164,9 +162,9 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
 
 
 @rule("compute-class-capacity", ruleset="compute-classes", source=f"{_TYPES}; Compute docs")
-def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
+def compute_class_capacity(view: ComputeClassView) -> Iterator[Draft]:
     """Find a priority whose machine type does not support its provisioning model, and so never adds a node."""
-    for place, priority in enumerate(each.priorities, 1):
+    for place, priority in enumerate(view.priorities, 1):
         machine = priority.machine
         if machine is not None and priority.capacity not in machine.capacities:
             message = f"priority {place}: {machine.name} does not support {priority.capacity}"
@@ -176,7 +174,7 @@ def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
             unsaid = priority.capacity == "on-demand" and priority.affinity in (None, "AnyBestEffort")
             severity: Severity | None = "warning" if unsaid else None
             allowed = ", ".join(machine.capacities)
-            yield finding(each, "priorities", message, allowed=allowed, nearest=nearest, severity=severity)
+            yield finding(view, "priorities", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
 @rule(
@@ -184,37 +182,37 @@ def compute_class_capacity(each: ComputeClassView) -> Iterator[Draft]:
     ruleset="compute-classes",
     source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
 )
-def compute_class_reservation(each: ComputeClassView) -> Iterator[Draft]:
+def compute_class_reservation(view: ComputeClassView) -> Iterator[Draft]:
     """Find TPUs, spot or flex-start VMs with affinity to any reservation: TPUs need its name, the others support none.
 
     The zones of a reservation by name stand beside its name: GKE refuses a priority that has zones of its own, too.
     """
-    for place, priority in enumerate(each.priorities, 1):
+    for place, priority in enumerate(view.priorities, 1):
         if priority.affinity == "Specific" and priority.zones:
             message = f"priority {place}: zones beside reservations by name"
             allowed = "reservations.specific[].zones alone"
-            yield finding(each, "priorities", message, allowed=allowed, nearest="reservations.specific[].zones")
+            yield finding(view, "priorities", message, allowed=allowed, nearest="reservations.specific[].zones")
         if priority.tpu and priority.affinity in ("AnyBestEffort", "AnyThenFail"):
             message = f"priority {place}: TPU pools that GKE creates consume a reservation only by name"
-            yield finding(each, "priorities", message, allowed="affinity Specific or None", nearest="Specific")
+            yield finding(view, "priorities", message, allowed="affinity Specific or None", nearest="Specific")
         if (priority.spot or priority.flex_start) and priority.affinity not in (None, "None"):
             message = f"priority {place}: {'spot' if priority.spot else 'flex-start'} VMs cannot use reservations"
-            yield finding(each, "priorities", message, allowed="affinity None", nearest="None")
+            yield finding(view, "priorities", message, allowed="affinity None", nearest="None")
 
 
 @rule("compute-class-pools", ruleset="compute-classes", across=True, source=_DOCS)
-def compute_class_pools(each: ComputeClassView, program: Program) -> Iterator[Draft]:
+def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a pool of a compute class that GKE would never scale for it: without its label, or with queuing."""
-    cluster = _cluster(each, program)
-    if cluster is None or not each.compute_class:
+    cluster = _cluster(view, program)
+    if cluster is None or not view.compute_class:
         return
-    wanted = {pool for priority in each.priorities for pool in priority.node_pools}
+    wanted = {pool for priority in view.priorities for pool in priority.node_pools}
     for pool in pools_of(cluster, program):
         if not pool.known("pool") or pool.pool not in wanted:
             continue
-        if pool.node_labels.get(CLASS_LABEL) != each.compute_class:
-            label = f"{CLASS_LABEL}: {each.compute_class}"
-            message = f"pool {pool.pool} is in class {each.compute_class}, but its nodes lack the class's label"
+        if pool.node_labels.get(CLASS_LABEL) != view.compute_class:
+            label = f"{CLASS_LABEL}: {view.compute_class}"
+            message = f"pool {pool.pool} is in class {view.compute_class}, but its nodes lack the class's label"
             yield finding(pool, "node_labels", message, allowed=f"{label}, and a taint of the same", nearest=label)
         if pool.queued:
             message = f"nodes of pool {pool.pool} are added by ProvisioningRequests only, never for a compute class"
@@ -222,13 +220,13 @@ def compute_class_pools(each: ComputeClassView, program: Program) -> Iterator[Dr
 
 
 @rule("compute-class-floor", ruleset="compute-classes", across=True, source=_DOCS)
-def compute_class_floor(each: ComputeClassView, program: Program) -> Iterator[Draft]:
+def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a compute class on a GKE version that does not support it, or not without auto-provisioning."""
-    cluster = _cluster(each, program)
+    cluster = _cluster(view, program)
     if cluster is None:
         return
     needs = [(CLASSES, "custom compute classes")]
-    if each.makes_pools and _limits(cluster, program) is None:
+    if view.makes_pools and _limits(cluster, program) is None:
         needs.append((AUTO_CREATION, "pools that GKE creates for a class without auto-provisioning"))
     for floor, what in needs:
         severity = below(cluster.version, floor)
@@ -243,38 +241,36 @@ def compute_class_floor(each: ComputeClassView, program: Program) -> Iterator[Dr
     across=True,
     source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
 )
-def compute_class_limits(each: ComputeClassView, program: Program) -> Iterator[Draft]:
+def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a class that creates pools in a cluster without a limit on their accelerator."""
-    cluster = _cluster(each, program)
-    if cluster is None or not each.makes_pools:
+    cluster = _cluster(view, program)
+    if cluster is None or not view.makes_pools:
         return
     limits = _limits(cluster, program)
-    for accelerator in sorted({each for each in map(_made, each.priorities) if each}):
+    accelerators = {row.accelerator for row in view.priorities if row.accelerator and not row.node_pools}
+    for accelerator in sorted(accelerators):
         if limits is None:
-            message = f"there is no limit on how many {accelerator} GKE may add for class {each.compute_class}"
+            message = f"there is no limit on how many {accelerator} GKE may add for class {view.compute_class}"
         elif limits.limit(accelerator) is None:
             message = (
-                f"auto-provisioning has no limit of {accelerator}, so GKE adds none for class {each.compute_class}"
+                f"auto-provisioning has no limit of {accelerator}, so GKE adds none for class {view.compute_class}"
             )
         else:
             continue
-        where = "auto_provisioning with accelerators" if each.origin else "a row of clusterAutoscaling.resourceLimits"
+        where = "auto_provisioning with accelerators" if view.origin else "a row of clusterAutoscaling.resourceLimits"
         allowed = f"{where}: {accelerator}"
         severity: Severity | None = "warning" if limits is None else None
-        yield finding(each, "priorities", message, allowed=allowed, nearest=accelerator, severity=severity)
-
-
-def _made(priority: ClassPriority) -> str | None:
-    return None if priority.node_pools else priority.accelerator
+        yield finding(view, "priorities", message, allowed=allowed, nearest=accelerator, severity=severity)
 
 
 def _limits(cluster: ClusterView, program: Program) -> AutoProvisioningView | None:
-    return next((each for each in program.all(AutoProvisioningView) if each.cluster.name == cluster.name), None)
+    views = program.all(AutoProvisioningView)
+    return next((limits for limits in views if limits.cluster.name == cluster.name), None)
 
 
-def _cluster(each: ComputeClassView, program: Program) -> ClusterView | None:
+def _cluster(view: ComputeClassView, program: Program) -> ClusterView | None:
     """Return the cluster that a class is in: that of its section, or the only one of a program without stack files."""
     clusters = program.all(ClusterView)
-    if not each.origin:
+    if not view.origin:
         return clusters[0] if len(clusters) == 1 else None
-    return next((cluster for cluster in clusters if cluster.origin == each.origin[:2]), None)
+    return next((cluster for cluster in clusters if cluster.origin == view.origin[:2]), None)

@@ -10,7 +10,7 @@ from training_platform.catalog.locations import is_zone, region_of
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.access import AccountView, RoleGrantView
-from training_platform.views.cluster import ClusterView, Window, cluster_of, pools_of
+from training_platform.views.cluster import ClusterView, cluster_of, pools_of
 from training_platform.views.node_pool import InlinePoolView, NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.view import View
@@ -104,16 +104,14 @@ def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
 @rule("cluster-zones", ruleset="clusters", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def cluster_zones(cluster: ClusterView) -> Iterator[Draft]:
     """Find a zonal cluster that lists its own zone again, and zones outside the cluster's region."""
-    if not cluster.zones:
-        return
-    place = cluster.location
     for zone in cluster.zones:
-        if zone == place:
+        region = region_of(cluster.location)
+        if zone == cluster.location:
             message = f"node_locations lists {zone}, the cluster's own zone"
-            yield finding(cluster, "zones", message, allowed=f"other zones of {region_of(place)}")
-        elif region_of(zone) != region_of(place):
-            message = f"node_locations lists {zone}, which is not in {region_of(place)}"
-            yield finding(cluster, "zones", message, allowed=f"zones of {region_of(place)}")
+            yield finding(cluster, "zones", message, allowed=f"other zones of {region}")
+        elif region_of(zone) != region:
+            message = f"node_locations lists {zone}, which is not in {region}"
+            yield finding(cluster, "zones", message, allowed=f"zones of {region}")
 
 
 @rule("autopilot-settings", ruleset="clusters", owner="provider", source=f"{_SCHEMA}, ConflictsWith")
@@ -145,11 +143,9 @@ def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
     known = MACHINE_TYPES.get(name)
     rows = [known] if known else [row for row in MACHINE_TYPES.values() if row.name.partition("-")[0] == series]
     if any(place in row.missing_zones for row in rows):
-        there = sorted(
-            row.name for row in MACHINE_TYPES.values() if row.kind == "cpu" and place not in row.missing_zones
-        )
+        cpus = [row for row in MACHINE_TYPES.values() if row.kind == "cpu" and place not in row.missing_zones]
         message = f"the default pool has machine type {name}, which {place} does not offer"
-        nearest = next((other for other in there if other.endswith("standard-4")), None)
+        nearest = next((name for name in sorted(row.name for row in cpus) if name.endswith("standard-4")), None)
         yield finding(
             cluster, "default_machine", message, allowed="a machine type that the zone offers", nearest=nearest
         )
@@ -194,16 +190,10 @@ _PROVIDER = "terraform-provider-google-beta 93c65b2"
 NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 BROAD_ROLES = frozenset({"roles/editor", "roles/owner"})
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
-WRITING_SCOPES = frozenset(
-    (
-        CLOUD_PLATFORM,
-        "cloud-platform",
-        "storage-rw",
-        "storage-full",
-        "https://www.googleapis.com/auth/devstorage.read_write",
-        "https://www.googleapis.com/auth/devstorage.full_control",
-    )
-)
+_STORAGE = "https://www.googleapis.com/auth/devstorage"
+WRITING_SCOPES = {
+    CLOUD_PLATFORM, "cloud-platform", f"{_STORAGE}.read_write", f"{_STORAGE}.full_control", "storage-rw", "storage-full"
+}  # fmt: skip
 
 
 @rule(
@@ -244,13 +234,11 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
 )
 def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
     """Find nodes whose OAuth scopes allow reading storage at most: writing checkpoints fails whatever IAM allows."""
-    if pool.scopes and not WRITING_SCOPES.isdisjoint(pool.scopes):
-        return
-    said = (
-        "do not let pods write to Cloud Storage" if pool.scopes else "are not written: the default reads storage only"
-    )
-    message = f"OAuth scopes {said}; a later change replaces the pool"
-    yield finding(pool, "scopes", message, allowed=f"{CLOUD_PLATFORM}, and roles by IAM", nearest=CLOUD_PLATFORM)
+    if WRITING_SCOPES.isdisjoint(pool.scopes):
+        written = "do not let pods write to Cloud Storage"
+        why = written if pool.scopes else "are not written: the default reads storage only"
+        message = f"OAuth scopes {why}; a later change replaces the pool"
+        yield finding(pool, "scopes", message, allowed=f"{CLOUD_PLATFORM}, and roles by IAM", nearest=CLOUD_PLATFORM)
 
 
 @rule(
@@ -275,25 +263,18 @@ def node_account(pool: NodePoolView) -> Iterator[Draft]:
 )
 def node_account_roles(account: AccountView, program: Program) -> Iterator[Draft]:
     """Find an account of nodes, made by this program, without the roles that nodes need."""
-    if account.email not in program.once(_node_accounts) and account.name not in program.once(_node_accounts):
+    if program.once(_node_accounts).isdisjoint((account.email, account.name)):
         return
-    roles = {
-        grant.role
-        for grant in program.all(RoleGrantView)
-        if grant.known("account") and account.is_meant(grant.account, "email")
-    }
+    grants = (grant for grant in program.all(RoleGrantView) if grant.known("account"))
+    roles = {grant.role for grant in grants if account.is_meant(grant.account, "email")}
     missing = [role for role in NODE_ROLES if role not in roles]
     if missing and not roles & BROAD_ROLES:
         message = f"account {account.name} runs nodes without {' and '.join(missing)}"
         yield finding(account, "email", message, allowed="both roles, before the first pool", nearest=missing[0])
 
 
-def _node_accounts(program: Program) -> frozenset[str]:
-    return frozenset(
-        each.service_account
-        for each in program.all(NodePoolView)
-        if each.known("service_account") and each.service_account
-    )
+def _node_accounts(program: Program) -> set[str | None]:
+    return {pool.service_account for pool in program.all(NodePoolView) if pool.known("service_account")}
 
 
 _SOURCE = "GKE docs, maintenance windows and exclusions: copies of 2025 and 2026, which disagree, read 2026-11-21"
@@ -320,9 +301,12 @@ def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
         message = f"the maintenance window starts at {window.start} and ends at {window.end}"
         yield finding(cluster, "window", message, allowed="an end after the start, in UTC")
         return
-    count = _occurrences(window)
+    parts = dict(part.partition("=")[::2] for part in window.recurrence.split(";"))
+    weekdays = parts.pop("BYDAY", "").split(",")
+    occurrences = {"DAILY": PERIOD_DAYS, "WEEKLY": PERIOD_DAYS // 7 * len(weekdays)}  # in so many days
+    count = occurrences.get(parts["FREQ"]) if parts.keys() == {"FREQ"} else None
     if count is None:
-        return
+        return  # other recurrences are not judged
     if end - start < SHORTEST:
         message = f"the maintenance window has {(end - start) / _HOUR:g} hours at a time, and GKE requires at least 4"
         yield finding(cluster, "window", message, allowed="at least 4 hours at a time", nearest="4 hours")
@@ -363,11 +347,3 @@ def _time(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else None
-
-
-def _occurrences(window: Window) -> int | None:
-    """Return how often a window comes in 32 days; None for a recurrence other than by days or weekdays."""
-    parts = dict(part.partition("=")[::2] for part in window.recurrence.split(";"))
-    weekdays = parts.pop("BYDAY", "").split(",")
-    often = {"DAILY": PERIOD_DAYS, "WEEKLY": PERIOD_DAYS // 7 * len(weekdays)}
-    return often.get(parts["FREQ"]) if parts.keys() == {"FREQ"} else None

@@ -26,13 +26,7 @@ SHUTDOWN_SECONDS = (10, 10_000)
 LABEL_VALUE = 63
 RESERVED = ("kubernetes.io", "k8s.io")
 _BELOW_RESERVED = tuple(f".{domain}" for domain in RESERVED)
-OURS = frozenset(
-    {
-        "cloud.google.com/compute-class",
-        "cloud.google.com/gke-networking-dra-driver",
-        "cloud.google.com/gke-queued",
-    }
-)
+OURS = {f"cloud.google.com/{name}" for name in ("compute-class", "gke-networking-dra-driver", "gke-queued")}
 SYSCTLS = frozenset(
     f"{family}.{name}"
     for family, names in {
@@ -114,14 +108,9 @@ def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
 @rule("confidential-gpu", ruleset="nodes", source="Compute docs, accelerator-optimized machines, read 2026-04")
 def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
     """Find Confidential VMs on a machine type with TPUs or GPUs that does not support them."""
-    machine = pool.machine
-    if (
-        pool.confidential
-        and machine is not None
-        and machine.accelerator is not None
-        and pool.confidential not in machine.confidential
-    ):
-        message = f"{machine.name} does not support Confidential VMs with {pool.confidential}"
+    machine, kind = pool.machine, pool.confidential
+    if kind and machine is not None and machine.accelerator and kind not in machine.confidential:
+        message = f"{machine.name} does not support Confidential VMs with {kind}"
         yield finding(pool, "confidential", message, allowed=", ".join(machine.confidential) or "none")
 
 

@@ -52,13 +52,8 @@ def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
     for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
         least, most = getattr(pool, low), getattr(pool, high)
         if least is not None and most is not None and least > most:
-            yield finding(
-                pool,
-                low,
-                f"the minimum, {least}, is above the maximum, {most}",
-                allowed=f"at most {most}",
-                nearest=most,
-            )
+            message = f"the minimum, {least}, is above the maximum, {most}"
+            yield finding(pool, low, message, allowed=f"at most {most}", nearest=most)
 
 
 @rule("max-pods", ruleset="pools", source=PODS_SOURCE)
@@ -119,28 +114,25 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
     if share is not None and not 0 < share <= 1 and not (share == 0 and pool.batch_nodes):
         message = f"a batch is {share:g} of the pool's nodes"
         yield finding(pool, "batch_share", message, allowed="more than 0, at most 1", nearest=1 if share > 1 else None)
-    for field, said in (
+    for field, when in (
         ("drain_wait_seconds", "before nodes are drained"),
         ("batch_soak_seconds", "after a batch is drained"),
         ("pool_soak_seconds", "before the old nodes are deleted"),
     ):
         if (wait := getattr(pool, field)) is not None and wait > LONGEST_WAIT:
-            message = f"an upgrade waits {wait:,} seconds {said}"
+            message = f"an upgrade waits {wait:,} seconds {when}"
             # The document has it of the first; of the others it is general knowledge.
             severity: Severity | None = None if field == "drain_wait_seconds" else "warning"
             yield finding(
                 pool, field, message, allowed=f"at most {LONGEST_WAIT}s, 7 days", nearest=f"{LONGEST_WAIT}s",
                 severity=severity,
             )  # fmt: skip
-    idle: list[tuple[str, str, str]] = []
-    if pool.blue_green and pool.upgrade_strategy != "BLUE_GREEN":
-        strategy = pool.upgrade_strategy or "SURGE by default"
-        idle.append(("blue_green", f"the strategy is {strategy}, which has no blue-green settings", "BLUE_GREEN"))
-    if pool.autoscaled_rollout and not pool.autoscales:
-        why = "the rollout is by the autoscaler, and the pool does not autoscale"
-        idle.append(("autoscaled_rollout", why, "standardRolloutPolicy"))
-    for field, message, allowed in idle:  # (inferred)
-        yield finding(pool, field, message, allowed=allowed, nearest=allowed, severity="warning")
+    if pool.blue_green and pool.upgrade_strategy != "BLUE_GREEN":  # that this has no effect is (inferred)
+        message = f"the strategy is {pool.upgrade_strategy or 'SURGE by default'}, which has no blue-green settings"
+        yield finding(pool, "blue_green", message, allowed="BLUE_GREEN", nearest="BLUE_GREEN", severity="warning")
+    if pool.autoscaled_rollout and not pool.autoscales:  # (inferred)
+        message, allowed = "the rollout is by the autoscaler, and the pool does not autoscale", "standardRolloutPolicy"
+        yield finding(pool, "autoscaled_rollout", message, allowed=allowed, nearest=allowed, severity="warning")
 
 
 @rule(
@@ -206,7 +198,7 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     pools = pools_of(cluster, program)
     if not pools or cluster.autopilot or not cluster.remove_default_pool or cluster.inline_pools:
         return
-    if any(each.cluster.name == cluster.name for each in program.all(AutoProvisioningView)):
+    if any(limits.cluster.name == cluster.name for limits in program.all(AutoProvisioningView)):
         return  # GKE makes a pool for what has no node
     untainted = all(row.accelerator_type and not row.taints for row in pools)  # beside no CPU pool GKE adds no taint
     plain = pools if untainted else [row for row in pools if _takes_any_pod(row)]
@@ -223,11 +215,8 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 
 def _takes_any_pod(pool: NodePoolView) -> bool:
-    machine = pool.machine
-    keeps_off = [
-        taint for taint in pool.taints if taint.effect != "PREFER_NO_SCHEDULE" and taint.key != MANAGED_COMPONENTS
-    ]
-    return not keeps_off and not pool.queued and (machine is None or machine.accelerator is None)
+    tolerated = all(row.effect == "PREFER_NO_SCHEDULE" or row.key == MANAGED_COMPONENTS for row in pool.taints)
+    return tolerated and not pool.queued and (pool.machine is None or pool.machine.accelerator is None)
 
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool and resource-policy, read 2026-06-25"
@@ -395,8 +384,6 @@ def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]
 
 
 def _policies(program: Program) -> dict[str, ResourcePolicyView]:
-    found = {policy.name: policy for policy in program.all(ResourcePolicyView)}
-    found.update(
-        {each.policy: each for each in program.all(ResourcePolicyView) if each.known("policy") and each.policy}
-    )
-    return found
+    policies = program.all(ResourcePolicyView)
+    own = {policy.policy: policy for policy in policies if policy.known("policy") and policy.policy}
+    return {policy.name: policy for policy in policies} | own

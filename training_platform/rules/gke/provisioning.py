@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.provisioning_models import has_blocks
-from training_platform.catalog.types import MachineType
 from training_platform.config.pools import RESERVED_LABELS
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
@@ -104,11 +103,11 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
         return
     low, high = FLEX_SECONDS if pool.flex_start else RUN_SECONDS
     if seconds < low or seconds > high:
-        said = "is not a valid number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
+        message = "is not a valid number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
         allowed = f"{low} seconds to {high // DAY} days"
         hours = high // 3600 if seconds > high else 1
         nearest = f"max_run_hours {hours}" if pool.origin else f"{hours * 3600}s"
-        yield finding(pool, "max_run_seconds", said, allowed=allowed, nearest=nearest)
+        yield finding(pool, "max_run_seconds", message, allowed=allowed, nearest=nearest)
 
 
 @rule(
@@ -131,15 +130,11 @@ def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
         nearest = next(iter(machine.capacities), None)
         # No source lists how CPU machines may be asked for, and owners deploy n1 by flex-start. The provider's tests
         # (93c65b2) queue for a3-edgegpu-8g, and create a3-ultragpu-8g where any reservation may be consumed.
-        tried = (pool.queued and not pool.flex_start) or _may_be_reserved(pool, machine)
+        reserved = pool.consume_reservation is None and "reservation" in machine.capacities  # by any that fits
+        tried = (pool.queued and not pool.flex_start) or (pool.capacity == "on-demand" and reserved)
         severity: Severity | None = "warning" if machine.kind == "cpu" or tried else None
         allowed = ", ".join(machine.capacities)
         yield finding(pool, "capacity", message, allowed=allowed, nearest=nearest, severity=severity)
-
-
-def _may_be_reserved(pool: NodePoolView, machine: MachineType) -> bool:
-    """Whether VMs come from any reservation that fits, since the program does not say otherwise."""
-    return pool.capacity == "on-demand" and pool.consume_reservation is None and "reservation" in machine.capacities
 
 
 @rule("location-policy-any", ruleset="consumption", severity="warning", source=f"xpk 367c838; {_TOOLKIT}")
@@ -165,7 +160,7 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     machine = pool.machine
     if machine is not None and pool.capacity in machine.allowlisted:
         message = f"{machine.name} with {pool.capacity} is only for projects that Google has granted access"
-        open_to_all = [each for each in machine.capacities if each not in machine.allowlisted]
+        open_to_all = [capacity for capacity in machine.capacities if capacity not in machine.allowlisted]
         yield finding(pool, "capacity", message, allowed=", ".join(open_to_all), nearest=next(iter(open_to_all), None))
 
 
@@ -265,21 +260,19 @@ def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 )
 def reservation_room(reservation: ReservationView, program: Program) -> Iterator[Draft]:
     """Find a reservation that does not hold what its pools may reach, or no node beside them for upgrades by surge."""
-    pools = [each for each in program.all(NodePoolView) if _reservation_of(each, program) is reservation]
+    pools = [pool for pool in program.all(NodePoolView) if _reservation_of(pool, program) is reservation]
     count = reservation.count if pools else None
     if count is None:
         return
-    most = sum(each.most_vms for each in pools)
+    most = sum(pool.most_vms for pool in pools)
     if most > count:
         message = f"reservation {reservation.name} has {count} VMs, and its pools may have {most}"
         yield finding(pools[0], "max_nodes", message, allowed=f"at most {count}", nearest=count)
-    elif most == count:
-        for each in pools:
-            if _surge(each) and each.hosts == 1:
-                message = f"reservation {reservation.name} has no VM beside the pool's, and upgrades want one more"
-                yield finding(
-                    each, "max_surge", message, allowed="max_surge 0, max_unavailable 1", nearest="max_surge=0"
-                )
+    for pool in pools if most == count else ():
+        surge = pool.max_surge if pool.upgrades else SURGE_BY_DEFAULT
+        if (SURGE_BY_DEFAULT if surge is None else surge) and pool.hosts == 1:
+            message = f"reservation {reservation.name} has no VM beside the pool's, and upgrades want one more"
+            yield finding(pool, "max_surge", message, allowed="max_surge 0, max_unavailable 1", nearest="max_surge=0")
 
 
 @rule(
@@ -318,7 +311,8 @@ def _of_other_vms(pool: NodePoolView, reservation: ReservationView) -> Iterator[
     gpus = (pool.accelerator_type, pool.accelerator_count)
     reserved = (reservation.accelerator_type, reservation.accelerator_count)
     if gpus != reserved and (attached or reservation.accelerator_type is not None):
-        yield _differ(pool, "accelerator_type", reservation, _count(reserved), _count(gpus))
+        want, have = (f"{count} of {kind}" if kind else "no GPUs" for kind, count in (reserved, gpus))
+        yield _differ(pool, "accelerator_type", reservation, want, have)
     if pool.min_cpu_platform != reservation.min_cpu_platform:
         have, want = (platform or "none" for platform in (pool.min_cpu_platform, reservation.min_cpu_platform))
         yield _differ(pool, "min_cpu_platform", reservation, f"CPU platform {want}", f"CPU platform {have}")
@@ -334,15 +328,6 @@ def _differ(view: View, field: str, reservation: ReservationView, want: str, hav
     return finding(view, field, message, allowed=want, nearest=want)
 
 
-def _count(gpus: tuple[str | None, int | None]) -> str:
-    return f"{gpus[1]} of {gpus[0]}" if gpus[0] else "no GPUs"
-
-
-def _surge(pool: NodePoolView) -> bool:
-    surge = pool.max_surge if pool.upgrades else SURGE_BY_DEFAULT
-    return bool(SURGE_BY_DEFAULT if surge is None else surge)
-
-
 def _reservation_of(pool: NodePoolView, program: Program) -> ReservationView | None:
     path = pool.reservation_path if program.all(ReservationView) else None
     if not path or pool.consume_reservation != "SPECIFIC_RESERVATION":
@@ -351,8 +336,5 @@ def _reservation_of(pool: NodePoolView, program: Program) -> ReservationView | N
 
 
 def _reservations(program: Program) -> dict[str, ReservationView]:
-    return {
-        each.reservation: each
-        for each in program.all(ReservationView)
-        if each.known("reservation") and each.reservation
-    }
+    named = (row for row in program.all(ReservationView) if row.known("reservation"))
+    return {row.reservation: row for row in named if row.reservation}

@@ -81,17 +81,17 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 
 @rule("auto-provisioning-floor", ruleset="versions", across=True, source=_GKE)
-def auto_provisioning_floor(each: AutoProvisioningView) -> Iterator[Draft]:
+def auto_provisioning_floor(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find a GKE version that does not auto-provision an accelerator yet, or not with its driver."""
-    for limit, machines in each.accelerators():
+    for limit, machines in view.accelerators():
         if machines[0].kind == "gpu":
             subject = f"the driver of auto-provisioned {limit.resource}"
-            yield from _floor(each, each.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject)
+            yield from _floor(view, view.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject)
         floors = [machine.minimum_gke.get("auto-provisioning") for machine in machines]
         known = [floor for floor in floors if floor]
         if known and len(known) == len(floors):
             least = min(known, key=lambda floor: parse(floor) or ())
-            yield from _floor(each, each.cluster.version, least, f"auto-provisioning of {limit.resource}")
+            yield from _floor(view, view.cluster.version, least, f"auto-provisioning of {limit.resource}")
 
 
 @rule("add-on-floor", ruleset="versions", across=True, source="Cluster Toolkit v1.95.0, gke-cluster, read 2026-08")
@@ -234,10 +234,10 @@ def below(version: str | None, floor: str) -> Severity | None:
 
 def floor_of(floors: Iterable[str], version: str | None) -> str | None:
     """Return which of several floors, one for each minor version, holds for a version: a later minor has none."""
-    ordered = sorted(floors, key=lambda each: parse(each) or ())
+    ordered = sorted(floors, key=lambda floor: parse(floor) or ())
     have = parse(version)
     if have is None or not ordered:
         return None
     if have[:2] < (parse(ordered[0]) or ())[:2]:
         return ordered[0]
-    return next((each for each in ordered if (parse(each) or ())[:2] == have[:2]), None)
+    return next((floor for floor in ordered if (parse(floor) or ())[:2] == have[:2]), None)

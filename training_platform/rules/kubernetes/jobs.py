@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.types import MachineType, chips_in
+from training_platform.catalog.types import Json, MachineType, chips_in
 from training_platform.rules.kubernetes.objects import (
     SERVER,
-    Json,
-    Wrong,
+    Flaw,
     block,
     entries,
     is_unknown,
@@ -27,25 +26,25 @@ _WIDEST: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/val
 
 
 @object_rule("job-completion", *JOBS, ruleset="pods", source=SERVER)
-def job_completion(inputs: Json) -> Iterator[Wrong]:
+def job_completion(inputs: Json) -> Iterator[Flaw]:
     """Find Indexed jobs without completions, and policies that ask for another completion mode or restart policy."""
     for at, job in jobs(inputs):
         indexed = job.get("completionMode") == "Indexed"
         policy = block(job, "template", "spec").get("restartPolicy")
         width = whole(job, "parallelism")
         if indexed and job.get("completions") is None and width is not None:  # where neither is, both are 1
-            yield Wrong(f"{at}.completions", "an Indexed job has no completions", "a number of pods", str(width or 1))
+            yield Flaw(f"{at}.completions", "an Indexed job has no completions", "a number of pods", str(width or 1))
         if indexed and width is not None and width > _WIDEST:
             message = f"parallelism is {width}, and completionMode is Indexed"
-            yield Wrong(f"{at}.parallelism", message, f"at most {_WIDEST:,}", str(_WIDEST))
+            yield Flaw(f"{at}.parallelism", message, f"at most {_WIDEST:,}", str(_WIDEST))
         if job.get("backoffLimitPerIndex") is not None and job.get("completionMode") in (None, "NonIndexed"):
-            yield Wrong(f"{at}.backoffLimitPerIndex", "is only for Indexed jobs", "completionMode Indexed")
+            yield Flaw(f"{at}.backoffLimitPerIndex", "is only for Indexed jobs", "completionMode Indexed")
         if job.get("podFailurePolicy") is not None and policy == "OnFailure":
-            yield Wrong(f"{at}.template.spec.restartPolicy", "podFailurePolicy needs Never", "Never", "Never")
+            yield Flaw(f"{at}.template.spec.restartPolicy", "podFailurePolicy needs Never", "Never", "Never")
 
 
 @object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
-def job_policy(inputs: Json) -> Iterator[Wrong]:
+def job_policy(inputs: Json) -> Iterator[Flaw]:
     """Find exit codes of a failure policy out of order, and indexes of a success policy that the job does not have."""
     for at, job in jobs(inputs):
         for index, row in entries(block(job, "podFailurePolicy"), "rules"):
@@ -53,23 +52,23 @@ def job_policy(inputs: Json) -> Iterator[Wrong]:
             codes, here = block(row, "onExitCodes"), f"{place}.onExitCodes.values"
             if row.get("action") == "FailIndex" and job.get("backoffLimitPerIndex") is None:
                 message = "FailIndex goes with backoffLimitPerIndex alone"
-                yield Wrong(f"{place}.action", message, "Count, FailJob, Ignore")
+                yield Flaw(f"{place}.action", message, "Count, FailJob, Ignore")
             names, name = _containers(job), text(codes, "containerName")
             if name is not None and names and name not in names:
-                yield Wrong(f"{place}.onExitCodes.containerName", f"the pod has no container {name}", ", ".join(names))
+                yield Flaw(f"{place}.onExitCodes.containerName", f"the pod has no container {name}", ", ".join(names))
             values = [each for each in codes.get("values") or () if isinstance(each, (int, float))]
             if values != sorted(set(values)):
-                yield Wrong(here, "exit codes are not in ascending order without duplicates", str(sorted(set(values))))
+                yield Flaw(here, "exit codes are not in ascending order without duplicates", str(sorted(set(values))))
             if 0 in values and codes.get("operator") == "In":
-                yield Wrong(here, "exit code 0 is not a failure", "codes of at least 1, or operator NotIn")
+                yield Flaw(here, "exit code 0 is not a failure", "codes of at least 1, or operator NotIn")
         rules, most = entries(block(job, "successPolicy"), "rules"), whole(job, "completions")
         if rules and job.get("completionMode") in (None, "NonIndexed"):
-            yield Wrong(f"{at}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
+            yield Flaw(f"{at}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
         for index, row in rules:
             last = max((int(each) for each in re.findall(r"[0-9]+", text(row, "succeededIndexes") or "")), default=-1)
             if most is not None and last >= most:
                 here = f"{at}.successPolicy.rules[{index}].succeededIndexes"
-                yield Wrong(here, f"index {last} is beyond the {most} completions", f"0 to {most - 1}")
+                yield Flaw(here, f"index {last} is beyond the {most} completions", f"0 to {most - 1}")
 
 
 def _containers(job: Json) -> list[str]:
@@ -88,7 +87,7 @@ _REASONS: Final = (
 
 
 @object_rule("jobset-names", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_names(inputs: Json) -> Iterator[Wrong]:
+def jobset_names(inputs: Json) -> Iterator[Flaw]:
     """Find names of a JobSet and its jobs that together are too long for its pods: they may have 63 letters."""
     name = text(block(inputs, "metadata"), "name")
     for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
@@ -104,36 +103,36 @@ def jobset_names(inputs: Json) -> Iterator[Wrong]:
             message = f"pods of job {job} of JobSet {name} would have names of {length} letters"
             allowed = f"{_LONGEST - length + len(name) + len(job)} letters in both names"
             longer = f"spec.replicatedJobs[{index}].name" if len(job) > len(name) else "metadata.name"
-            yield Wrong(longer, message, allowed)
+            yield Flaw(longer, message, allowed)
 
 
 @object_rule("jobset-size", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_size(inputs: Json) -> Iterator[Wrong]:
+def jobset_size(inputs: Json) -> Iterator[Flaw]:
     """Find a replicated job with more pods than JobSet can count."""
     for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
         parallelism, replicas = whole(block(row, "template", "spec"), "parallelism") or 1, whole(row, "replicas") or 1
         if parallelism * replicas > _MOST_PODS:
             message = f"{replicas} replicas of {parallelism} pods at a time are too many"
             path = f"spec.replicatedJobs[{index}].replicas"
-            yield Wrong(path, message, f"at most {_MOST_PODS // parallelism}", str(_MOST_PODS // parallelism))
+            yield Flaw(path, message, f"at most {_MOST_PODS // parallelism}", str(_MOST_PODS // parallelism))
 
 
 @object_rule("jobset-references", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_references(inputs: Json) -> Iterator[Wrong]:
+def jobset_references(inputs: Json) -> Iterator[Flaw]:
     """Find jobs that policies, dependencies or the coordinator name and that the JobSet does not have."""
     spec = block(inputs, "spec")
     jobs = {text(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
     allowed = ", ".join(filter(None, jobs)) or "a name in replicatedJobs"
     for path, name in _references(spec):
         if name not in jobs:
-            yield Wrong(path, f"the JobSet has no job {name}", allowed)
+            yield Flaw(path, f"the JobSet has no job {name}", allowed)
     for index, row in entries(spec, "replicatedJobs"):
         for place, other in entries(row, "dependsOn"):
             path = f"spec.replicatedJobs[{index}].dependsOn[{place}].name"
             before = [text(each, "name") for _, each in entries(spec, "replicatedJobs")[:index]]
             if text(other, "name") not in before:
                 known = ", ".join(filter(None, before)) or "none for the first job"
-                yield Wrong(path, f"no job {text(other, 'name')} stands before this one", known)
+                yield Flaw(path, f"no job {text(other, 'name')} stands before this one", known)
     yield from _coordinator(block(spec, "coordinator"), jobs)
 
 
@@ -147,7 +146,7 @@ def _references(spec: Json) -> Iterator[tuple[str, str]]:
         yield "spec.coordinator.replicatedJob", leader
 
 
-def _coordinator(coordinator: Json, jobs: Mapping[str | None, Json]) -> Iterator[Wrong]:
+def _coordinator(coordinator: Json, jobs: Mapping[str | None, Json]) -> Iterator[Flaw]:
     job = jobs.get(text(coordinator, "replicatedJob"))
     if job is None:
         return
@@ -156,35 +155,35 @@ def _coordinator(coordinator: Json, jobs: Mapping[str | None, Json]) -> Iterator
     for name, size in sizes.items():
         index = whole(coordinator, name)
         if index is not None and not 0 <= index < (size or 1):
-            yield Wrong(f"spec.coordinator.{name}", f"there is none of index {index}", f"0 to {(size or 1) - 1}", "0")
+            yield Flaw(f"spec.coordinator.{name}", f"there is none of index {index}", f"0 to {(size or 1) - 1}", "0")
 
 
 @object_rule("jobset-policies", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_policies(inputs: Json) -> Iterator[Wrong]:
+def jobset_policies(inputs: Json) -> Iterator[Flaw]:
     """Find failure policies with rules called alike, reasons that no Job has, or behind gates that are off."""
     policy = block(inputs, "spec", "failurePolicy")
     rules = entries(policy, "rules")
     if policy.get("restartStrategy") == _IN_PLACE:
         allowed = "Recreate, BlockingRecreate"
-        yield Wrong("spec.failurePolicy.restartStrategy", f"{_IN_PLACE} is behind a gate", allowed, "Recreate")
+        yield Flaw("spec.failurePolicy.restartStrategy", f"{_IN_PLACE} is behind a gate", allowed, "Recreate")
     for index, row in rules:
         if row.get("action") in _GATED:
             path, allowed = f"spec.failurePolicy.rules[{index}].action", "FailJobSet, RestartJobSet"
-            yield Wrong(path, f"{row['action']} is behind a gate that is off by default", allowed, "RestartJobSet")
+            yield Flaw(path, f"{row['action']} is behind a gate that is off by default", allowed, "RestartJobSet")
     for index, name in twice([text(row, "name") for _, row in rules]):
-        yield Wrong(f"spec.failurePolicy.rules[{index}].name", f"there are two rules {name}", "a name for each")
+        yield Flaw(f"spec.failurePolicy.rules[{index}].name", f"there are two rules {name}", "a name for each")
     for index, row in rules:
         for reason in texts(row, "onJobFailureReasons"):
             if reason not in _REASONS:
                 path = f"spec.failurePolicy.rules[{index}].onJobFailureReasons"
-                yield Wrong(path, f"no Job fails for reason {reason}", ", ".join(_REASONS))
+                yield Flaw(path, f"no Job fails for reason {reason}", ", ".join(_REASONS))
 
 
 _SOURCE = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
 
 
 @object_rule("lws-subgroup-size", "leaderworkerset.x-k8s.io:LeaderWorkerSet", ruleset="objects", source=_SOURCE)
-def lws_subgroup_size(inputs: Json) -> Iterator[Wrong]:
+def lws_subgroup_size(inputs: Json) -> Iterator[Flaw]:
     """Find subgroups of a LeaderWorkerSet into which the pods of a group cannot be divided.
 
     Where LeaderExcluded is their type, only the workers are divided; otherwise the leader is of the first one, or
@@ -201,7 +200,7 @@ def lws_subgroup_size(inputs: Json) -> Iterator[Wrong]:
         fitting = [each for each in range(1, size + 1) if not all(pods % each for pods in divided)]
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
         nearest = min(fitting, key=lambda each: abs(each - part))
-        yield Wrong(path, f"{size} pods cannot be divided by {part}", ", ".join(map(str, fitting)), str(nearest))
+        yield Flaw(path, f"{size} pods cannot be divided by {part}", ", ".join(map(str, fitting)), str(nearest))
 
 
 _TPU: Final = "google.com/tpu"
@@ -211,7 +210,7 @@ _DOCS: Final = "GKE docs, TPUs in GKE, and Cloud TPU docs, machine types, copies
 
 
 @object_rule("tpu-job-chips", JOB, JOB_SET, ruleset="pods", owner="catalogue", source=_DOCS)
-def tpu_job_chips(inputs: Json) -> Iterator[Wrong]:
+def tpu_job_chips(inputs: Json) -> Iterator[Flaw]:
     """Find pods that ask for more chips than a VM of their topology has, or too few pods for a slice of several hosts.
 
     Pods that share a VM ask for fewer; a topology that several machine types offer may be met by any of them.
@@ -228,17 +227,17 @@ def tpu_job_chips(inputs: Json) -> Iterator[Wrong]:
         if sizes and sum(asked) > sizes[-1]:
             allowed = ", ".join(map(str, sizes))
             message = f"a pod asks for {sum(asked)} chips, and a VM of {kind} with topology {topology} has fewer"
-            yield Wrong(f"{at}.template.spec.containers", message, allowed, str(sizes[-1]))
+            yield Flaw(f"{at}.template.spec.containers", message, allowed, str(sizes[-1]))
         elif sizes and sum(asked) in sizes and size > sizes[-1]:
             yield from _pods_of_slice(at, job, size // sum(asked))
 
 
-def _pods_of_slice(at: str, job: Json, hosts: int) -> Iterator[Wrong]:
+def _pods_of_slice(at: str, job: Json, hosts: int) -> Iterator[Flaw]:
     for name in ("parallelism", "completions"):
         pods = whole(job, name)
         if pods is not None and pods % hosts:
             message = f"{pods} pods do not fill slices of {hosts} hosts: the others wait for ever"
-            yield Wrong(f"{at}.{name}", message, f"{hosts} for one slice", str(hosts))
+            yield Flaw(f"{at}.{name}", message, f"{hosts} for one slice", str(hosts))
 
 
 def _chips(container: Json) -> int:

@@ -15,16 +15,16 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.registry import Draft, Owner, finding, rule
 from training_platform.views.inputs import is_list
 from training_platform.views.program import ObjectView, Program
 
-Json = Mapping[str, Any]
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 
 
-class Wrong(NamedTuple):
+class Flaw(NamedTuple):
     """What is wrong with one input of an object, at its path as the program writes it."""
 
     path: str
@@ -33,7 +33,7 @@ class Wrong(NamedTuple):
     nearest: str | None = None
 
 
-Check = Callable[[Json], Iterator[Wrong]]
+Check = Callable[[Json], Iterator[Flaw]]
 
 
 def object_rule(
@@ -55,20 +55,21 @@ def object_rule(
     return register
 
 
-def _is_block(value: Any) -> bool:
-    return value.__class__ is dict or isinstance(value, Mapping)  # most are, and fleets have many
+def is_block(value: Any) -> bool:
+    """Whether a value is a block of inputs, as most are."""
+    return value.__class__ is dict or isinstance(value, Mapping)
 
 
 def block(value: Any, *names: str) -> Json:
     """Return a block within a block, empty where a part of the way is missing, unknown or of another type."""
     for name in names:
-        value = value.get(name) if _is_block(value) else None
-    return value if _is_block(value) else {}
+        value = value.get(name) if is_block(value) else None
+    return value if is_block(value) else {}
 
 
 def entries(value: Any, name: str) -> list[tuple[int, Json]]:
     """Return the blocks in a list of a block, each with its place; none where the list is not known."""
-    return [(index, row) for index, row in enumerate(_rows(value, name)) if _is_block(row)]
+    return [(index, row) for index, row in enumerate(_rows(value, name)) if is_block(row)]
 
 
 def texts(value: Any, name: str) -> list[str]:
@@ -78,19 +79,19 @@ def texts(value: Any, name: str) -> list[str]:
 
 def text(value: Any, name: str) -> str | None:
     """Return a text of a block."""
-    found = value.get(name) if _is_block(value) else None
+    found = value.get(name) if is_block(value) else None
     return found if isinstance(found, str) else None
 
 
 def whole(value: Any, name: str) -> int | None:
     """Return a whole number of a block."""
-    found = value.get(name) if _is_block(value) else None
+    found = value.get(name) if is_block(value) else None
     return int(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
 
 def is_unknown(value: Any, name: str) -> bool:
     """Whether only a deployment tells an input."""
-    return _is_block(value) and value.get(name) is UNKNOWN
+    return is_block(value) and value.get(name) is UNKNOWN
 
 
 def twice(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
@@ -103,7 +104,7 @@ def twice(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
 
 
 def _rows(value: Any, name: str) -> Sequence[Any]:
-    rows: Any = value.get(name) if _is_block(value) else None
+    rows: Any = value.get(name) if is_block(value) else None
     return rows if is_list(rows) else ()
 
 
@@ -134,7 +135,7 @@ _OPERATOR: Final = re.compile(r"(&&|\|\||[-+*/%<>=!?:,.]|\bin)\s*\Z")
     "admission-expression", f"{_GROUP}:ValidatingAdmissionPolicy", f"{_GROUP}:MutatingAdmissionPolicy",
     ruleset="objects", source=SERVER,
 )  # fmt: skip
-def admission_expression(inputs: Json) -> Iterator[Wrong]:
+def admission_expression(inputs: Json) -> Iterator[Flaw]:
     """Find CEL expressions that end too early: unclosed brackets or quotes, or nothing after an operator."""
     for part, names in _EXPRESSIONS.items():
         for index, row in entries(block(inputs, "spec"), part):
@@ -142,7 +143,7 @@ def admission_expression(inputs: Json) -> Iterator[Wrong]:
                 written = text(row, name)
                 problem = _problem(written) if written is not None else None
                 if problem:
-                    yield Wrong(f"spec.{part}[{index}].{name}", f"the expression {problem}", "a complete expression")
+                    yield Flaw(f"spec.{part}[{index}].{name}", f"the expression {problem}", "a complete expression")
 
 
 def _problem(written: str) -> str | None:
@@ -166,7 +167,7 @@ _PEERS = {"ingress": "from", "egress": "to"}
 
 
 @object_rule("policy-exceptions", "networking.k8s.io:NetworkPolicy", ruleset="objects", source=SERVER)
-def policy_exceptions(inputs: Json) -> Iterator[Wrong]:
+def policy_exceptions(inputs: Json) -> Iterator[Flaw]:
     """Find exceptions of a range of addresses that are not inside it, or are all of it."""
     for part, peers in _PEERS.items():
         for index, row in entries(block(inputs, "spec"), part):
@@ -175,7 +176,7 @@ def policy_exceptions(inputs: Json) -> Iterator[Wrong]:
                 for number, written in enumerate(texts(own, "except")):
                     hole, here = _range(written), f"spec.{part}[{index}].{peers}[{place}].ipBlock.except[{number}]"
                     if whole and (hole is None or not _is_inside(hole, whole)):
-                        yield Wrong(here, f"{written} is not a part of {whole}", f"a smaller range within {whole}")
+                        yield Flaw(here, f"{written} is not a part of {whole}", f"a smaller range within {whole}")
 
 
 def _is_inside(hole: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
@@ -226,7 +227,7 @@ _KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
 
 
 @object_rule("secret-keys", "core:Secret", ruleset="objects", source=SERVER)
-def secret_keys(inputs: Json) -> Iterator[Wrong]:
+def secret_keys(inputs: Json) -> Iterator[Flaw]:
     """Find an object of a known type of Secret without a key that its type has."""
     kind = inputs.get("type")
     if is_unknown(inputs, "data") or is_unknown(inputs, "stringData") or not isinstance(kind, str):
@@ -235,4 +236,4 @@ def secret_keys(inputs: Json) -> Iterator[Wrong]:
     for names in _KEYS.get(kind, ()):
         if not there & set(names):
             wanted = " or ".join(names)
-            yield Wrong("stringData", f"a secret of type {kind} has no {wanted}", wanted)
+            yield Flaw("stringData", f"a secret of type {kind} has no {wanted}", wanted)

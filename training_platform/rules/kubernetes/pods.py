@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
+from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.kubernetes.objects import (
     SERVER,
-    Json,
-    Wrong,
+    Flaw,
     block,
     entries,
+    is_block,
     is_unknown,
     object_rule,
     text,
@@ -57,13 +58,9 @@ Pod = tuple[str, Json]
 
 def pods(inputs: Json, at: str = "") -> Iterator[Pod]:
     """Yield the pod specs within an object with their paths: what has containers, however deep a kind keeps it."""
-    for key, value in inputs.items() if isinstance(inputs, Mapping) else ():
-        rows = (
-            [(key, value)]
-            if isinstance(value, Mapping)
-            else [(f"{key}[{index}]", row) for index, row in entries(inputs, key)]
-        )
-        for place, row in rows:
+    for key, value in inputs.items() if is_block(inputs) else ():
+        rows = [(f"{key}[{index}]", row) for index, row in entries(inputs, key)]
+        for place, row in [(key, value)] if is_block(value) else rows:
             here = f"{at}.{place}" if at else place
             if "containers" in row:
                 yield here, row
@@ -103,7 +100,7 @@ def containers(at: str, pod: Json) -> Iterator[Pod]:
 
 
 @object_rule("pod-resources", *WORKLOADS, ruleset="pods", source=SERVER)
-def pod_resources(inputs: Json) -> Iterator[Wrong]:
+def pod_resources(inputs: Json) -> Iterator[Flaw]:
     """Find requests above their limits, and devices or large pages without a whole limit equal to the request."""
     for at, pod in pods(inputs):
         for place, container in containers(at, pod):
@@ -114,31 +111,31 @@ def pod_resources(inputs: Json) -> Iterator[Wrong]:
                 names = {*requests, *limits}
                 if any(name.startswith(_PAGES) for name in names) and not names & {"cpu", "memory"}:
                     message = "large pages are asked for without CPU or memory"
-                    yield Wrong(f"{here}.requests", message, "an amount of cpu or of memory beside them")
+                    yield Flaw(f"{here}.requests", message, "an amount of cpu or of memory beside them")
 
 
-def _compared(here: str, requests: Json, limits: Json) -> Iterator[Wrong]:
+def _compared(here: str, requests: Json, limits: Json) -> Iterator[Flaw]:
     for name in dict.fromkeys((*requests, *limits)):
         asked, most = quantity(requests.get(name)), quantity(limits.get(name))
         device = ("/" in name and "kubernetes.io/" not in name) or name.startswith(_PAGES)
         if any(each is not None and each < 0 for each in (asked, most)):
             part = "requests" if asked is not None and asked < 0 else "limits"
-            yield Wrong(f"{here}.{part}", f"{name} is below 0", "at least 0", "0")
+            yield Flaw(f"{here}.{part}", f"{name} is below 0", "at least 0", "0")
         elif device and name in requests and name not in limits:
-            yield Wrong(f"{here}.limits", f"{name} has a request and no limit", f"{asked}, as its request", str(asked))
+            yield Flaw(f"{here}.limits", f"{name} has a request and no limit", f"{asked}, as its request", str(asked))
         elif device and most is not None and most % (size := quantity(name.removeprefix(_PAGES)) or 1):
             why = "devices are not divided" if size == 1 else "pages are not divided"
-            yield Wrong(f"{here}.limits", f"{name} is {limits[name]}: {why}", f"a multiple of {size:,}")
+            yield Flaw(f"{here}.limits", f"{name} is {limits[name]}: {why}", f"a multiple of {size:,}")
         elif asked is not None and most is not None and device and asked != most:
             message = f"{name} asks for {requests[name]} and is limited to {limits[name]}"
-            yield Wrong(here, message, "one number in both", str(limits[name]))
+            yield Flaw(here, message, "one number in both", str(limits[name]))
         elif asked is not None and most is not None and asked > most:
             message = f"{name} asks for {requests[name]}"
-            yield Wrong(f"{here}.requests", message, f"at most {limits[name]}, its limit", str(limits[name]))
+            yield Flaw(f"{here}.requests", message, f"at most {limits[name]}, its limit", str(limits[name]))
 
 
 @object_rule("pod-parts", *WORKLOADS, ruleset="pods", source=SERVER)
-def pod_parts(inputs: Json) -> Iterator[Wrong]:
+def pod_parts(inputs: Json) -> Iterator[Flaw]:
     """Find parts of a pod called alike, mounts of volumes that it does not have, and variables with two values.
 
     A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, a StatefulSet and a LeaderWorkerSet
@@ -160,7 +157,7 @@ def pod_parts(inputs: Json) -> Iterator[Wrong]:
         for what in ("volumes", "containers"):
             own = [(here, name) for here, kind, name in rows if kind == what]
             for index, name in twice([name for _, name in own]):
-                yield Wrong(f"{own[index][0]}.name", f"there are two {what} {name}", "a name for each")
+                yield Flaw(f"{own[index][0]}.name", f"there are two {what} {name}", "a name for each")
         given = _OF_RAY if "GroupSpec" in at else ()
         volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed, *given]
         for here, container in containers(at, pod):
@@ -169,70 +166,68 @@ def pod_parts(inputs: Json) -> Iterator[Wrong]:
             yield from _claimed(here, container, [text(row, "name") for _, row in entries(pod, "resourceClaims")])
             for place, variable in entries(container, "env"):
                 if variable.get("value") and variable.get("valueFrom"):
-                    yield Wrong(f"{here}.env[{place}].valueFrom", "the variable has a value, too", "one of both")
+                    yield Flaw(f"{here}.env[{place}].valueFrom", "the variable has a value, too", "one of both")
 
 
-def _claimed(here: str, container: Json, claims: list[str | None]) -> Iterator[Wrong]:
+def _claimed(here: str, container: Json, claims: list[str | None]) -> Iterator[Flaw]:
     for place, row in entries(block(container, "resources"), "claims"):
         name = text(row, "name")
         if name is not None and name not in claims:
             allowed = ", ".join(filter(None, claims)) or "a name in resourceClaims"
-            yield Wrong(f"{here}.resources.claims[{place}].name", f"the pod has no claim {name}", allowed)
+            yield Flaw(f"{here}.resources.claims[{place}].name", f"the pod has no claim {name}", allowed)
 
 
-def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[Wrong]:
+def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[Flaw]:
     mounts = entries(container, "volumeMounts")
     privileged = block(container, "securityContext").get("privileged")
     for place, mount in mounts:
         name = text(mount, "name")
         if mount.get("mountPropagation") == "Bidirectional" and privileged is not UNKNOWN and not privileged:
             message = "only a privileged container passes its own mounts on"
-            yield Wrong(f"{here}.volumeMounts[{place}].mountPropagation", message, "HostToContainer")
+            yield Flaw(f"{here}.volumeMounts[{place}].mountPropagation", message, "HostToContainer")
         if name is not None and name not in volumes:
             allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
-            yield Wrong(f"{here}.volumeMounts[{place}].name", f"the pod has no volume {name}", allowed)
+            yield Flaw(f"{here}.volumeMounts[{place}].name", f"the pod has no volume {name}", allowed)
     for place, device in entries(container, "volumeDevices"):
         if text(device, "name") not in (None, *volumes):
             allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
-            yield Wrong(f"{here}.volumeDevices[{place}].name", f"the pod has no volume {device['name']}", allowed)
+            yield Flaw(f"{here}.volumeDevices[{place}].name", f"the pod has no volume {device['name']}", allowed)
     for place, path in twice([text(mount, "mountPath") for _, mount in mounts]):
-        yield Wrong(f"{here}.volumeMounts[{place}].mountPath", f"two volumes are mounted at {path}", "a path for each")
+        yield Flaw(f"{here}.volumeMounts[{place}].mountPath", f"two volumes are mounted at {path}", "a path for each")
 
 
 @object_rule(
     "toleration-form", *WORKLOADS, "kueue.x-k8s.io:ResourceFlavor", ruleset="pods",
     source=f"{SERVER}, and the CRD of Kueue 0.19.2",
 )  # fmt: skip
-def toleration_form(inputs: Json) -> Iterator[Wrong]:
+def toleration_form(inputs: Json) -> Iterator[Flaw]:
     """Find tolerations whose operator does not go with their key or value, or whose seconds have no NoExecute."""
     own = ("spec", block(inputs, "spec"))  # a flavor's; most have labels, and none has pods
     for at, owner in [own] if "nodeLabels" in own[1] else [*pods(inputs), own]:
         for index, row in entries(owner, "tolerations"):
             here = f"{at}.tolerations[{index}]"
             if row.get("operator") == "Exists" and row.get("value"):
-                yield Wrong(f"{here}.value", "operator Exists takes no value", "no value, or operator Equal")
+                yield Flaw(f"{here}.value", "operator Exists takes no value", "no value, or operator Equal")
             if not row.get("key") and row.get("operator") != "Exists":
-                yield Wrong(f"{here}.operator", "a toleration without a key tolerates all", "Exists", "Exists")
+                yield Flaw(f"{here}.operator", "a toleration without a key tolerates all", "Exists", "Exists")
             if row.get("tolerationSeconds") is not None and row.get("effect") != "NoExecute":
-                yield Wrong(f"{here}.effect", "tolerationSeconds goes with NoExecute alone", "NoExecute", "NoExecute")
+                yield Flaw(f"{here}.effect", "tolerationSeconds goes with NoExecute alone", "NoExecute", "NoExecute")
 
 
 @object_rule("pod-selector", JOB, *SELECTING, ruleset="pods", source=SERVER)
-def pod_selector(inputs: Json) -> Iterator[Wrong]:
+def pod_selector(inputs: Json) -> Iterator[Flaw]:
     """Find a selector that its own pods do not match."""
     wanted = block(inputs, "spec", "selector", "matchLabels")
     labels = block(inputs, "spec", "template", "metadata", "labels")
     for key, value in wanted.items():
         if isinstance(value, str) and isinstance(labels.get(key, ""), str) and labels.get(key) != value:
             found = labels.get(key, "not there")
-            yield Wrong(
-                "spec.selector.matchLabels", f"{key} is {value}, and of the pods {found}", "a label of the pods"
-            )
+            yield Flaw("spec.selector.matchLabels", f"{key} is {value}, and of the pods {found}", "a label of the pods")
     for index, row in entries(block(inputs, "spec", "selector"), "matchExpressions"):
         if not _matches(row, labels):
             found = labels.get(str(row.get("key")), "not there")
             message = f"{row.get('key')} of the pods is {found}"
-            yield Wrong(f"spec.selector.matchExpressions[{index}]", message, "an expression that the pods match")
+            yield Flaw(f"spec.selector.matchExpressions[{index}]", message, "an expression that the pods match")
 
 
 def _matches(row: Json, labels: Json) -> bool:
@@ -256,28 +251,28 @@ _MEASURED = re.compile(r"(^|\.)(cpu|memory|(ephemeral-)?storage|hugepages-.+)$")
 
 
 @object_rule("volume-amount", *_AT, ruleset="objects", source=SERVER)
-def volume_amount(inputs: Json) -> Iterator[Wrong]:
+def volume_amount(inputs: Json) -> Iterator[Flaw]:
     """Find a volume or a claim of no size."""
     for path in _AT.values():
         amount = block(inputs, *path.split(".")).get("storage")
         size = quantity(amount)
         if size is not None and size <= 0:
-            yield Wrong(f"{path}.storage", f"is {amount}", "more than 0", "1Gi")
+            yield Flaw(f"{path}.storage", f"is {amount}", "more than 0", "1Gi")
 
 
 @object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
-def quota_amount(inputs: Json) -> Iterator[Wrong]:
+def quota_amount(inputs: Json) -> Iterator[Flaw]:
     """Find a quota of a namespace below 0, and a part of a thing that is counted."""
     for name, amount in block(inputs, "spec", "hard").items():
         size = quantity(amount)
         if size is not None and size < 0:
-            yield Wrong("spec.hard", f"{name} is {amount}", "at least 0", "0")
+            yield Flaw("spec.hard", f"{name} is {amount}", "at least 0", "0")
         elif size is not None and size % 1 and not _MEASURED.search(name):
-            yield Wrong("spec.hard", f"{name} is {amount}, but they are counted", "a whole number")
+            yield Flaw("spec.hard", f"{name} is {amount}, but they are counted", "a whole number")
 
 
 @object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
-def quota_scope(inputs: Json) -> Iterator[Wrong]:
+def quota_scope(inputs: Json) -> Iterator[Flaw]:
     """Find a quota whose scope does not count what it limits, or excludes another of its scopes."""
     spec = block(inputs, "spec")
     selected = entries(block(spec, "scopeSelector"), "matchExpressions")
@@ -289,17 +284,17 @@ def quota_scope(inputs: Json) -> Iterator[Wrong]:
         counted = _COUNTED.get(scope, _OF_PODS)
         for name in block(spec, "hard"):
             if "/" not in name and name not in counted:
-                yield Wrong(path, f"{scope} does not count {name}, which spec.hard limits", ", ".join(counted))
+                yield Flaw(path, f"{scope} does not count {name}, which spec.hard limits", ", ".join(counted))
         if (path, _OPPOSITE.get(scope)) in scopes:
-            yield Wrong(path, f"there are both {_OPPOSITE[scope]} and {scope}", "one of them")
+            yield Flaw(path, f"there are both {_OPPOSITE[scope]} and {scope}", "one of them")
 
 
 @object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)
-def limit_range(inputs: Json) -> Iterator[Wrong]:
+def limit_range(inputs: Json) -> Iterator[Flaw]:
     """Find limits of a namespace that are out of order, and two for one kind of thing."""
     rows = entries(block(inputs, "spec"), "limits")
     for index, kind in twice([text(row, "type") for _, row in rows]):
-        yield Wrong(f"spec.limits[{index}].type", f"there are two limits of type {kind}", "one for each type")
+        yield Flaw(f"spec.limits[{index}].type", f"there are two limits of type {kind}", "one for each type")
     order = ("min", "defaultRequest", "default", "max")
     for index, row in rows:
         for low, high in pairwise(order):
@@ -307,11 +302,11 @@ def limit_range(inputs: Json) -> Iterator[Wrong]:
                 least, most = quantity(amount), quantity(block(row, high).get(name))
                 if least is not None and most is not None and least > most:
                     message = f"{low} of {name}, {amount}, is above {high}"
-                    yield Wrong(f"spec.limits[{index}].{low}", message, f"at most {block(row, high)[name]}")
+                    yield Flaw(f"spec.limits[{index}].{low}", message, f"at most {block(row, high)[name]}")
 
 
 @object_rule("container-ports", *WORKLOADS, ruleset="pods", source=SERVER)
-def container_ports(inputs: Json) -> Iterator[Wrong]:
+def container_ports(inputs: Json) -> Iterator[Flaw]:
     """Find ports of one container called alike, ports of a node taken twice, and others in the network of the node."""
     for at, pod in pods(inputs):
         taken: list[str | None] = []
@@ -319,7 +314,7 @@ def container_ports(inputs: Json) -> Iterator[Wrong]:
         for here, container in containers(at, pod):
             rows = entries(container, "ports")
             for index, name in twice([text(row, "name") for _, row in rows]):
-                yield Wrong(f"{here}.ports[{index}].name", f"there are two ports {name}", "a name for each")
+                yield Flaw(f"{here}.ports[{index}].name", f"there are two ports {name}", "a name for each")
             for index, row in rows:
                 port, of_node = whole(row, "containerPort"), whole(row, "hostPort")
                 places.append(f"{here}.ports[{index}].hostPort")
@@ -327,25 +322,25 @@ def container_ports(inputs: Json) -> Iterator[Wrong]:
                 taken.append(own if of_node and "initContainers" not in here else None)
                 if pod.get("hostNetwork") is True and of_node and port and of_node != port:
                     message = f"hostPort is {of_node}, and in the network of the node port {port} is that port"
-                    yield Wrong(places[-1], message, str(port), str(port))
+                    yield Flaw(places[-1], message, str(port), str(port))
         for index, port_of_node in twice(taken):
-            yield Wrong(places[index], f"{port_of_node} of the node is taken twice", "a port for each")
+            yield Flaw(places[index], f"{port_of_node} of the node is taken twice", "a port for each")
 
 
 @object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
-def service_ports(inputs: Json) -> Iterator[Wrong]:
+def service_ports(inputs: Json) -> Iterator[Flaw]:
     """Find ports of a service without a name beside others, called alike or the same, or of nodes in a ClusterIP's."""
     spec = block(inputs, "spec")
     rows = entries(spec, "ports")
     names = [text(row, "name") for _, row in rows]
     for index, row in rows:
         if len(rows) > 1 and not row.get("name"):
-            yield Wrong(f"spec.ports[{index}].name", "one of several ports has no name", "a name for each")
+            yield Flaw(f"spec.ports[{index}].name", "one of several ports has no name", "a name for each")
         if row.get("nodePort") and spec.get("type") in (None, "ClusterIP"):
             message = "a service of type ClusterIP has no port of nodes"
-            yield Wrong(f"spec.ports[{index}].nodePort", message, "no nodePort, or type NodePort or LoadBalancer")
+            yield Flaw(f"spec.ports[{index}].nodePort", message, "no nodePort, or type NodePort or LoadBalancer")
     for index, name in twice(names):
-        yield Wrong(f"spec.ports[{index}].name", f"there are two ports {name}", "a name for each")
+        yield Flaw(f"spec.ports[{index}].name", f"there are two ports {name}", "a name for each")
     own = [f"{row.get('protocol') or 'TCP'} {port}" if (port := whole(row, "port")) else None for _, row in rows]
     for index, name in twice(own):
-        yield Wrong(f"spec.ports[{index}].port", f"port {name} is there twice", "another port or protocol")
+        yield Flaw(f"spec.ports[{index}].port", f"port {name} is there twice", "another port or protocol")

@@ -15,7 +15,7 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 from tests.training_platform.rules.tables import Alone, Together
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
-from training_platform.views.node_pool import Nic
+from training_platform.views.node_pool import PoolNic
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -145,9 +145,9 @@ def test_compact_placement_is_in_one_zone(
     assert [finding.path for finding in found] == ([path] if path else [])
 
 
-NICS = tuple(Nic(f"net-{index}", None) for index in range(4))
-RDMA = {"machine_type": "a3-ultragpu-8g", "nics": (Nic("roce", None),)}
-ONE_NIC = {"nics": (Nic("vpc", "subnet"),)}  # in the cluster's own subnet
+NICS = tuple(PoolNic(f"net-{index}", None) for index in range(4))
+RDMA = {"machine_type": "a3-ultragpu-8g", "nics": (PoolNic("roce", None),)}
+ONE_NIC = {"nics": (PoolNic("vpc", "subnet"),)}  # in the cluster's own subnet
 
 
 ALONE: list[Alone] = [
@@ -185,7 +185,7 @@ TOGETHER: list[Together] = [
     ("dranet-cluster", {"gpu_pool": {"network_profile": "auto"}, "cluster": {"datapath": None}}, (), 1),
     (
         "dranet-cluster",
-        {"gpu_pool": {"nics": (Nic("a", None),)}, "cluster": {"multi_networking": False}},
+        {"gpu_pool": {"nics": (PoolNic("a", None),)}, "cluster": {"multi_networking": False}},
         (),
         1,
     ),
@@ -210,14 +210,14 @@ TOGETHER: list[Together] = [
         (),
         1,
     ),
-    ("rdma-network", {"gpu_pool": {"nics": (Nic("vpc", None),)}}, (), 1),
-    ("rdma-network", {"gpu_pool": {"nics": (Nic("vpc", None),)}, "network": {"mtu": 8244}}, (), 0),
+    ("rdma-network", {"gpu_pool": {"nics": (PoolNic("vpc", None),)}}, (), 1),
+    ("rdma-network", {"gpu_pool": {"nics": (PoolNic("vpc", None),)}, "network": {"mtu": 8244}}, (), 0),
     # A /29 has 8 addresses, of which 4 are reserved: 4 VMs fit, and 5 do not.
     ("gpu-network-room", {"gpu_pool": ONE_NIC, "subnet": {"cidr": "192.168.0.0/29"}}, (), 0),
     ("gpu-network-room", {"gpu_pool": {**ONE_NIC, "max_nodes": 5}, "subnet": {"cidr": "192.168.0.0/29"}}, (), 1),
     ("gpu-network-room", {"gpu_pool": {"max_nodes": 5}, "subnet": {"cidr": "192.168.0.0/29"}}, (), 0),
     ("gpu-network-range", {"gpu_pool": ONE_NIC}, (), 1),
-    ("gpu-network-range", {"gpu_pool": {"nics": (Nic("vpc", "elsewhere"),)}}, (), 0),
+    ("gpu-network-range", {"gpu_pool": {"nics": (PoolNic("vpc", "elsewhere"),)}}, (), 0),
     ("gpu-network-range", {}, (), 0),
     ("rdma-firewall", {}, (), 0),
     ("rdma-firewall", {"network": {"profile": "us-central1-a-vpc-roce"}}, (), 1),

@@ -20,17 +20,17 @@ from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import Planned
 from training_platform.rules import View
 from training_platform.views.adapters import views_of_plan
-from training_platform.views.cluster import Limit
+from training_platform.views.cluster import ResourceLimit
 
-SHORT = (Limit("cpu", 25), Limit("memory", 234), Limit("nvidia-h100-80gb", 1))
+SHORT = (ResourceLimit("cpu", 25), ResourceLimit("memory", 234), ResourceLimit("nvidia-h100-80gb", 1))
 
 
 ALONE: list[Alone] = [
     ("auto-provisioning-limits", "nap", {}, 0),
-    ("auto-provisioning-limits", "nap", {"limits": (Limit("cpu", 100),)}, 1),
+    ("auto-provisioning-limits", "nap", {"limits": (ResourceLimit("cpu", 100),)}, 1),
     ("auto-provisioning-limits", "nap", {"limits": ()}, 2),
     ("auto-provisioning-type", "nap", {}, 0),
-    ("auto-provisioning-type", "nap", {"limits": (Limit("tpu-v5e-slice", 8),)}, 1),
+    ("auto-provisioning-type", "nap", {"limits": (ResourceLimit("tpu-v5e-slice", 8),)}, 1),
     ("auto-provisioning-disk", "nap", {}, 0),
     ("auto-provisioning-disk", "nap", {"disk_type": None}, 1),
     ("auto-provisioning-disk", "nap", {"disk_type": None, "written": False}, 0),
@@ -48,10 +48,10 @@ ALONE: list[Alone] = [
 
 TOGETHER: list[Together] = [
     ("auto-provisioning-room", {}, (), 0),
-    ("auto-provisioning-room", {"nap": {"limits": (Limit("nvidia-h100-80gb", 4 * 8),)}}, (), 0),
-    ("auto-provisioning-room", {"nap": {"limits": (Limit("nvidia-h100-80gb", 4 * 8 - 1),)}}, (), 1),
-    ("auto-provisioning-room", {"nap": {"limits": (Limit("cpu", 4 * 208 + 6 * 4),)}}, (), 0),
-    ("auto-provisioning-room", {"nap": {"limits": (Limit("cpu", 4 * 208 + 6 * 4 - 1),)}}, (), 1),
+    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("nvidia-h100-80gb", 4 * 8),)}}, (), 0),
+    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("nvidia-h100-80gb", 4 * 8 - 1),)}}, (), 1),
+    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("cpu", 4 * 208 + 6 * 4),)}}, (), 0),
+    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("cpu", 4 * 208 + 6 * 4 - 1),)}}, (), 1),
 ]
 
 
@@ -61,13 +61,13 @@ UNKNOWNS: list[tuple[str, str, str]] = [
 
 
 NEAREST: list[AloneNearest] = [
-    ("auto-provisioning-type", "nap", {"limits": (Limit("nvidia-h100-80", 8),)}, "nvidia-h100-80gb"),
+    ("auto-provisioning-type", "nap", {"limits": (ResourceLimit("nvidia-h100-80", 8),)}, "nvidia-h100-80gb"),
     ("auto-provisioning-limits", "nap", {"limits": SHORT}, "26"),
 ]
 
 
 NEAREST_TOGETHER: list[TogetherNearest] = [
-    ("auto-provisioning-room", {"nap": {"limits": (Limit("nvidia-h100-80gb", 8),)}}, "32"),
+    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("nvidia-h100-80gb", 8),)}}, "32"),
 ]
 
 
@@ -206,13 +206,13 @@ def test_a_class_wants_the_gke_that_knows_it(
 @pytest.mark.parametrize(
     ("limits", "severities"),
     [
-        ((Limit("nvidia-h100-80gb", 8),), []),
-        ((Limit("nvidia-l4", 8),), ["error"]),
+        ((ResourceLimit("nvidia-h100-80gb", 8),), []),
+        ((ResourceLimit("nvidia-l4", 8),), ["error"]),
         (None, ["warning"]),
     ],
 )
 def test_what_a_class_makes_has_a_limit(
-    check: Check, cluster: Make, nap: Make, limits: tuple[Limit, ...] | None, severities: list[str]
+    check: Check, cluster: Make, nap: Make, limits: tuple[ResourceLimit, ...] | None, severities: list[str]
 ) -> None:
     views = [cluster(), of({"nodepools": ["first"]}, H100), *([nap(limits=limits)] if limits else [])]
 

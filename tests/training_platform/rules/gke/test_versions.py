@@ -15,12 +15,12 @@ from tests.training_platform.rules.tables import Together, TogetherNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.gke.versions import below, floor_of, parse
-from training_platform.views.cluster import Limit
-from training_platform.views.node_pool import Nic
+from training_platform.views.cluster import ResourceLimit
+from training_platform.views.node_pool import PoolNic
 
 Check = Callable[..., list[Finding]]
 IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
-TPU7X = {"limits": (Limit("tpu7x", 64),)}
+TPU7X = {"limits": (ResourceLimit("tpu7x", 64),)}
 
 
 TOGETHER: list[Together] = [
@@ -33,9 +33,9 @@ TOGETHER: list[Together] = [
     ("gke-floor", {"gpu_pool": {"flex_start": True, "version": "1.31.1-gke.1"}}, (), 1),
     ("gke-floor", {"gpu_pool": IRONWOOD, "cluster": {"version": "1.33"}}, (), 1),
     ("gke-floor", {"gpu_pool": {**IRONWOOD, "cluster": "other"}, "cluster": {"version": "1.33"}}, (), 0),
-    ("gpudirect-floor", {"gpu_pool": {"nics": (Nic("a", None),), "version": "1.29.15-gke.2466999"}}, (), 1),
-    ("gpudirect-floor", {"gpu_pool": {"nics": (Nic("a", None),), "version": "1.29.15-gke.2467000"}}, (), 0),
-    ("gpudirect-floor", {"gpu_pool": {"nics": (Nic("a", None),), "version": "1.30.1-gke.1"}}, (), 0),
+    ("gpudirect-floor", {"gpu_pool": {"nics": (PoolNic("a", None),), "version": "1.29.15-gke.2466999"}}, (), 1),
+    ("gpudirect-floor", {"gpu_pool": {"nics": (PoolNic("a", None),), "version": "1.29.15-gke.2467000"}}, (), 0),
+    ("gpudirect-floor", {"gpu_pool": {"nics": (PoolNic("a", None),), "version": "1.30.1-gke.1"}}, (), 0),
     ("gpudirect-floor", {"gpu_pool": {"version": "1.29.15-gke.2466999"}}, (), 0),
     ("feature-floor", {}, (), 0),
     ("feature-floor", {"gpu_pool": {"driver": None, "version": "1.30.1-gke.1155999"}}, (), 1),
