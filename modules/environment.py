@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from modules.controllers import (
     JOBSET,
     KUEUE,
-    Controller,
     ControllerMonitoring,
     ControllerMonitoringArgs,
     JobSet,
@@ -82,25 +80,28 @@ from training_platform.config.data_sets import READ
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec
+from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
-from training_platform.resources.data_sets import notebook_data_sets, reads_lustre, team_data_sets
+from training_platform.resources.data_sets import notebook_data_sets, team_data_sets
+from training_platform.resources.environment import EnvironmentParts
 from training_platform.resources.filestore import cluster_classes
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.kueue import priorities
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, platform_dashboard
-from training_platform.resources.network import entrance, existing_network, existing_network_name
+from training_platform.resources.network import entrance, existing_network
 from training_platform.resources.operators import charted, job_kinds
-from training_platform.resources.scope import Scope, environment_scope
+from training_platform.resources.scope import Scope
 
 HOME_CLAIM = "homes"
 
 
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     """Create everything of an environment stack and return what it exports (``resources/environment_outputs.py``)."""
-    scope = environment_scope(name, environment)
+    parts = EnvironmentParts(name, environment)
+    scope = parts.scope
     host_project = environment.host_project if environment.network and environment.network.grant_roles else None
     enable_apis(scope, (*ENVIRONMENT_APIS, *_further_apis(environment)), _key_users(environment), host_project)
-    network = _network(scope, environment)
+    network = _network(parts)
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
     ClusterAccess("access", ClusterAccessArgs(scope=scope, admins=environment.admins))
     instances = {
@@ -124,54 +125,36 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
         )
     for region in environment.metadata_stores:
         MetadataStore(declared_name("metadata_stores", region), region, scope)
+    services = [network.services] if network.services else []
     lustre = {
         key: LustreInstance(
             declared_name("lustre", key),
-            LustreInstanceArgs(
-                scope=scope, key=key, spec=spec, network=network.network_id,
-                services=[network.services] if network.services else [],
-            ),
+            LustreInstanceArgs(scope=scope, key=key, spec=spec, network=network.network_id, services=services),
         )
         for key, spec in environment.lustre.items()
-    }  # fmt: skip
-    serving = any(spec.serving for spec in environment.clusters.values())
-    metrics = MetricsAccount("metrics", scope) if serving else None
-    clusters = {
-        key: EnvironmentCluster(
-            key,
-            EnvironmentClusterArgs(
-                scope=scope,
-                environment=environment,
-                spec=spec,
-                network=network,
-                nodes=nodes,
-                instances=instances,
-                lustre=lustre,
-                metrics=metrics if spec.serving else None,
-            ),
-        )
-        for key, spec in environment.clusters.items()
     }
+    metrics = MetricsAccount("metrics", scope) if parts.serving else None
+    shared = SharedParts(parts=parts, network=network, nodes=nodes, instances=instances, lustre=lustre, metrics=metrics)
+    clusters = {key: EnvironmentCluster(key, spec, shared) for key, spec in environment.clusters.items()}
     if metrics:
         metrics.let_in([cluster.gke for cluster in clusters.values()])
-    for key, data in environment.data_sets.items():
-        if data.hyperdisk_ml:
-            DataDisk(declared_name("data_sets", key), key, data.hyperdisk_ml, scope)
+    for key, disk in parts.data_disks.items():
+        DataDisk(declared_name("data_sets", key), key, disk, scope)
     if environment.images:
         ImageRepository("images", ImageRepositoryArgs(scope=scope, spec=environment.images))
     if environment.quota_requests:
         QuotaRequests("quotas", QuotaRequestsArgs(scope=scope, requests=environment.quota_requests))
-    names = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
-    Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=names))
+    Alerts("alerts", AlertsArgs(scope=scope, spec=environment.alerts, clusters=parts.watched_clusters))
     Dashboards(NAME, platform_dashboard(environment, scope))
-    if environment.budget and environment.billing_account:
-        Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=environment.budget, account=environment.billing_account))
+    if parts.budget:
+        spec, account = parts.budget
+        Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=spec, account=account))
     return {
         "clusters": {
             key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
         },
-        "filestore": {key: {"instance": each.instance, "ip": each.ip} for key, each in instances.items()},
-        "lustre": {key: {"instance": each.instance, "ip": each.ip} for key, each in lustre.items()},
+        "filestore": {key: {"instance": share.instance, "ip": share.ip} for key, share in instances.items()},
+        "lustre": {key: {"instance": share.instance, "ip": share.ip} for key, share in lustre.items()},
         "subnets": {
             region_of(environment.clusters[key].location): {"network": network.network_id, "subnet": cluster.subnet}
             for key, cluster in clusters.items()
@@ -181,24 +164,15 @@ def build_environment(name: str, environment: Environment) -> dict[str, Any]:
     }
 
 
-def _network(scope: Scope, environment: Environment) -> Network | ExistingNetwork:
+def _network(parts: EnvironmentParts) -> Network | ExistingNetwork:
     """Return the network that clusters and instances join: the environment's own, or one that exists already."""
-    if existing := existing_network(environment):
-        return ExistingNetwork(
-            network_id=existing,
-            network_name=existing_network_name(environment) or existing,
-            google_apis=found.range if (found := entrance(environment)) else None,
-        )
-    return Network(
-        "network",
-        NetworkArgs(
-            scope=scope,
-            regions=tuple(region_of(cluster.location) for cluster in environment.own_clusters.values()),
-            nat_addresses=environment.nat_addresses,
-            services_range=environment.private_services_range,
-            lustre=bool(environment.lustre),
-            google_apis=entrance(environment),
-        ),
+    if parts.network:
+        return Network("network", NetworkArgs(scope=parts.scope, **vars(parts.network)))
+    apis = entrance(parts.environment)
+    return ExistingNetwork(
+        network_id=str(existing_network(parts.environment)),
+        network_name=parts.driver_network,
+        google_apis=apis.range if apis else None,
     )
 
 
@@ -245,267 +219,231 @@ def _key_users(environment: Environment) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvironmentClusterArgs:
-    """A cluster's spec, and what it shares with the environment's other clusters."""
+class SharedParts:
+    """What the clusters of an environment share."""
 
-    scope: Scope
-    environment: Environment
-    spec: ClusterSpec
+    parts: EnvironmentParts
     network: Network | ExistingNetwork
     nodes: NodeServiceAccount
     instances: Mapping[str, FilestoreInstance]
     lustre: Mapping[str, LustreInstance]
-    metrics: MetricsAccount | None = None  # where the cluster has model servers
+    metrics: MetricsAccount | None  # where a cluster has model servers
 
-
-def _operators(name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
-    """Install what runs other kinds of jobs than JobSets."""
-    for operator in charted(args.spec):
-        chart = args.environment.charts.get(operator)
-        Operator(f"{name}-{operator}", OperatorArgs(operator=operator, chart=chart), opts)
+    def address(self, data: DataSetSpec) -> pulumi.Output[str] | None:
+        """Return the address of the environment's instance that a data set is on, if it is on one."""
+        if data.filestore:
+            return self.instances[data.filestore.instance].ip
+        return self.lustre[data.lustre.instance].ip if data.lustre and not data.lustre.elsewhere else None
 
 
 class EnvironmentCluster(pulumi.ComponentResource):
     """A cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
 
     endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
-    gke: pulumi.Resource  # the cluster itself, without what is in it
+    gke: GkeCluster | ExistingCluster  # without what is in the cluster
     subnet: pulumi.Output[str] | None = None  # its id; None of a cluster that is somebody else's
     flavors: pulumi.Output[list[str]]  # names of the ResourceFlavors that are there
 
-    def __init__(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, spec: ClusterSpec, shared: SharedParts, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("training-platform:environment:Cluster", name, {}, opts)
-        child = pulumi.ResourceOptions(parent=self)
-        cluster = self._cluster(name, args, child)
-        self.endpoint, self.gke = cluster.endpoint, cluster
-        system = self._cpu_pools(name, args, cluster)
+        self.name, self.spec, self.shared = name, spec, shared
+        self.environment, self.scope = shared.parts.environment, shared.parts.scope
+        self.child = pulumi.ResourceOptions(parent=self)
+        self.gke = self._cluster()
+        self.endpoint = self.gke.endpoint
+        system = [
+            SystemPool(
+                cpu_pool_name(name, field),
+                SystemPoolArgs(
+                    scope=self.scope,
+                    spec=pool,
+                    cluster=self.gke.cluster_name,
+                    location=spec.location,
+                    service_account=shared.nodes,
+                ),
+                self.child,
+            )
+            for field, pool in spec.cpu_pools.items()
+        ]
         pools = ClusterPools(
-            ClusterPoolsArgs(
-                scope=args.scope, key=name, spec=args.spec, cluster=cluster.cluster_name, nodes=args.nodes
-            ),
-            child,
+            ClusterPoolsArgs(scope=self.scope, key=name, spec=spec, cluster=self.gke.cluster_name, nodes=shared.nodes),
+            self.child,
         )
-        provider = cluster_provider(
+        self.provider = cluster_provider(
             f"{name}-kubernetes",
-            endpoint=cluster.endpoint,
-            project=args.scope.project,
-            location=args.spec.location,
-            cluster_name=cluster_name(args.scope, name, args.spec),
-            opts=child,
+            endpoint=self.endpoint,
+            project=self.scope.project,
+            location=spec.location,
+            cluster_name=cluster_name(self.scope, name, spec),
+            opts=self.child,
         )
-        self._software(name, args, provider, system)
-        self._gpu_direct(args, pools, pulumi.ResourceOptions(parent=self, providers=[provider]))
+        self._software(system)
+        for fabric in pools.fabrics.values():
+            networks = pools.networks[fabric.name]
+            GpuDirect(
+                f"{fabric.component}-pods",
+                GpuDirectArgs(
+                    scope=self.scope,
+                    fabric=fabric,
+                    networks=networks.networks,
+                    subnetworks=networks.subnetworks,
+                    images=self.environment.node_images,
+                ),
+                self._after(),
+            )
         self.register_outputs({"endpoint": self.endpoint})
 
-    def _cluster(
-        self, name: str, args: EnvironmentClusterArgs, child: pulumi.ResourceOptions
-    ) -> GkeCluster | ExistingCluster:
-        """Make the cluster with its subnet, or read the one that is somebody else's."""
-        if args.spec.existing:
-            found = ExistingClusterArgs(scope=args.scope, location=args.spec.location, cluster=args.spec.existing)
-            return ExistingCluster(name, found, child)
+    def _cluster(self) -> GkeCluster | ExistingCluster:
+        """Create the cluster with its subnet, or read the one that is somebody else's."""
+        name, spec, scope, shared = self.name, self.spec, self.scope, self.shared
+        if spec.existing:
+            existing = ExistingClusterArgs(scope=scope, location=spec.location, cluster=spec.existing)
+            return ExistingCluster(name, existing, self.child)
         subnet = ClusterSubnet(
             name,
             ClusterSubnetArgs(
-                scope=args.scope,
-                spec=args.spec,
-                network=args.network.network_id,
-                node_service_account=args.nodes.email,
-                host_project=args.environment.host_project,
+                scope=scope,
+                spec=spec,
+                network=shared.network.network_id,
+                node_service_account=shared.nodes.email,
+                host_project=self.environment.host_project,
             ),
-            child,
+            self.child,
         )
         self.subnet = subnet.subnetwork_id
         return GkeCluster(
             name,
             GkeClusterArgs(
-                scope=args.scope,
-                spec=args.spec,
-                network=args.network.network_id,
+                scope=scope,
+                spec=spec,
+                network=shared.network.network_id,
                 subnetwork=subnet.subnetwork_id,
-                service_account=args.nodes,
-                google_groups_domain=args.environment.google_groups_domain,
-                lustre=reads_lustre(args.environment, name),
+                service_account=shared.nodes,
+                **shared.parts.joined(name),
             ),
-            child,
+            self.child,
         )
 
-    def _cpu_pools(
-        self, name: str, args: EnvironmentClusterArgs, cluster: GkeCluster | ExistingCluster
-    ) -> list[SystemPool]:
-        return [
-            SystemPool(
-                cpu_pool_name(name, field),
-                SystemPoolArgs(
-                    scope=args.scope,
-                    spec=pool,
-                    cluster=cluster.cluster_name,
-                    location=args.spec.location,
-                    service_account=args.nodes,
-                ),
-                pulumi.ResourceOptions(parent=self),
-            )
-            for field, pool in args.spec.cpu_pools.items()
-        ]
+    def _after(self, *resources: pulumi.Resource) -> pulumi.ResourceOptions:
+        """Return the options of what is in the cluster, and waits for resources."""
+        return pulumi.ResourceOptions(parent=self, providers=[self.provider], depends_on=list(resources))
 
-    def _gpu_direct(self, args: EnvironmentClusterArgs, pools: ClusterPools, opts: pulumi.ResourceOptions) -> None:
-        for fabric in pools.fabrics.values():
-            made = pools.networks[fabric.name]
-            GpuDirect(
-                f"{fabric.component}-pods",
-                GpuDirectArgs(
-                    scope=args.scope,
-                    fabric=fabric,
-                    networks=made.networks,
-                    subnetworks=made.subnetworks,
-                    images=args.environment.node_images,
-                ),
-                opts,
-            )
-
-    def _software(
-        self, name: str, args: EnvironmentClusterArgs, provider: kubernetes.Provider, system: list[SystemPool]
-    ) -> None:
-        """Install the controllers once there are nodes for them, and their objects once they answer."""
-        charts, software = args.environment.charts, args.spec.software
-
-        def after(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
-            return pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=list(resources))
-
+    def _controllers(self, system: list[SystemPool]) -> dict[str, pulumi.Resource]:
+        """Install the controllers once there are nodes for them; return the releases of JobSet and Kueue by name."""
+        name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
+        charts, software = environment.charts, spec.software
         admission = AdmissionArgs(
-            scope=args.scope,
-            images=args.environment.node_images,
-            sources=args.environment.image_sources,
-            kinds=job_kinds(args.spec),
+            scope=scope, images=environment.node_images, sources=environment.image_sources, kinds=job_kinds(spec)
         )
-        Admission(f"{name}-admission", admission, after())
-        releases: list[tuple[Controller, pulumi.Resource]] = []
+        Admission(f"{name}-admission", admission, self._after())
+        releases: dict[str, pulumi.Resource] = {}
         if software.jobset == "installed":
-            jobset = JobSet(f"{name}-jobset", JobSetArgs(chart=charts.get("jobset")), after(*system))
-            releases.append((JOBSET, jobset))
-        before = after(*[release for _, release in releases] or system)
-        _operators(name, args, before)
+            args = JobSetArgs(chart=charts.get("jobset"))
+            releases[JOBSET.name] = JobSet(f"{name}-jobset", args, self._after(*system))
+        before = self._after(*(releases.values() or system))
+        for operator in charted(spec):
+            Operator(f"{name}-{operator}", OperatorArgs(operator=operator, chart=charts.get(operator)), before)
         if software.kueue == "installed":
-            kueue = Kueue(
+            releases[KUEUE.name] = Kueue(
                 f"{name}-kueue",
                 KueueArgs(
-                    scope=args.scope.within(args.spec),
+                    scope=scope.within(spec),
                     cluster_name=name,
-                    cluster=args.spec,
+                    cluster=spec,
                     chart=charts.get("kueue"),
-                    fair_sharing=args.environment.fair_sharing,
+                    fair_sharing=environment.fair_sharing,
                 ),
                 before,
             )
-            releases.append((KUEUE, kueue))
+        return releases
+
+    def _software(self, system: list[SystemPool]) -> None:
+        """Install the controllers, and their objects once they answer."""
+        name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
+        software, releases = spec.software, self._controllers(system)
         self.flavors = pulumi.Output.from_input([])
         if software.kueue != "none":
-            last = [release for controller, release in releases if controller is KUEUE]
-            self.flavors = self._flavors(name, args, after(*last))
-        if args.spec.compute_classes:
+            self.flavors = Flavors(
+                f"{name}-flavors",
+                FlavorsArgs(
+                    scope=scope,
+                    cluster_name=name,
+                    cluster=spec,
+                    priorities=priorities(environment),
+                    cohorts=environment.cohorts,
+                ),
+                self._after(*([kueue] if (kueue := releases.get(KUEUE.name)) else [])),
+            ).names
+        if spec.compute_classes:
             ComputeClasses(
                 f"{name}-compute-classes",
                 ComputeClassesArgs(
-                    scope=args.scope, cluster_name=name, cluster=args.spec, service_account=args.nodes.email
+                    scope=scope, cluster_name=name, cluster=spec, service_account=self.shared.nodes.email
                 ),
-                after(),
+                self._after(),
             )
-        for controller, release in releases if software.metrics else ():
-            ControllerMonitoring(
-                f"{name}-{controller.name}-metrics",
-                ControllerMonitoringArgs(scope=args.scope, controller=controller),
-                after(release),
-            )
-        self._file_classes(name, args, after())
-        if args.metrics:
-            MetricsAdapter(
-                f"{name}-metrics-adapter",
-                MetricsAdapterArgs(scope=args.scope, account=args.metrics.email),
-                after(*system),
-            )
-        self._notebooks(name, args, after(*system))
+        for controller in (JOBSET, KUEUE) if software.metrics else ():
+            if release := releases.get(controller.name):
+                scrape = ControllerMonitoringArgs(scope=scope, controller=controller)
+                ControllerMonitoring(f"{name}-{controller.name}-metrics", scrape, self._after(release))
+        for component, declared in cluster_classes(name, spec, scope, environment, self.shared.network.network_name):
+            FilestoreClass(component, declared, self._after())
+        if spec.serving and self.shared.metrics:
+            adapter = MetricsAdapterArgs(scope=scope, account=self.shared.metrics.email)
+            MetricsAdapter(f"{name}-metrics-adapter", adapter, self._after(*system))
+        if spec.notebooks:
+            self._notebooks(spec.notebooks, self._after(*system))
 
-    def _file_classes(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
-        """Make a StorageClass for each tier that the environment has instances of, and those of the stack file."""
-        network = args.network.network_name
-        for component, declared in cluster_classes(name, args.spec, args.scope, args.environment, network):
-            FilestoreClass(component, declared, opts)
-
-    def _flavors(
-        self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions
-    ) -> pulumi.Output[list[str]]:
-        flavors = Flavors(
-            f"{name}-flavors",
-            FlavorsArgs(
-                scope=args.scope,
-                cluster_name=name,
-                cluster=args.spec,
-                priorities=priorities(args.environment),
-                cohorts=args.environment.cohorts,
-            ),
-            opts,
-        )
-        return flavors.names
-
-    def _notebooks(self, name: str, args: EnvironmentClusterArgs, opts: pulumi.ResourceOptions) -> None:
-        notebooks = args.spec.notebooks
-        if notebooks is None:
-            return
-        data_sets = notebook_data_sets(args.environment, name)
+    def _notebooks(self, notebooks: Notebooks, opts: pulumi.ResourceOptions) -> None:
+        """Install JupyterHub, with the volumes of homes and data sets."""
+        name, environment, scope = self.name, self.environment, self.scope
+        data_sets, component = notebook_data_sets(environment, name), name_in_cluster(name, "notebooks")
         hub = JupyterHub(
-            name_in_cluster(name, "notebooks"),
+            component,
             JupyterHubArgs(
-                scope=args.scope.within(args.spec),
+                scope=scope.within(self.spec),
                 cluster_name=name,
-                cluster=args.spec,
+                cluster=self.spec,
                 notebooks=notebooks,
                 home_claim=HOME_CLAIM,
-                chart=args.environment.charts.get("jupyterhub"),
+                chart=environment.charts.get("jupyterhub"),
                 data_sets=data_sets,
-                team_data={team: team_data_sets(args.environment, name, team) for team in notebooks.teams},
-                environment_data=tuple(args.environment.data_sets),
+                team_data={team: team_data_sets(environment, name, team) for team in notebooks.teams},
+                environment_data=tuple(environment.data_sets),
             ),
             opts,
         )
         if notebooks.gateway:
-            HubGateway(
-                f"{name_in_cluster(name, 'notebooks')}-gateway",
-                HubGatewayArgs(
-                    scope=args.scope, notebooks=notebooks, gateway=notebooks.gateway, namespace=hub.namespace
-                ),
-                opts,
+            gateway = HubGatewayArgs(
+                scope=scope, notebooks=notebooks, gateway=notebooks.gateway, namespace=hub.namespace
             )
+            HubGateway(f"{component}-gateway", gateway, opts)
         for key in data_sets:
-            spec = args.environment.data_sets[key]
             DataVolume(
                 f"{declared_name('data_sets', key, name)}-notebooks",
                 DataVolumeArgs(
-                    scope=args.scope,
-                    home=args.scope,
-                    environment=args.environment,
+                    scope=scope,
+                    home=scope,
+                    environment=environment,
                     key=key,
                     mode=READ,
                     namespace=hub.namespace,
-                    address=self._address(spec, args),
+                    address=self.shared.address(environment.data_sets[key]),
                 ),
                 opts,
             )
         FilestoreVolume(
-            f"{name_in_cluster(name, 'notebooks')}-homes",
+            f"{component}-homes",
             FilestoreVolumeArgs(
-                scope=args.scope,
+                scope=scope,
                 key=notebooks.filestore,
-                spec=args.environment.filestore[notebooks.filestore],
-                ip=args.instances[notebooks.filestore].ip,
+                spec=environment.filestore[notebooks.filestore],
+                ip=self.shared.instances[notebooks.filestore].ip,
                 namespace=hub.namespace,
                 claim=HOME_CLAIM,
                 size_gib=notebooks.home_gib,
             ),
             opts,
         )
-
-    def _address(self, spec: DataSetSpec, args: EnvironmentClusterArgs) -> pulumi.Output[str] | None:
-        """Return the address of the instance of this environment that a data set is on, if it is on one."""
-        if spec.filestore:
-            return args.instances[spec.filestore.instance].ip
-        return args.lustre[spec.lustre.instance].ip if spec.lustre and not spec.lustre.elsewhere else None

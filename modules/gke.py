@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pulumi
-from pulumi_gcp import compute, container, projects, serviceaccount
+from pulumi_gcp import container, projects
 
 from modules.network import GpuNetworks, GpuNetworksArgs
-from modules.register import register
+from modules.register import children_of, register
 from training_platform.config.gpu_fabric import fabric_name, gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import SystemPoolSpec
 from training_platform.config.pools import ExpandedPool, GkePool, cluster_pools
 from training_platform.resources.declared import Declared
-from training_platform.resources.gke import cluster_identifier, gke_cluster, node_account, node_roles
+from training_platform.resources.gke import cluster_identifier, gke_cluster, node_account_resources
 from training_platform.resources.gpu_networks import gpu_nics
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, cpu_pool, workload_policies
 from training_platform.resources.scope import Scope
@@ -57,7 +57,7 @@ class GkeCluster(pulumi.ComponentResource):
             lustre=args.lustre,
         )
         # The first nodes do not join without their roles.
-        cluster = register(container.Cluster, declared, self, args.service_account.bindings)
+        cluster = register(declared, self, args.service_account.bindings)
         self.cluster_id = cluster.id
         self.cluster_name = cluster.name
         self.endpoint = existing_endpoint(cluster)
@@ -165,10 +165,8 @@ class NodeServiceAccount(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodeServiceAccountArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:gke:NodeServiceAccount", name, {}, opts)
-        account = register(serviceaccount.Account, node_account(name, args.scope), self)
+        account, self.bindings = node_account_resources(name, args.scope, children_of(self))
         self.email = account.email
-        roles = node_roles(name, args.scope, account.member)
-        self.bindings = [register(projects.IAMMember, role, self) for role in roles]
         self.register_outputs({"email": self.email})
 
 
@@ -280,7 +278,7 @@ class AcceleratorPool(pulumi.ComponentResource):
         )
         declared = accelerator_pool(args.pool, args.gke_pool, place)
         # Nodes without their roles do not join or pull.
-        self.node_pool_id = register(container.NodePool, declared, self, args.service_account.bindings).id
+        self.node_pool_id = register(declared, self, args.service_account.bindings).id
         self.register_outputs({"node_pool_id": self.node_pool_id})
 
 
@@ -310,7 +308,7 @@ class SystemPool(pulumi.ComponentResource):
         )
         declared = cpu_pool(name, args.spec, place)
         # Nodes without their roles do not join.
-        self.node_pool_id = register(container.NodePool, declared, self, args.service_account.bindings).id
+        self.node_pool_id = register(declared, self, args.service_account.bindings).id
         self.register_outputs({"node_pool_id": self.node_pool_id})
 
 
@@ -321,7 +319,5 @@ class WorkloadPolicies(pulumi.ComponentResource):
 
     def __init__(self, name: str, policies: Mapping[str, Declared], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:gke:WorkloadPolicies", name, {}, opts)
-        self.names = {
-            topology: register(compute.ResourcePolicy, policy, self).name for topology, policy in policies.items()
-        }
+        self.names = {topology: register(policy, self).name for topology, policy in policies.items()}
         self.register_outputs({})

@@ -100,7 +100,7 @@ class JupyterHub(pulumi.ComponentResource):
             return None
         scope, child = args.scope, pulumi.ResourceOptions(parent=self)
         declared = team_secret(args.notebooks.oauth_secret.name, scope, f"{name}-oauth")
-        secret = register(secretmanager.Secret, declared, self)
+        secret = register(declared, self)
         account = serviceaccount.Account(
             f"{name}-account",
             account_id=hub_account_id(scope, args.cluster_name),

@@ -15,7 +15,7 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 from modules.register import resource_options
 from training_platform.catalog.types import Chart
 from training_platform.config.model.environment import ChartOverride
-from training_platform.resources.declared import Declared, without_none
+from training_platform.resources.declared import Declared, Register, without_none
 from training_platform.resources.gke import cluster_identifier, kubeconfig
 from training_platform.resources.scope import Scope
 
@@ -48,6 +48,11 @@ def register_object(
         spec=inputs["spec"],
         opts=resource_options(declared, parent, depends_on),
     )
+
+
+def objects_of(parent: pulumi.Resource) -> Register:
+    """Return what registers such objects as children of a component."""
+    return lambda declared, depends_on=(): register_object(declared, parent, depends_on)
 
 
 def plain_object(

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import billing, monitoring
 
-from modules.register import register
+from modules.register import children_of, register
 from training_platform.config.model import environment
 from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.config.model.environment import BudgetSpec
 from training_platform.resources.declared import Declared
-from training_platform.resources.monitoring import BUDGET_NAME, alert_policies, email_channels, month_budget
+from training_platform.resources.monitoring import alert_resources, budget_resources
 from training_platform.resources.scope import Scope
 
 
@@ -34,13 +33,7 @@ class Alerts(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: AlertsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:monitoring:Alerts", name, {}, opts)
-        if args.spec.enabled and args.clusters:
-            told = [
-                register(monitoring.NotificationChannel, channel, self).name
-                for channel in email_channels(name, args.spec.emails, args.scope)
-            ]
-            for policy in alert_policies(name, args.scope, args.clusters, told):
-                register(monitoring.AlertPolicy, policy, self)
+        alert_resources(name, args.spec, args.clusters, args.scope, children_of(self))
         self.register_outputs({})
 
 
@@ -50,7 +43,7 @@ class Dashboards(pulumi.ComponentResource):
     def __init__(self, name: str, dashboards: Iterable[Declared], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:monitoring:Dashboards", name, {}, opts)
         for each in dashboards:
-            register(monitoring.Dashboard, each, self)
+            register(each, self)
         self.register_outputs({})
 
 
@@ -68,9 +61,5 @@ class Budget(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: BudgetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:project:Budget", name, {}, opts)
-        told = [
-            register(monitoring.NotificationChannel, channel, self).name
-            for channel in email_channels(BUDGET_NAME, args.spec.emails, args.scope)
-        ]
-        register(billing.Budget, month_budget(args.spec, args.account, args.scope, told), self)
+        budget_resources(args.spec, args.account, args.scope, children_of(self))
         self.register_outputs({})

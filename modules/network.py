@@ -5,36 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import compute, dns, servicenetworking
 
-from modules.register import register
+from modules.register import children_of
 from training_platform.config.gpu_fabric import GpuFabric
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.resources import network as resources
-from training_platform.resources.gpu_networks import gpu_firewall, gpu_subnet, gpu_vpc
-from training_platform.resources.network import (
-    DOMAINS,
-    Entrance,
-    api_records,
-    api_zone,
-    cluster_subnet,
-    existing_subnet,
-    webhook_firewall,
-)
+from training_platform.resources.gpu_networks import gpu_network_resources
+from training_platform.resources.network import NetworkParts, network_resources, subnet_resources
 from training_platform.resources.scope import Scope
-from training_platform.resources.storage import lustre_firewall
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkArgs:
-    """What a network spans."""
+class NetworkArgs(NetworkParts):
+    """What a network spans, and whose it is."""
 
     scope: Scope
-    regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
-    nat_addresses: int = 0  # reserved for each region's gateway
-    services_range: str | None = None  # addresses for private service access
-    lustre: bool = False  # whether servers of Managed Lustre have addresses of that range
-    google_apis: Entrance | None = None  # where names of Google's APIs lead; None: to public addresses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,42 +43,19 @@ class Network(pulumi.ComponentResource):
 
     network_id: pulumi.Output[str]  # projects/*/global/networks/*
     network_name: pulumi.Output[str]
-    services: servicenetworking.Connection | None = None  # private service access, and the name of its range
+    services: pulumi.Resource | None = None  # private service access, and the name of its range
     services_range: pulumi.Output[str] | None = None
     google_apis: pulumi.Output[str] | None = None
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:network:Network", name, {}, opts)
-        vpc = register(compute.Network, resources.vpc(name, args.scope), self)
-        for region in sorted(set(args.regions)):
-            addresses = [
-                register(compute.Address, address, self).self_link
-                for address in resources.nat_addresses(name, region, args.scope, args.nat_addresses)
-            ]
-            router = register(compute.Router, resources.router(name, region, args.scope, vpc.id), self)
-            register(compute.RouterNat, resources.nat(name, region, args.scope, router.name, addresses), self)
-        if args.services_range:
-            declared = resources.services_range(name, args.scope, args.services_range, vpc.id)
-            self.services_range = register(compute.GlobalAddress, declared, self).name
-            self.services = register(
-                servicenetworking.Connection, resources.service_connection(name, vpc.id, self.services_range), self
-            )
-            if args.lustre:
-                register(compute.Firewall, lustre_firewall(args.services_range, args.scope, vpc.id), self)
-        if args.google_apis:
-            self._google_apis(name, args.google_apis, args.scope, vpc.id)
-        self.network_id = vpc.id
-        self.network_name = vpc.name
+        made = network_resources(name, args.scope, args, children_of(self))
+        self.network_id, self.network_name = made.network.id, made.network.name
+        self.services, self.services_range = made.services, made.services_range
+        if entrance := args.google_apis:
+            ids = [record.id for record in made.records]
+            self.google_apis = pulumi.Output.all(*ids).apply(lambda _: entrance.range)
         self.register_outputs({"network_id": self.network_id, "network_name": self.network_name})
-
-    def _google_apis(self, name: str, found: Entrance, scope: Scope, network: pulumi.Output[str]) -> None:
-        """Let names of Google's APIs lead to addresses that policies can name."""
-        ids = []
-        for domain in DOMAINS:
-            zone = register(dns.ManagedZone, api_zone(name, domain, scope, network), self)
-            records = api_records(name, domain, found, scope, zone.name)
-            ids += [register(dns.RecordSet, record, self).id for record in records]
-        self.google_apis = pulumi.Output.all(*ids).apply(lambda _: found.range)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,15 +76,11 @@ class ClusterSubnet(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ClusterSubnetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:network:ClusterSubnet", name, {}, opts)
-        existing = existing_subnet(args.spec, args.host_project or args.scope.project)
-        if existing:
-            self.subnetwork_id = pulumi.Output.from_input(existing)
-        else:
-            declared = cluster_subnet(name, args.spec, args.scope, args.network)
-            self.subnetwork_id = register(compute.Subnetwork, declared, self).id
-        if args.host_project is None:
-            firewall = webhook_firewall(name, args.spec, args.scope, args.network, args.node_service_account)
-            register(compute.Firewall, firewall, self)
+        subnet = subnet_resources(
+            name, args.spec, args.scope, network=args.network, nodes=args.node_service_account,
+            host_project=args.host_project, register=children_of(self),
+        )  # fmt: skip
+        self.subnetwork_id = pulumi.Output.from_input(subnet)
         self.register_outputs({"subnetwork_id": self.subnetwork_id})
 
 
@@ -147,14 +104,7 @@ class GpuNetworks(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: GpuNetworksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:network:GpuNetworks", name, {}, opts)
-        self.networks, self.subnetworks = {}, {}
-        of = (args.scope, args.cluster, args.fabric)
-        for vpc in args.fabric.vpcs:
-            network = register(compute.Network, gpu_vpc(*of, vpc), self)
-            self.networks[vpc.name] = network.name
-            if firewall := gpu_firewall(*of, vpc, network.id):
-                register(compute.Firewall, firewall, self)
-            for nic in vpc.nics:
-                subnet = register(compute.Subnetwork, gpu_subnet(*of, nic, network.id), self)
-                self.subnetworks[nic.name] = subnet.name
+        self.networks, self.subnetworks = gpu_network_resources(
+            args.scope, args.cluster, args.fabric, children_of(self)
+        )
         self.register_outputs({})

@@ -9,7 +9,7 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from modules.kubernetes_objects import metadata, register_object
+from modules.kubernetes_objects import metadata, objects_of, register_object
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
@@ -23,7 +23,7 @@ from training_platform.resources.kueue import (
     local_queue_names,
     provisioning_request_config,
 )
-from training_platform.resources.queues import cohort_objects, flavor_object, queue_object, topology_objects
+from training_platform.resources.queues import flavor_resources, queue_object
 from training_platform.resources.scope import Scope
 
 
@@ -51,13 +51,11 @@ class Flavors(pulumi.ComponentResource):
         super().__init__("training-platform:kueue:Flavors", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         found = flavors(args.cluster_name, args.cluster)
-        # A topology that flavors name is kept by its finalizer, so the flavors have to go first.
-        placed = [register_object(each, self) for each in topology_objects(name, found, args.scope)]
-        deployed = [register_object(flavor_object(name, each, args.scope), self, placed) for each in found.values()]
+        deployed = flavor_resources(
+            name, args.cluster_name, found, args.cohorts, scope=args.scope, register=objects_of(self)
+        )
         # Known once they are there, so that a team is told of a flavor whose deployment failed.
-        self.names = pulumi.Output.all(*(each.id for each in deployed)).apply(lambda _: sorted(found))
-        for declared in cohort_objects(args.cluster_name, args.cohorts, found, args.scope):
-            register_object(declared, self)
+        self.names = pulumi.Output.all(*(flavor.id for flavor in deployed)).apply(lambda _: sorted(found))
         for flavor in found.values():
             if flavor.by_request:
                 _check(name, flavor, args.scope, child)

@@ -1,32 +1,33 @@
-"""How a component registers what a resource of Google Cloud is said to be: without the provider of Kubernetes."""
+"""How a component registers what resources declare of Google Cloud; the provider of Kubernetes is not imported here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import pulumi
 
-from training_platform.resources.declared import Declared, without_none
-
-R = TypeVar("R", bound=pulumi.CustomResource)
+from training_platform.resources.declared import Declared, Register, without_none
 
 
-def register(
-    kind: Callable[..., R], declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource] = ()
-) -> R:
-    """Register a resource of Google Cloud; ``kind`` is the provider's class of its type."""
-    return kind(
-        declared.name,
-        **without_none({**declared.alike.inputs, **declared.inputs}),
-        opts=resource_options(declared, parent, depends_on),
-    )
+def register(declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource] = ()) -> Any:
+    """Register a resource of Google Cloud and return it, of the provider's class for its type."""
+    _, module, name = declared.type.split(":")  # gcp:compute/network:Network is pulumi_gcp.compute.Network
+    create = getattr(import_module(f"pulumi_gcp.{module.partition('/')[0]}"), name)
+    inputs = without_none({**declared.alike.inputs, **declared.inputs})
+    return create(declared.name, **inputs, opts=resource_options(declared, parent, depends_on))
+
+
+def children_of(parent: pulumi.Resource) -> Register:
+    """Return what registers resources of Google Cloud as children of a component."""
+    return lambda declared, depends_on=(): register(declared, parent, depends_on)
 
 
 def resource_options(
     declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
 ) -> pulumi.ResourceOptions:
-    """Return the options that a resource is said to have."""
+    """Return the options that a resource is declared with."""
     options = declared.options
     return pulumi.ResourceOptions(
         parent=parent,

@@ -6,19 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import artifactregistry, backupdisasterrecovery, filestore, lustre, secretmanager, storage
+from pulumi_gcp import filestore, secretmanager
 
-from modules.register import register
+from modules.register import children_of, register
 from training_platform.config.model import environment, team
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
-from training_platform.resources.filestore import (
-    backup_association,
-    backup_plan,
-    backup_vault,
-    filestore_instance,
-    filestore_snapshots,
-    instance_name,
-)
+from training_platform.resources.filestore import filestore_resources, instance_name
 from training_platform.resources.scope import Scope, bucket_id
 from training_platform.resources.storage import (
     ACCESSOR,
@@ -67,25 +60,12 @@ class FilestoreInstance(pulumi.ComponentResource):
         self.location = args.spec.location
         self.share = args.spec.share
         self.path = f"/{args.spec.share}"
-        declared = filestore_instance(args.key, args.spec, args.scope, args.network, args.services_range)
-        # An instance that joins by private service access wants that to be there; its name alone says nothing of it.
-        private = args.spec.connection == "private-service-access"
-        instance = register(filestore.Instance, declared, self, [args.services] if args.services and private else [])
-        for snapshot in filestore_snapshots(args.key, args.spec, args.scope, instance.name):
-            register(filestore.Snapshot, snapshot, self)
-        self._backups(args, instance)
+        instance = filestore_resources(
+            args.key, args.spec, args.scope, network=args.network, services=args.services,
+            services_range=args.services_range, register=children_of(self),
+        )  # fmt: skip
         self.ip = address(instance)
         self.register_outputs({"ip": self.ip, "instance": self.instance, "location": self.location, "path": self.path})
-
-    def _backups(self, args: FilestoreInstanceArgs, instance: filestore.Instance) -> None:
-        backups = args.spec.backups
-        if backups is None:
-            return
-        place = (args.key, args.spec)
-        vault = register(backupdisasterrecovery.BackupVault, backup_vault(*place, backups, args.scope), self)
-        plan = register(backupdisasterrecovery.BackupPlan, backup_plan(*place, backups, args.scope, vault.id), self)
-        tie = backup_association(*place, args.scope, instance.id, plan.id)
-        register(backupdisasterrecovery.BackupPlanAssociation, tie, self)
 
 
 def address(instance: filestore.Instance) -> pulumi.Output[str]:
@@ -126,7 +106,7 @@ class LustreInstance(pulumi.ComponentResource):
         super().__init__("training-platform:storage:LustreInstance", name, {}, opts)
         self.instance = instance_id(args.key, args.scope)
         declared = lustre_instance(args.key, args.spec, args.scope, args.network)
-        self.ip = register(lustre.Instance, declared, self, args.services).mount_point.apply(lustre_address)
+        self.ip = register(declared, self, args.services).mount_point.apply(lustre_address)
         self.register_outputs({"ip": self.ip, "instance": self.instance})
 
 
@@ -152,7 +132,7 @@ class Bucket(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: BucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:storage:Bucket", name, {}, opts)
-        bucket = register(storage.Bucket, team_bucket(args.key, args.spec, args.scope), self)
+        bucket = register(team_bucket(args.key, args.spec, args.scope), self)
         self.bucket_name = bucket.name
         self.url = f"gs://{bucket_id(args.scope, args.key)}"
         self.register_outputs({"bucket_name": self.bucket_name, "url": self.url})
@@ -182,7 +162,7 @@ class ImageRepository(pulumi.ComponentResource):
         self.location = args.spec.location
         self.repository_id = repository_id(args.scope.environment)
         self.url = repository_url(args.scope.environment, args.scope.project, args.spec.location)
-        register(artifactregistry.Repository, image_repository(name, args.spec, args.scope), self)
+        register(image_repository(name, args.spec, args.scope), self)
         self.register_outputs({"repository_id": self.repository_id, "url": self.url})
 
 
@@ -200,7 +180,7 @@ class Secret(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: SecretArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:storage:Secret", name, {}, opts)
-        secret = register(secretmanager.Secret, team_secret(args.key, args.scope), self)
+        secret = register(team_secret(args.key, args.scope), self)
         secretmanager.SecretIamMember(
             f"{name}-jobs",
             project=args.scope.project,

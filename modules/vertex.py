@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import compute, vertex
-from pulumi_gcp import workbench as notebooks
 
-from modules.register import register
+from modules.register import children_of, register
 from training_platform.config.model import team
 from training_platform.config.model.team import WorkbenchSpec
 from training_platform.resources.environment_outputs import SubnetOutputs
-from training_platform.resources.network import attachment_subnet, network_attachment
+from training_platform.resources.network import attachment_resources
 from training_platform.resources.scope import Scope, persistent_resource_id
 from training_platform.resources.vertex import metadata_store, persistent_resource, tensorboard, workbench
 
@@ -41,7 +39,7 @@ class PersistentResource(pulumi.ComponentResource):
         super().__init__("training-platform:vertex:PersistentResource", name, {}, opts)
         self.resource_id = persistent_resource_id(args.scope, args.key)
         declared = persistent_resource(args.key, args.spec, args.scope)
-        resource = register(vertex.AiPersistentResource, declared, self)
+        resource = register(declared, self)
         self.resource_name = resource.id
         self.register_outputs({"resource_id": self.resource_id, "resource_name": self.resource_name})
 
@@ -64,7 +62,7 @@ class Workbench(pulumi.ComponentResource):
         super().__init__("training-platform:vertex:Workbench", name, {}, opts)
         network, subnet = (args.near.network, args.near.subnet) if args.near is not None else (None, None)
         declared = workbench(args.key, args.spec, args.scope, network, subnet)
-        register(notebooks.Instance, declared, self, args.account)
+        register(declared, self, args.account)
         self.register_outputs({})
 
 
@@ -83,7 +81,7 @@ class Tensorboard(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TensorboardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:vertex:Tensorboard", name, {}, opts)
-        created = register(vertex.AiTensorboard, tensorboard(args.region, args.scope), self)
+        created = register(tensorboard(args.region, args.scope), self)
         self.resource_name = created.name
         self.register_outputs({"resource_name": self.resource_name})
 
@@ -93,7 +91,7 @@ class MetadataStore(pulumi.ComponentResource):
 
     def __init__(self, name: str, region: str, scope: Scope, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:vertex:MetadataStore", name, {}, opts)
-        register(vertex.AiMetadataStore, metadata_store(region, scope), self)
+        register(metadata_store(region, scope), self)
         self.register_outputs({})
 
 
@@ -117,7 +115,5 @@ class VertexAttachment(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("training-platform:network:VertexAttachment", name, {}, opts)
-        declared = attachment_subnet(args.region, args.addresses, args.scope, args.network)
-        subnet = register(compute.Subnetwork, declared, self)
-        register(compute.NetworkAttachment, network_attachment(args.region, args.scope, subnet.id), self)
+        attachment_resources(args.region, args.addresses, args.scope, args.network, children_of(self))
         self.register_outputs({})

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_gcp import compute
 from pulumi_kubernetes import core, meta, storage
 
 from modules.kubernetes_objects import metadata
@@ -160,7 +159,7 @@ class DataDisk(pulumi.ComponentResource):
         self, name: str, key: str, spec: HyperdiskData, scope: Scope, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("training-platform:storage:DataDisk", name, {}, opts)
-        register(compute.Disk, data_sets.data_disk(key, spec, scope), self)
+        register(data_sets.data_disk(key, spec, scope), self)
         self.register_outputs({})
 
 

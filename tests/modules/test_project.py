@@ -28,11 +28,12 @@ from modules.project import (
 )
 from tests.places import ORGANISATION
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.model.environment import BudgetSpec
+from training_platform.config.model.environment import BudgetSpec, Environment
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.resources.monitoring import budget_resources
+from training_platform.resources.declared import ModelPlan
+from training_platform.resources.monitoring import budget_resources, stack_budget
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import APIS, BUDGET, NOTIFICATION_CHANNEL, api_of
 from training_platform.resources.scope import Scope
@@ -305,11 +306,13 @@ def test_an_environments_budget_is_of_all_that_carries_its_label() -> None:
     labels = {"environment": "prod", "managed-by": "training-platform"}
     scope = Scope(environment="prod", team=None, project="example-prod", labels=labels, deletion_protection=True)
 
-    found = list(budget_resources(BudgetSpec(a_month=90000, emails=("ops@example.com",)), ACCOUNT, scope))
+    plan = ModelPlan()
+    budget_resources(BudgetSpec(a_month=90000, emails=("ops@example.com",)), ACCOUNT, scope, plan)
 
-    assert [each.type for each in found] == [NOTIFICATION_CHANNEL, BUDGET]
-    assert found[1].inputs["budget_filter"] == {"calendar_period": "MONTH", "labels": {"environment": "prod"}}
-    assert list(budget_resources(None, ACCOUNT, scope)) == []
+    channel, budget = plan.resources
+    assert (channel.type, budget.type) == (NOTIFICATION_CHANNEL, BUDGET)
+    assert budget.inputs["budget_filter"] == {"calendar_period": "MONTH", "labels": {"environment": "prod"}}
+    assert stack_budget(None, Environment(project="example-prod", billing_account=ACCOUNT)) is None
 
 
 def test_an_environments_budget_without_a_billing_account_is_a_finding_at_its_line() -> None:

@@ -74,8 +74,8 @@ def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
     return demand_of_views(views_of_plan(planned, Locator(stack.section)), project)[0]
 
 
-def _charged(stack: Stack, workspace: Workspace, project: str) -> Iterator[Declared]:
-    """Yield a stack's resources without queues and flavors.
+def _charged(stack: Stack, workspace: Workspace, project: str) -> Iterable[Declared]:
+    """Return a stack's resources without queues and flavors.
 
     Those charge nothing, and a file may name flavors that are not there, which is a finding and hides no other.
     """

@@ -7,10 +7,10 @@ components register.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from training_platform.resources.planned import UNKNOWN, Planned, Shared
 from training_platform.resources.register import KUBERNETES
@@ -115,6 +115,40 @@ class Declared:
             inputs = {**common, **_wire(dict(inputs), after)}
             options = {**options, "dependsOn": sorted(after)} if after else options
         return Planned(stack=stack, type=self.type, name=self.name, inputs=inputs, options=options)
+
+
+class Register(Protocol):
+    """Registers a resource after others and returns it; its attributes are the resource's outputs.
+
+    What an environment and a team have is composed by functions that take one: a component gives them what registers
+    its children with Pulumi, ``check --fast`` a ``ModelPlan``.
+    """
+
+    def __call__(self, declared: Declared, depends_on: Sequence[Any] = (), /) -> Any:
+        """Register a resource."""
+
+
+class ModelPlan:
+    """Registers with nobody: collects resources, whose outputs are known as far as a preview knows them."""
+
+    def __init__(self) -> None:
+        self.resources: list[Declared] = []
+
+    def __call__(self, declared: Declared, _depends_on: Sequence[Any] = (), /) -> _Outputs:
+        """Collect a resource."""
+        self.resources.append(declared)
+        return _Outputs(declared)
+
+
+class _Outputs:
+    """The outputs of a resource that is not deployed: its inputs come back, and every other is told later."""
+
+    def __init__(self, declared: Declared) -> None:
+        self._declared = declared
+
+    def __getattr__(self, name: str) -> Any:
+        declared = self._declared
+        return declared.inputs.get(name) or Later(declared.type, declared.name)
 
 
 def without_none(value: Any) -> Any:

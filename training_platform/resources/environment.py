@@ -1,201 +1,174 @@
-"""The resources of an environment stack that rules look at, as plain data."""
+"""What an environment has: ``modules/environment.py`` registers its parts, and ``check --fast`` plans them.
+
+Both walk over the same parts, which are composed by one function each, such as ``network_resources``.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.gpu_fabric import GpuFabric, gpu_fabrics
-from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.environment import Environment
+from training_platform.config.gpu_fabric import gpu_fabrics
+from training_platform.config.model.cluster import ClusterSpec, SoftwareSpec
+from training_platform.config.model.environment import BudgetSpec, Environment
+from training_platform.config.model.storage import HyperdiskData
 from training_platform.config.names import cpu_pool_name
 from training_platform.config.pools import Flavor, cluster_pools
 from training_platform.resources.compute_classes import compute_classes
 from training_platform.resources.data_sets import data_disk, reads_lustre
-from training_platform.resources.declared import Declared, Later
-from training_platform.resources.filestore import (
-    backup_association,
-    backup_plan,
-    backup_vault,
-    cluster_classes,
-    filestore_instance,
-    filestore_snapshots,
-)
-from training_platform.resources.gke import cluster_name, gke_cluster, node_account, node_roles
-from training_platform.resources.gpu_networks import gpu_firewall, gpu_nics, gpu_subnet, gpu_vpc
-from training_platform.resources.monitoring import alert_policies, budget_resources, email_channels
+from training_platform.resources.declared import Declared, ModelPlan
+from training_platform.resources.filestore import cluster_classes, filestore_resources
+from training_platform.resources.gke import cluster_name, gke_cluster, node_account_resources
+from training_platform.resources.gpu_networks import gpu_network_resources, gpu_nics
+from training_platform.resources.monitoring import alert_resources, budget_resources, stack_budget
 from training_platform.resources.network import (
-    DOMAINS,
-    api_records,
-    api_zone,
-    attachment_subnet,
-    cluster_subnet,
+    NetworkParts,
+    attachment_resources,
     entrance,
     existing_network,
     existing_network_name,
-    existing_subnet,
-    nat,
-    nat_addresses,
-    network_attachment,
     network_name,
-    network_project,
-    router,
-    service_connection,
-    services_range,
-    vpc,
-    webhook_firewall,
+    network_resources,
+    subnet_resources,
 )
 from training_platform.resources.node_pools import PoolPlace, accelerator_pools, cpu_pool, workload_policies
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.queues import cohort_objects, flavor_object, topology_objects
+from training_platform.resources.queues import flavor_resources
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage import image_repository, lustre_firewall, lustre_instance
+from training_platform.resources.storage import image_repository, lustre_instance
 from training_platform.resources.vertex import metadata_store
 
 
 def environment_resources(
     name: str, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]
-) -> Iterator[Declared]:
-    """Yield the resources of an environment; ``flavors`` are those of its clusters, by cluster and name."""
-    scope = environment_scope(name, environment)
-    network = yield from _network(environment, scope)
-    nodes = node_account("nodes", scope)
-    yield nodes
-    yield from node_roles("nodes", scope, _later(nodes))
-    if environment.images:
-        yield image_repository("images", environment.images, scope)
-    yield from _alerts(environment, scope)
-    yield from budget_resources(environment.budget, environment.billing_account, scope)
-    yield from _filestore(environment, scope, network)
-    yield from _vertex_and_data(environment, scope, network)
+) -> list[Declared]:
+    """Return the resources of an environment that rules look at, as far as its file tells them.
+
+    ``flavors`` are those of its clusters, by cluster and name.
+    """
+    parts, plan = EnvironmentParts(name, environment), ModelPlan()
+    scope, network, services, services_range = parts.scope, existing_network(environment), None, None
+    if parts.network:
+        vpc = network_resources("network", scope, parts.network, plan)
+        network, services, services_range = vpc.network.id, vpc.services, vpc.services_range
+    nodes, _ = node_account_resources("nodes", scope, plan)
+    for key, instance in environment.filestore.items():
+        filestore_resources(
+            key, instance, scope, network=network, services=services, services_range=services_range, register=plan
+        )
+    for region, addresses in environment.network_attachments.items():
+        attachment_resources(region, addresses, scope, network, plan)
     for key, cluster in environment.clusters.items():
-        yield from _cluster(key, cluster, scope, environment, network=network, nodes=_later(nodes))
-        if cluster.software.kueue == "none":
-            continue
-        yield from topology_objects(f"{key}-flavors", flavors[key], scope)
-        for flavor in flavors[key].values():
-            yield flavor_object(f"{key}-flavors", flavor, scope)
-        yield from cohort_objects(key, environment.cohorts, flavors[key], scope)
+        _plan_cluster(key, cluster, parts, plan, network=network, nodes=nodes.email)
+        if cluster.software.kueue != "none":
+            flavor_resources(f"{key}-flavors", key, flavors[key], environment.cohorts, scope=scope, register=plan)
+    alert_resources("alerts", environment.alerts, parts.watched_clusters, scope, plan)
+    if parts.budget:
+        budget_resources(*parts.budget, scope, plan)
+    return [*plan.resources, *_single_resources(parts, network)]
 
 
-def _vertex_and_data(environment: Environment, scope: Scope, network: Later | str) -> Iterator[Declared]:
-    """Yield what Vertex AI has of the environment, Managed Lustre, and disks of data sets."""
-    for region, cidr in environment.network_attachments.items():
-        subnet = attachment_subnet(region, cidr, scope, network)
-        yield from (subnet, network_attachment(region, scope, _later(subnet)))
+def _single_resources(parts: EnvironmentParts, network: Any) -> Iterator[Declared]:
+    """Yield the resources that are alone in their components."""
+    environment, scope = parts.environment, parts.scope
     for region in environment.metadata_stores:
         yield metadata_store(region, scope)
-    for key, instance in environment.lustre.items():
-        yield lustre_instance(key, instance, scope, network)
-    for key, data in environment.data_sets.items():
-        if data.hyperdisk_ml:
-            yield data_disk(key, data.hyperdisk_ml, scope)
+    for key, spec in environment.lustre.items():
+        yield lustre_instance(key, spec, scope, network)
+    for key, disk in parts.data_disks.items():
+        yield data_disk(key, disk, scope)
+    if environment.images:
+        yield image_repository("images", environment.images, scope)
 
 
-def _network(environment: Environment, scope: Scope) -> Generator[Declared, None, Later | str]:
-    """Yield the environment's VPC with its gateways, and return it; only return one that exists already."""
-    if existing := existing_network(environment):
-        return existing
-    network = vpc("network", scope)
-    yield network
-    for region in sorted({region_of(cluster.location) for cluster in environment.own_clusters.values()}):
-        own = router("network", region, scope, _later(network))
-        yield own
-        addresses = list(nat_addresses("network", region, scope, environment.nat_addresses))
-        yield from addresses
-        yield nat("network", region, scope, _later(own), [_later(address) for address in addresses])
-    if apis := entrance(environment):
-        for domain in DOMAINS:
-            zone = api_zone("network", domain, scope, _later(network))
-            yield zone
-            yield from api_records("network", domain, apis, scope, zone.inputs["name"])
-    return _later(network)
-
-
-def _filestore(environment: Environment, scope: Scope, network: Later | str) -> Iterator[Declared]:
-    """Yield instances with snapshots and backups, and the private service access that some of them join by."""
-    services = None
-    if environment.private_services_range:
-        addresses = services_range("network", scope, environment.private_services_range, network)
-        services = _later(addresses)
-        yield addresses
-        yield service_connection("network", network, services)
-        if environment.lustre:
-            yield lustre_firewall(environment.private_services_range, scope, network)
-    for key, spec in environment.filestore.items():
-        instance = filestore_instance(key, spec, scope, network, services)
-        yield instance
-        yield from filestore_snapshots(key, spec, scope, _later(instance))
-        if spec.backups:
-            vault = backup_vault(key, spec, spec.backups, scope)
-            plan = backup_plan(key, spec, spec.backups, scope, _later(vault))
-            yield from (vault, plan, backup_association(key, spec, scope, _later(instance), _later(plan)))
-
-
-def _cluster(
-    key: str, cluster: ClusterSpec, scope: Scope, environment: Environment, *, network: Later | str, nodes: Later
-) -> Iterator[Declared]:
-    name = cluster_name(scope, key, cluster)
-    place = PoolPlace(scope=scope, location=cluster.location, cluster=name, service_account=nodes)
-    if cluster.existing is None:
-        subnetwork: Later | str | None = existing_subnet(cluster, network_project(environment))
-        if subnetwork is None:
-            subnet = cluster_subnet(key, cluster, scope, network)
-            yield subnet
-            subnetwork = _later(subnet)
-        if environment.host_project is None:
-            yield webhook_firewall(key, cluster, scope, network, nodes)
-        yield gke_cluster(
-            key,
-            cluster,
-            scope,
-            network=network,
-            subnetwork=subnetwork,
-            service_account=nodes,
-            google_groups_domain=environment.google_groups_domain,
-            lustre=reads_lustre(environment, key),
+def _plan_cluster(
+    key: str, spec: ClusterSpec, parts: EnvironmentParts, plan: ModelPlan, *, network: Any, nodes: Any
+) -> None:
+    """Plan a cluster with its subnet, its pools and their networks, and its classes; ``nodes`` is an e-mail address."""
+    scope, environment = parts.scope, parts.environment
+    if spec.existing is None:
+        subnet = subnet_resources(
+            key, spec, scope, network=network, nodes=nodes, host_project=environment.host_project, register=plan
         )
-    for field, pool in cluster.cpu_pools.items():
-        yield cpu_pool(cpu_pool_name(key, field), pool, place)
-    yield from _accelerators(key, cluster, place)
-    yield from compute_classes(key, cluster, scope, UNKNOWN)
-    drivers_network = existing_network_name(environment) or network_name(scope)
-    for _, storage_class in cluster_classes(key, cluster, scope, environment, drivers_network):
-        yield storage_class
-
-
-def _accelerators(key: str, cluster: ClusterSpec, place: PoolPlace) -> Iterator[Declared]:
-    """Yield a cluster's pools, with the networks and policies that their VMs are joined by."""
-    pools, fabrics = cluster_pools(key, cluster), gpu_fabrics(key, cluster)
-    policies = dict(workload_policies(place.scope, key, cluster.location, pools))
-    yield from policies.values()
+        plan(
+            gke_cluster(
+                key, spec, scope, **parts.joined(key), network=network, subnetwork=subnet, service_account=nodes
+            )
+        )
+    place = PoolPlace(
+        scope=scope, location=spec.location, cluster=cluster_name(scope, key, spec), service_account=nodes
+    )
+    for field, system_pool in spec.cpu_pools.items():
+        plan(cpu_pool(cpu_pool_name(key, field), system_pool, place))
+    fabrics, pools = gpu_fabrics(key, spec), cluster_pools(key, spec)
     for fabric in fabrics.values():
-        yield from _gpu_networks(key, fabric, place.scope)
+        gpu_network_resources(scope, key, fabric, plan)
+    policies = {topology: plan(policy).name for topology, policy in workload_policies(scope, key, spec.location, pools)}
     for pool in pools:
-        policy = policies.get(pool.policy_topology or "")
-        nics, joined = gpu_nics(place.scope, key, fabrics, pool), policy.inputs["name"] if policy else None
-        own = dataclasses.replace(place, nics=nics, workload_policy=joined) if nics or joined else place
-        yield from accelerator_pools(pool, own)
+        nics, policy = gpu_nics(scope, key, fabrics, pool), policies.get(pool.policy_topology or "")
+        for node_pool in accelerator_pools(pool, replace(place, nics=nics, workload_policy=policy)):
+            plan(node_pool)
+    for compute_class in compute_classes(key, spec, scope, UNKNOWN):
+        plan(compute_class)
+    for _, storage_class in cluster_classes(key, spec, scope, environment, parts.driver_network):
+        plan(storage_class)
 
 
-def _gpu_networks(key: str, fabric: GpuFabric, scope: Scope) -> Iterator[Declared]:
-    for part in fabric.vpcs:
-        network = gpu_vpc(scope, key, fabric, part)
-        yield network
-        if firewall := gpu_firewall(scope, key, fabric, part, _later(network)):
-            yield firewall
-        for nic in part.nics:
-            yield gpu_subnet(scope, key, fabric, nic, _later(network))
+@dataclass(frozen=True)
+class EnvironmentParts:
+    """What an environment called ``name`` has; the conditions of its parts are here, and in no component."""
 
+    name: str
+    environment: Environment
 
-def _alerts(environment: Environment, scope: Scope) -> Iterator[Declared]:
-    clusters = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
-    if environment.alerts.enabled and clusters:
-        told = list(email_channels("alerts", environment.alerts.emails, scope))
-        yield from told
-        yield from alert_policies("alerts", scope, clusters, [_later(channel) for channel in told])
+    @cached_property
+    def scope(self) -> Scope:
+        """The scope of its resources."""
+        return environment_scope(self.name, self.environment)
 
+    @property
+    def network(self) -> NetworkParts | None:
+        """The VPC of its own; None where it joins one that exists already."""
+        environment = self.environment
+        if environment.network:
+            return None
+        return NetworkParts(
+            regions=tuple(region_of(cluster.location) for cluster in environment.own_clusters.values()),
+            nat_addresses=environment.nat_addresses,
+            services_range=environment.private_services_range,
+            lustre=bool(environment.lustre),
+            google_apis=entrance(environment),
+        )
 
-def _later(declared: Declared) -> Later:
-    return Later(declared.type, declared.name)
+    @property
+    def driver_network(self) -> str:
+        """The name of its VPC as storage drivers take it: the id where it is another project's."""
+        return existing_network_name(self.environment) or network_name(self.scope)
+
+    @property
+    def watched_clusters(self) -> dict[str, SoftwareSpec]:
+        """What is installed in its clusters, by their names in GKE."""
+        return {cluster_name(self.scope, key, spec): spec.software for key, spec in self.environment.clusters.items()}
+
+    @property
+    def serving(self) -> bool:
+        """Whether a cluster has model servers, whose autoscalers read metrics."""
+        return any(spec.serving for spec in self.environment.clusters.values())
+
+    @property
+    def data_disks(self) -> dict[str, HyperdiskData]:
+        """The disks of its data sets, by the data set's key."""
+        return {key: data.hyperdisk_ml for key, data in self.environment.data_sets.items() if data.hyperdisk_ml}
+
+    @property
+    def budget(self) -> tuple[BudgetSpec, str] | None:
+        """Its budget, and the billing account that the budget is in."""
+        return stack_budget(self.environment.budget, self.environment)
+
+    def joined(self, cluster: str) -> dict[str, Any]:
+        """Return what a cluster takes of the environment: the domain of Google Groups, and the driver of Lustre."""
+        domain = self.environment.google_groups_domain
+        return {"google_groups_domain": domain, "lustre": reads_lustre(self.environment, cluster)}

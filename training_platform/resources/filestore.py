@@ -19,7 +19,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import BackupScheduleSpec, ExportSpec, FileClassSpec, FilestoreSpec
 from training_platform.config.names import declared_name, name_in_cluster
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, Options, Register
 from training_platform.resources.register import (
     BACKUP_PLAN,
     BACKUP_PLAN_ASSOCIATION,
@@ -35,6 +35,26 @@ if TYPE_CHECKING:
     from pulumi_gcp.backupdisasterrecovery import BackupPlanBackupRuleStandardScheduleArgsDict as Schedule
     from pulumi_gcp.filestore import InstanceFileSharesNfsExportOptionArgsDict as Export
     from pulumi_gcp.filestore import InstanceNetworkArgsDict as Network
+
+
+def filestore_resources(
+    key: str, spec: FilestoreSpec, scope: Scope, *, network: Any, services: Any = None, services_range: Any = None,
+    register: Register,
+) -> Any:  # fmt: skip
+    """Register an instance with its snapshots and backups, and return it.
+
+    ``services`` is the VPC's private service access and ``services_range`` the name of its addresses, if it has them.
+    """
+    # An instance that joins by private service access wants that to be there; its name alone says nothing of it.
+    joined = [services] if services and spec.connection == "private-service-access" else []
+    instance = register(filestore_instance(key, spec, scope, network, services_range), joined)
+    for snapshot in filestore_snapshots(key, spec, scope, instance.name):
+        register(snapshot)
+    if spec.backups:
+        vault = register(backup_vault(key, spec, spec.backups, scope))
+        plan = register(backup_plan(key, spec, spec.backups, scope, vault.id))
+        register(backup_association(key, spec, scope, instance.id, plan.id))
+    return instance
 
 
 def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Declared:

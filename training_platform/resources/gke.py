@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, shared
+from training_platform.resources.declared import Declared, Options, Register, shared
 from training_platform.resources.network import own_ranges
 from training_platform.resources.node_pools import OAUTH_SCOPES
 from training_platform.resources.register import CLUSTER, IAM_MEMBER, SERVICE_ACCOUNT
@@ -294,10 +294,6 @@ def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None)
     }
 
 
-if TYPE_CHECKING:
-    pass
-
-
 def cluster_identifier(project: str, location: str, cluster_name: str) -> str:
     """Return what objects belong to: the cluster's name in the GKE API."""
     return f"projects/{project}/locations/{location}/clusters/{cluster_name}"
@@ -340,6 +336,12 @@ NODE_ROLES = (
     "roles/container.defaultNodeServiceAccount",
     "roles/serviceusage.serviceUsageConsumer",
 )
+
+
+def node_account_resources(name: str, scope: Scope, register: Register) -> tuple[Any, list[Any]]:
+    """Register the account of all nodes of an environment; return it, and what nodes have to wait for."""
+    account = register(node_account(name, scope))
+    return account, [register(role) for role in node_roles(name, scope, account.member)]
 
 
 def node_account(name: str, scope: Scope) -> Declared:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from training_platform.config.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
 from training_platform.config.pools import ExpandedPool
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, Options, Register
 from training_platform.resources.network import allowed
 from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
@@ -23,6 +23,24 @@ PROTOCOLS = ("tcp", "udp", "icmp")
 _OPTIONS = Options(delete_before_replace=True)
 # To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
 _OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
+
+
+def gpu_network_resources(
+    scope: Scope, cluster: str, fabric: GpuFabric, register: Register
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Register the VPCs of one kind of GPUDirect in a cluster, by its key; return names of VPCs and of subnets.
+
+    Both are by the names that the fabric gives to VPCs and cards.
+    """
+    networks, subnetworks = {}, {}
+    for part in fabric.vpcs:
+        vpc = register(gpu_vpc(scope, cluster, fabric, part))
+        networks[part.name] = vpc.name
+        if firewall := gpu_firewall(scope, cluster, fabric, part, vpc.id):
+            register(firewall)
+        for nic in part.nics:
+            subnetworks[nic.name] = register(gpu_subnet(scope, cluster, fabric, nic, vpc.id)).name
+    return networks, subnetworks
 
 
 def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:

@@ -17,11 +17,11 @@ from pydantic import Field, TypeAdapter
 
 from training_platform.catalog.reading import read_file
 from training_platform.config.model.cluster import SoftwareSpec
-from training_platform.config.model.environment import BudgetSpec, Environment
+from training_platform.config.model.environment import AlertsSpec, BudgetSpec, Environment
 from training_platform.config.model.team import Team
 from training_platform.config.reading.section import Section
 from training_platform.resources import gcp
-from training_platform.resources.declared import Alike, Declared, Later, shared
+from training_platform.resources.declared import Alike, Declared, Register, shared
 from training_platform.resources.filestore import instance_name
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.register import ALERT_POLICY, BUDGET, DASHBOARD, NOTIFICATION_CHANNEL
@@ -183,6 +183,19 @@ if TYPE_CHECKING:
 EVALUATION = "60s"  # as often as GKE's system metrics come
 
 
+def alert_resources(
+    name: str, spec: AlertsSpec, clusters: Mapping[str, SoftwareSpec], scope: Scope, register: Register
+) -> None:
+    """Register alerts and their channels, where they are enabled and there is a cluster to watch.
+
+    ``clusters`` are names in GKE with what is installed there.
+    """
+    if spec.enabled and clusters:
+        channels = [register(channel).name for channel in email_channels(name, spec.emails, scope)]
+        for policy in alert_policies(name, scope, clusters, channels):
+            register(policy)
+
+
 def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Declared]:
     """Yield a channel for each address; ``name`` is the component's."""
     for address in emails:
@@ -297,12 +310,16 @@ def alert_rules() -> Mapping[str, AlertRule]:
 BUDGET_NAME = "budget"
 
 
-def budget_resources(spec: BudgetSpec | None, account: str | None, scope: Scope) -> Iterator[Declared]:
-    """Yield a stack's budget with its channels, where it has one and an account to be in."""
-    if spec and account:
-        channels = list(email_channels(BUDGET_NAME, spec.emails, scope))
-        yield from channels
-        yield month_budget(spec, account, scope, [Later(each.type, each.name) for each in channels])
+def stack_budget(spec: BudgetSpec | None, environment: Environment) -> tuple[BudgetSpec, str] | None:
+    """Return a stack's budget with the billing account that it is in; None without one of them."""
+    account = environment.billing_account
+    return (spec, account) if spec and account else None
+
+
+def budget_resources(spec: BudgetSpec, account: str, scope: Scope, register: Register) -> None:
+    """Register a stack's budget with its channels; ``account`` is the billing account."""
+    channels = [register(channel).name for channel in email_channels(BUDGET_NAME, spec.emails, scope)]
+    register(month_budget(spec, account, scope, channels))
 
 
 def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Declared:

@@ -8,6 +8,7 @@ Source: Google Cloud docs, Configure Private Google Access (addresses, zones and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from training_platform.catalog.locations import region_of
@@ -16,7 +17,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import OWN_ATTACHMENT
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, shared
+from training_platform.resources.declared import Declared, Options, Register, shared
 from training_platform.resources.register import (
     ADDRESS,
     FIREWALL,
@@ -59,6 +60,47 @@ def existing_network_name(environment: Environment) -> str | None:
 def network_project(environment: Environment) -> str:
     """Return the project that the VPC and its subnets are in."""
     return environment.host_project or environment.project
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkParts:
+    """What a network spans."""
+
+    regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
+    nat_addresses: int = 0  # reserved for each region's gateway
+    services_range: str | None = None  # addresses for private service access
+    lustre: bool = False  # whether servers of Managed Lustre have addresses of that range
+    google_apis: Entrance | None = None  # where names of Google's APIs lead; None: to public addresses
+
+
+class NetworkResources(NamedTuple):
+    """The resources of a network that others refer to."""
+
+    network: Any
+    services: Any  # private service access, and the name of its addresses; None without it
+    services_range: Any
+    records: Sequence[Any]  # of Google's APIs
+
+
+def network_resources(name: str, scope: Scope, parts: NetworkParts, register: Register) -> NetworkResources:
+    """Register a VPC with a way out of each region, private service access, and zones for Google's APIs."""
+    network = register(vpc(name, scope))
+    for region in sorted(set(parts.regions)):
+        addresses = [register(address).self_link for address in nat_addresses(name, region, scope, parts.nat_addresses)]
+        gateway = register(router(name, region, scope, network.id))
+        register(nat(name, region, scope, gateway.name, addresses))
+    services = range_name = None
+    if parts.services_range:
+        range_name = register(services_range(name, scope, parts.services_range, network.id)).name
+        services = register(service_connection(name, network.id, range_name))
+        if parts.lustre:
+            register(lustre_firewall(parts.services_range, scope, network.id))
+    records: list[Any] = []
+    if parts.google_apis:
+        for domain in DOMAINS:
+            zone = register(api_zone(name, domain, scope, network.id))
+            records += [register(record) for record in api_records(name, domain, parts.google_apis, scope, zone.name)]
+    return NetworkResources(network, services, range_name, records)
 
 
 def vpc(name: str, scope: Scope) -> Declared:
@@ -243,6 +285,23 @@ _OPTIONS = Options(
 )
 
 
+def subnet_resources(
+    name: str, spec: ClusterSpec, scope: Scope, *, network: Any, nodes: Any, host_project: str | None,
+    register: Register,
+) -> Any:  # fmt: skip
+    """Register a cluster's subnet, unless it exists already, with the firewall rule of webhooks; return its id.
+
+    ``name`` is the cluster's key, ``nodes`` the account that tells nodes from other VMs. Subnets and firewall rules of
+    a Shared VPC are its owner's.
+    """
+    subnet = existing_subnet(spec, host_project or scope.project)
+    if subnet is None:
+        subnet = register(cluster_subnet(name, spec, scope, network)).id
+    if host_project is None:
+        register(webhook_firewall(name, spec, scope, network, nodes))
+    return subnet
+
+
 def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> Declared:
     """Return a cluster's subnet, with ranges for nodes, pods and Services; ``name`` is the cluster's key."""
     ranges = own_ranges(spec)
@@ -301,6 +360,12 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
         allows=[allowed("tcp", *WEBHOOK_PORTS)],
     )
     return Declared(type=FIREWALL, name=f"{name}-webhooks", inputs=inputs)
+
+
+def attachment_resources(region: str, addresses: str, scope: Scope, network: Any, register: Register) -> None:
+    """Register the network attachment of a region, on a subnet of its own with these addresses."""
+    subnet = register(attachment_subnet(region, addresses, scope, network))
+    register(network_attachment(region, scope, subnet.id))
 
 
 def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Declared:
@@ -362,3 +427,19 @@ def attachment(written: str | None, region: str, scope: Scope) -> str | None:
     if written != OWN_ATTACHMENT:
         return written
     return f"projects/{scope.project}/regions/{region}/networkAttachments/{attachment_id(region, scope)}"
+
+
+def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Declared:
+    """Return the rule that lets the servers of all instances reach their clients; ``addresses`` are the servers'.
+
+    Source: Managed Lustre docs, VPC network, read 2026-11-22 in translation.
+    """
+    inputs = gcp.firewall(
+        project=scope.project,
+        network=network,
+        description="Servers of Managed Lustre to their clients",
+        direction="INGRESS",
+        source_ranges=[addresses],
+        allows=[{"protocol": "tcp"}],
+    )
+    return Declared(type=FIREWALL, name="network-lustre", inputs=inputs)

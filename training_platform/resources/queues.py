@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
-from training_platform.resources.declared import Declared, kubernetes_object
+from training_platform.resources.declared import Declared, Register, kubernetes_object
 from training_platform.resources.kueue import cluster_queue, cohort, resource_flavor
 from training_platform.resources.register import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR, TOPOLOGY
 from training_platform.resources.scope import Scope
+
+
+def flavor_resources(
+    name: str, cluster: str, flavors: Mapping[str, Flavor], cohorts: Mapping[str, CohortSpec], *, scope: Scope,
+    register: Register,
+) -> list[Any]:  # fmt: skip
+    """Register what Kueue knows of a cluster's flavors, and its cohorts; return the flavors.
+
+    ``name`` is the component's, ``cluster`` the cluster's key.
+    """
+    # A topology that flavors name is kept by its finalizer, so the flavors have to go first.
+    topologies = [register(topology) for topology in topology_objects(name, flavors, scope)]
+    registered = [register(flavor_object(name, flavor, scope), topologies) for flavor in flavors.values()]
+    for cohort_object in cohort_objects(cluster, cohorts, flavors, scope):
+        register(cohort_object)
+    return registered
 
 
 def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Declared:

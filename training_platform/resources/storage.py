@@ -10,7 +10,7 @@ from training_platform.config.model.storage import LustreSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Options
-from training_platform.resources.register import BUCKET, FIREWALL, LUSTRE, REPOSITORY, SECRET
+from training_platform.resources.register import BUCKET, LUSTRE, REPOSITORY, SECRET
 from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, secret_id, short_name
 
 if TYPE_CHECKING:
@@ -150,22 +150,6 @@ def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> D
 def instance_id(key: str, scope: Scope) -> str:
     """Return an instance's id, ``{environment}-{key}``."""
     return short_name(f"{scope.environment}-{key}", NAME_LIMIT)
-
-
-def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Declared:
-    """Return the rule that lets the servers of all instances reach their clients; ``addresses`` are the servers'.
-
-    Source: Managed Lustre docs, VPC network, read 2026-11-22 in translation.
-    """
-    inputs = gcp.firewall(
-        project=scope.project,
-        network=network,
-        description="Servers of Managed Lustre to their clients",
-        direction="INGRESS",
-        source_ranges=[addresses],
-        allows=[{"protocol": "tcp"}],
-    )
-    return Declared(type=FIREWALL, name="network-lustre", inputs=inputs)
 
 
 def lustre_address(mount_point: str) -> str:

@@ -8,8 +8,8 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
-from training_platform.resources.declared import Declared
-from training_platform.resources.monitoring import budget_resources
+from training_platform.resources.declared import Declared, ModelPlan
+from training_platform.resources.monitoring import budget_resources, stack_budget
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.queues import queue_object
 from training_platform.resources.scope import team_scope
@@ -24,7 +24,10 @@ def team_resources(
     scope = team_scope(team, environment)
     for key, bucket in team.buckets.items():
         yield team_bucket(key, bucket, scope)
-    yield from budget_resources(team.budget, environment.billing_account, scope)
+    if budget := stack_budget(team.budget, environment):
+        plan = ModelPlan()
+        budget_resources(*budget, scope, plan)
+        yield from plan.resources
     for key in team.secrets:
         yield team_secret(key, scope)
     for cluster in team.shares:

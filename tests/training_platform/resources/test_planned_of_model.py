@@ -12,7 +12,7 @@ from tests.places import ORGANISATION
 from tests.training_platform.resources.planned_alike import differences
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.resources.declared import Declared, Later, Options
+from training_platform.resources.declared import Declared, Later, ModelPlan, Options
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
@@ -45,6 +45,15 @@ def test_another_resource_s_value_is_unknown_and_waited_for() -> None:
 
     assert planned.inputs == {"network": UNKNOWN}
     assert planned.options == {"dependsOn": [("gcp:compute/network:Network", "network-vpc")]}
+
+
+def test_an_output_that_is_an_input_is_known_as_in_a_preview() -> None:
+    plan = ModelPlan()
+    zone = plan(Declared(type="gcp:dns/managedZone:ManagedZone", name="zone", inputs={"name": "dev-apis", "ttl": None}))
+
+    assert zone.name == "dev-apis"
+    assert zone.id == zone.ttl == Later("gcp:dns/managedZone:ManagedZone", "zone")
+    assert [resource.name for resource in plan.resources] == ["zone"]
 
 
 def test_what_is_left_out_is_left_out_at_any_depth() -> None:
