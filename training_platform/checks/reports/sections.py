@@ -202,6 +202,7 @@ def amounts(comparison: Comparison) -> list[Section]:
         Section(
             title="Quotas",
             columns=("project", "location", "quota", "needs", "limit"),
+            subject=2,
             rows=[
                 Row(
                     (
@@ -219,6 +220,7 @@ def amounts(comparison: Comparison) -> list[Section]:
         Section(
             title="Capacity",
             columns=("environment", "cluster", "flavor", "holds", "promised"),
+            subject=2,
             rows=[
                 Row((line.environment, line.cluster, line.flavor, amount(line.capacity), amount(line.promised)))
                 for line in comparison.capacity
@@ -227,6 +229,7 @@ def amounts(comparison: Comparison) -> list[Section]:
         Section(
             title="Accelerators",
             columns=("stack", "region", "flavor", "most"),
+            subject=2,
             rows=[
                 Row((stack.name, row.region, row.flavor, f"{amount(row.most)} {row.unit}"))
                 for stack in comparison.stacks

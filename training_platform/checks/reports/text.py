@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.segment import Segment
@@ -132,7 +132,11 @@ def section_text(section: Section, width: int) -> Group:
 
 
 def section_table(section: Section, width: int, *, skip: int = 0) -> Table:
-    """Return a section's rows as a table, without its first ``skip`` columns."""
+    """Return a section's rows as a table, without its first ``skip`` columns.
+
+    Where even single words are too wide, the cells before the subject are a line above it.
+    """
+    columns, subject = section.columns[skip:], section.subject - skip
     rows: list[list[Text]] = []
     last: Sequence[str] = ()
     for cells, state in section.rows:
@@ -145,33 +149,55 @@ def section_table(section: Section, width: int, *, skip: int = 0) -> Table:
         rows.append(row[skip:])
         last = cells
     if section.noted:
-        return noted_table(section.columns[skip:], rows, width, below=section.subject - skip)
-    return fitting_table(section.columns[skip:], rows, width, drop=())
+        return noted_table(columns, rows, width, below=subject)
+    if subject and _total(_widths(columns, rows, str.split)) > width:
+        above = [Text(" ").join(row[:subject]) for row in rows]
+        rows = [
+            [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
+            for place, row in zip(above, rows, strict=True)
+        ]
+        columns, subject = columns[subject:], 0
+    return fitting_table(columns, rows, width, subject=subject)
 
 
-def fitting_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, drop: Sequence[str]) -> Table:
-    """Return a table no wider than ``width`` where that can be had: columns named in ``drop`` go first, in that order.
+def fitting_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Text]],
+    width: int,
+    *,
+    drop: Sequence[str] = (),
+    subject: int | None = None,
+) -> Table:
+    """Return a table no wider than ``width`` where that is possible.
 
-    A title that begins with ``>`` is aligned to the right. Where what stays is too wide, its widest column is folded.
+    Columns named in ``drop`` are left out first, in that order. Then columns are folded between words, the widest
+    first and the ``subject`` last: by it rows are told apart. Of words only those of the subject, else of the widest
+    column, are broken. A title that begins with ``>`` is aligned to the right.
     """
-    left, wide = list(range(len(columns))), _widths(columns, rows)
+    left, wide, words = list(range(len(columns))), _widths(columns, rows), _widths(columns, rows, str.split)
     for name in drop:
         if _total(wide[at] for at in left) <= width:
             break
         left.remove(columns.index(name))
-    too_wide = _total(wide[at] for at in left) > width
-    folds = {left.index(max(left, key=wide.__getitem__))} if too_wide else set()
-    return _table([columns[at] for at in left], [[row[at] for at in left] for row in rows], folds)
+    excess = _total(wide[at] for at in left) - width
+    for at in sorted(left, key=lambda at: (at == subject, -wide[at])):
+        cut = min(max(excess, 0), wide[at] - words[at])
+        wide[at] -= cut
+        excess -= cut
+    if excess > 0:
+        broken = max(left, key=wide.__getitem__) if subject is None else subject
+        wide[broken] = max(1, wide[broken] - excess)
+    return _table([columns[at] for at in left], [[row[at] for at in left] for row in rows], [wide[at] for at in left])
 
 
 def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
-    """Return a table whose last column is a note; where that would break words, it stands below column ``below``."""
+    """Return a table whose last column is a note; where words of it would be broken, it is below column ``below``."""
     last = len(columns) - 1
     wide, words = _widths(columns, rows), _widths(columns, rows, str.split)
     if _total(words[at] if at in (below, last) else wide[at] for at in range(last + 1)) <= width:
-        return _table(columns, rows, {below, last})
+        return _table(columns, rows, [None if at in (below, last) else wide[at] for at in range(last + 1)])
     noted = [(*row[:below], Text("\n").join((row[below], row[last])), *row[below + 1 : last]) for row in rows]
-    return _table(columns[:last], noted, {below})
+    return _table(columns[:last], noted, [None if at == below else wide[at] for at in range(last)])
 
 
 def _widths(
@@ -187,14 +213,12 @@ def _total(wide: Iterable[int]) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], folds: Collection[int]) -> Table:
-    """Return a table in which columns that are folded have what room there is, and the others what they need."""
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Sequence[int | None]) -> Table:
+    """Return a table of columns of these widths; those without one share the width that is left."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
-    for at, (title, wide) in enumerate(zip(columns, _widths(columns, rows), strict=True)):
-        table.add_column(
-            title.removeprefix(">"), justify="right" if title.startswith(">") else "left", overflow="fold",
-            no_wrap=at not in folds, min_width=None if at in folds else wide,
-        )  # fmt: skip
+    for title, width in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if title.startswith(">") else "left"
+        table.add_column(title.removeprefix(">"), justify=justify, overflow="fold", width=width)
     for row in rows:
         table.add_row(*row)
     return table

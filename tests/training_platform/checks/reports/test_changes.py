@@ -113,6 +113,30 @@ def test_an_input_that_is_wider_than_the_terminal_goes_on_below_itself(report: R
     ]
 
 
+@pytest.mark.parametrize("width", [60, 72, 80, 100])
+def test_a_narrow_terminal_breaks_no_name_and_drops_no_cell_of_a_change(width: int, one: Callable[..., Report]) -> None:
+    quota_id = "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS-per-project-region"
+    quotas = tuple(
+        QuotaChange(
+            QuotaKey("example-train", "compute", quota_id, region), "GPUs", Amount(1064, 48), Amount(1072, 1072)
+        )
+        for region in ("us-central1", "northamerica-northeast1")
+    )
+    rows = (AcceleratorChange("us-central1", "a3-megagpu-8g-reservation-h100-mega", "GPUs", Amount(1064, 1048)),)
+    stacks = (replace(CHANGES.stacks[0], accelerators=rows),)
+    terminal = Console(file=io.StringIO(), width=width)
+
+    print_report(one(comparison=replace(CHANGES, stacks=stacks, quotas=quotas)), terminal)
+
+    text = terminal.file.getvalue()  # type: ignore[attr-defined] # a StringIO
+    assert not [line for line in text.splitlines() if len(line.rstrip()) > width]
+    assert text.count("PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS") == 2
+    for word in ("example-train", "us-central1", "northamerica-northeast1", "a3-megagpu-8g-reservation-h100-mega"):
+        assert word in text, word
+    for number in ("1,064 →", "48", "1,072", "1,048", "(-16)", "(-1,016)"):
+        assert number in text, number
+
+
 def test_a_page_escapes_the_names_of_resources(report: Report) -> None:
     assert "bucket-&lt;b&gt;-bucket" in render(report, "html")
 

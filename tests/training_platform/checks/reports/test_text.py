@@ -73,7 +73,7 @@ def test_a_name_is_folded_before_a_number_is_cut() -> None:
     rows = [(Text("a" * 30), Text("6,000"), Text("12,000"))]
     console = Console(width=25, file=StringIO())
 
-    console.print(fitting_table(("quota", ">needs", ">limit"), rows, console.width, drop=()))
+    console.print(fitting_table(("quota", ">needs", ">limit"), rows, console.width))
 
     printed = cast(StringIO, console.file).getvalue()
     assert printed.splitlines()[1:] == [f"{'a' * 10}  6,000  12,000", f"{'a' * 10:<25}", f"{'a' * 10:<25}"]
