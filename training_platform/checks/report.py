@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.prices import Cost
 from training_platform.checks.comparison.comparison import Comparison
@@ -124,24 +124,27 @@ def stack_kind(stack: Stack) -> StackKind:
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
     """Return findings as people want them: by place, errors before warnings, what follows after its cause."""
     ranks = {"error": 0, "warning": 1, "note": 2}
-    found = [(each, (each.file or "", each.position or (0, 0), ranks[each.severity], each.rule)) for each in findings]
-    causes = {each.place: key for each, key in found if not each.follows}
-    found.sort(key=lambda item: (causes.get(item[0].follows or "", item[1]), bool(item[0].follows), item[1]))
-    return [each for each, _ in found]
+
+    def key(finding: Finding) -> tuple[str, tuple[int, int], int, str]:
+        return finding.file or "", finding.position or (0, 0), ranks[finding.severity], finding.rule
+
+    findings = list(findings)
+    causes = {finding.place: key(finding) for finding in findings if not finding.follows}
+    return sorted(findings, key=lambda each: (causes.get(each.follows or "", key(each)), bool(each.follows), key(each)))
 
 
 def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
     """Return findings in their order, each with those that follow from it; one whose cause is not here is its own."""
-    found = ordered(findings)
-    causes = {each.place for each in found if not each.follows}
+    findings = ordered(findings)
+    causes = {finding.place for finding in findings if not finding.follows}
     following: dict[str, list[Finding]] = {}
-    for each in found:
-        if each.follows in causes:
-            following.setdefault(each.follows, []).append(each)
-    return [(each, tuple(following.pop(each.place, ()))) for each in found if each.follows not in causes]
+    for finding in findings:
+        if finding.follows in causes:
+            following.setdefault(finding.follows, []).append(finding)
+    return [(each, tuple(following.pop(each.place, ()))) for each in findings if each.follows not in causes]
 
 
-class Entry(NamedTuple):
+class FindingGroup(NamedTuple):
     """A finding that follows from no other, with those that follow from it, and its fingerprint."""
 
     finding: Finding
@@ -149,12 +152,10 @@ class Entry(NamedTuple):
     fingerprint: str
 
 
-def entries(findings: Sequence[Finding]) -> Iterator[Entry]:
-    """Yield what a format that knows findings by their fingerprints has an entry for, in order of place."""
+def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
+    """Return a group for each finding that follows from no other, in order of place."""
     more = dict(folded(findings))
-    for finding, mark in fingerprinted(findings):
-        if finding in more:
-            yield Entry(finding, more[finding], mark)
+    return [FindingGroup(finding, more[finding], mark) for finding, mark in fingerprinted(findings) if finding in more]
 
 
 # What a message names before these words tells two findings of one field apart; what follows are amounts, which change.
@@ -167,8 +168,8 @@ def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
     It rests on rule, file, path and resource, so neither a moved line nor a changed amount makes a finding new. Of
     several findings that agree in all of these the fingerprints differ by their order.
     """
-    found = ordered(findings)
-    yield from zip(found, fingerprints(map(identity, found)), strict=True)
+    findings = ordered(findings)
+    yield from zip(findings, fingerprints(map(identity, findings)), strict=True)
 
 
 def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
@@ -189,16 +190,11 @@ def identity(finding: Finding) -> tuple[str, ...]:
 def set_aside(report: Report, known: Mapping[str, str]) -> Report:
     """Return the report in which findings with these fingerprints do not count; each has the reason."""
     reasons = {id(finding): known[mark] for finding, mark in fingerprinted(report.all_findings()) if mark in known}
-    stacks = []
-    for stack in report.stacks:
-        counted, aside = _split(stack.findings, reasons)
-        stacks.append(replace(stack, findings=counted, known=(*stack.known, *aside)))
-    counted, aside = _split(report.findings, reasons)
-    return replace(report, stacks=tuple(stacks), findings=counted, known=(*report.known, *aside))
 
+    def split(findings: Iterable[Finding], before: tuple[Known, ...]) -> dict[str, Any]:
+        aside = [Known(finding, reasons[id(finding)]) for finding in findings if id(finding) in reasons]
+        counted = tuple(finding for finding in findings if id(finding) not in reasons)
+        return {"findings": counted, "known": (*before, *aside)}
 
-def _split(findings: Iterable[Finding], reasons: Mapping[int, str]) -> tuple[tuple[Finding, ...], tuple[Known, ...]]:
-    findings = tuple(findings)
-    counted = tuple(finding for finding in findings if id(finding) not in reasons)
-    aside = tuple(Known(finding, reasons[id(finding)]) for finding in findings if id(finding) in reasons)
-    return counted, aside
+    stacks = tuple(replace(stack, **split(stack.findings, stack.known)) for stack in report.stacks)
+    return replace(report, stacks=stacks, **split(report.findings, report.known))

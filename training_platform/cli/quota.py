@@ -264,7 +264,7 @@ def request(
     Exit code 2: a file could not be counted, so that nobody knows what to ask for, or not be written.
     """
     from training_platform.checks.output import write_files
-    from training_platform.checks.reports.quota import verdict_of
+    from training_platform.checks.reports.quota import plan_summary
     from training_platform.quota.overview import Selection, select
     from training_platform.quota.plan import plan_requests, with_requests
 
@@ -285,7 +285,7 @@ def request(
     if not dry_run:
         write_files(texts)
     for plan in plans:
-        _say_plan(plan, verdict_of(plan), dry_run=dry_run)
+        _say_plan(plan, plan_summary(plan), dry_run=dry_run)
 
 
 def _check_contact(contact: str | None) -> None:
@@ -295,15 +295,15 @@ def _check_contact(contact: str | None) -> None:
         fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
 
 
-def _say_plan(plan: ProjectPlan, verdict: str, *, dry_run: bool) -> None:
+def _say_plan(plan: ProjectPlan, summary: str, *, dry_run: bool) -> None:
     from training_platform.checks.reports.sections import limit, location, quota_name
 
     if not plan.needed or plan.stack is None:
-        say(f"{plan.ledger.project}: {verdict}")
+        say(f"{plan.ledger.project}: {summary}")
         return
     count = f"{len(plan.needed):,} request{'' if len(plan.needed) == 1 else 's'}"
     say(f"{plan.stack.source.file}: {count} {'not written' if dry_run else 'written'}")
     for need in plan.needed:
         line = need.line
         change = f"{limit(line)} -> {need.value:,} {line.unit}"
-        say(f"  {need.name}: {quota_name(line)} in {location(line)}, {change}")
+        say(f"  {need.name}: {quota_name(line.key)} in {location(line.key)}, {change}")

@@ -8,51 +8,48 @@ ten errors and the first ten warnings of a step, so a summary beside them has to
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
-from training_platform.catalog.types import Json
-from training_platform.checks.report import Entry, Report, entries, folded
-from training_platform.checks.reports.wording import place, sentences
-from training_platform.config.reading.finding import Finding, printable
+from training_platform.checks.report import Report, finding_groups, folded
+from training_platform.checks.reports.wording import more_about, place, sentences
+from training_platform.config.reading.finding import printable
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 _SEVERITIES = {"error": "critical", "warning": "minor"}
 
 
 def gitlab_report(report: Report) -> str:
-    """Return the report as a JSON list; it has no way to say what was not checked, which the exit code does."""
+    """Return the report as a JSON list; what was not checked has no place in it, only in the exit code."""
     failed = [finding for finding in report.all_findings() if finding.severity in _SEVERITIES]
-    return json.dumps([_issue(entry) for entry in entries(failed)], indent=2)
-
-
-def _issue(entry: Entry) -> Json:
-    at = place(entry.finding)
-    return {
-        "description": ". ".join(sentences(entry.finding, entry.more)),
-        "check_name": entry.finding.rule,
-        "fingerprint": entry.fingerprint,
-        "severity": _SEVERITIES[entry.finding.severity],
-        "location": {"path": at.file, "lines": {"begin": at.line}},
-    }
+    issues = []
+    for finding, more, fingerprint in finding_groups(failed):
+        at = place(finding)
+        issues.append(
+            {
+                "description": ". ".join([*sentences(finding, more), more_about(finding)]),
+                "check_name": finding.rule,
+                "fingerprint": fingerprint,
+                "severity": _SEVERITIES[finding.severity],
+                "location": {"path": at.file, "lines": {"begin": at.line}},
+            }
+        )
+    return json.dumps(issues, indent=2)
 
 
 def github_report(report: Report) -> str:
     """Return the report as workflow commands, one a line, errors first; nothing where nothing was found."""
     lines = [_command("error", {"title": "not checked"}, failure) for failure in report.failures]
-    groups = folded(report.all_findings())
-    lines += [_annotation(*group) for severity in _COMMANDS for group in groups if group[0].severity == severity]
+    groups = sorted(folded(report.all_findings()), key=lambda group: list(_COMMANDS).index(group[0].severity))
+    for finding, more in groups:
+        at = place(finding)
+        properties = {"file": at.file, "line": str(at.line), "col": str(at.column), "title": finding.rule}
+        text = "\n".join([*sentences(finding, more), more_about(finding)])
+        lines.append(_command(_COMMANDS[finding.severity], properties, text))
     return "\n".join(lines)
 
 
-def _annotation(finding: Finding, more: Sequence[Finding]) -> str:
-    at = place(finding)
-    properties = {"file": at.file, "line": str(at.line), "col": str(at.column), "title": finding.rule}
-    return _command(_COMMANDS[finding.severity], properties, "\n".join(sentences(finding, more)))
-
-
 def _command(name: str, properties: dict[str, str], text: str) -> str:
-    given = ",".join(f"{key}={_escaped(value, more=':,')}" for key, value in properties.items())
-    return f"::{name} {given}::{_escaped(text)}"
+    fields = ",".join(f"{key}={_escaped(value, more=':,')}" for key, value in properties.items())
+    return f"::{name} {fields}::{_escaped(text)}"
 
 
 def _escaped(text: str, more: str = "") -> str:

@@ -18,7 +18,7 @@ from training_platform.checks.planning.outcome import Resource
 from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.sections import (
     SECTIONS,
-    Section,
+    ReportSection,
     amounts,
     change_summary,
     file_throughput,
@@ -34,10 +34,10 @@ from training_platform.checks.reports.sections import (
     stack_title,
     taken,
 )
-from training_platform.checks.reports.wording import advice, counted, more_about, place, verdict
+from training_platform.checks.reports.wording import conclusion, counted, more_about, place
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import shown
-from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
+from training_platform.quota.ledger import CapacityLine, FileLine, Line
 from training_platform.rules.descriptions import describe
 
 _SEVERITIES = ("error", "warning", "note")
@@ -47,44 +47,30 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 def html_report(report: Report, links: str = "") -> str:
     """Return the page; ``links`` goes before the paths of files, which are plain text without it."""
+    result = conclusion(report)
     sections = list(_sections(report, links))
-    body = joined(
-        _header(report, [(anchor, title) for anchor, title, _ in sections]),
-        el("main", (_section(*section) for section in sections)),
-        el(
-            "footer", f"Checked for {report.today}. Quotas are charged at the most machines that autoscaling may start."
-        ),
-    )
-    return f"<!DOCTYPE html>\n{el('html', _head(report), el('body', body), lang='en')}\n"
-
-
-def _head(report: Report) -> Markup:
     style = files("training_platform.checks.reports").joinpath("page.css").read_text(encoding="utf-8")
-    return el(
+    head = el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("link", rel="icon", href="data:,"),  # a browser asks a server for one otherwise
-        el("title", f"training-platform check: {verdict(report)}"),
+        el("title", f"training-platform check: {result}"),
         el("style", Markup(style)),  # noqa: S704 # our own file
     )
-
-
-def _header(report: Report, anchors: Iterable[tuple[str, str]]) -> Markup:
-    found = verdict(report)
-    links = (el("a", title, href=f"#{anchor}") for anchor, title in anchors)
-    return el(
+    anchors = (el("a", title, href=f"#{anchor}") for anchor, title, _ in sections)
+    header = el(
         "header",
         el("h1", "training-platform check"),
-        el("p", str(found), cls=f"verdict {found.state}"),
-        el("nav", links, aria_label="Parts of this report"),
+        el("p", str(result), cls=f"verdict {result.state}"),
+        el("nav", anchors, aria_label="Parts of this report"),
     )
-
-
-def _section(anchor: str, title: str, body: Markup) -> Markup:
-    return el("section", el("h2", title), body, id=anchor)
+    main = el("main", (el("section", el("h2", title), body, id=anchor) for anchor, title, body in sections))
+    footer = f"Checked for {report.today}. Quotas are charged at the most machines that autoscaling may start."
+    page = el("html", head, el("body", header, main, el("footer", footer)), lang="en")
+    return f"<!DOCTYPE html>\n{page}\n"
 
 
 def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
@@ -120,23 +106,20 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
         yield "stacks", "Stacks", joined(stack_graph(report), stack_trees(report))
 
 
-def _findings(found: Sequence[Finding], links: str) -> Markup:
-    if not found:
+def _findings(findings: Sequence[Finding], links: str) -> Markup:
+    if not findings:
         return el("p", "Nothing was found.")
-    groups: dict[str, list[Markup]] = {}
-    for finding, more in sorted(folded(found), key=lambda each: _SEVERITIES.index(each[0].severity)):
-        groups.setdefault(place(finding).file, []).append(_finding(finding, links, _following(more, links)))
-    parts = (joined(el("h3", el("code", file)), el("ul", cards, cls="findings")) for file, cards in groups.items())
-    return joined(*parts)
+    files: dict[str, list[Markup]] = {}
+    for finding, more in sorted(folded(findings), key=lambda group: _SEVERITIES.index(group[0].severity)):
+        lines = (
+            el("li", _linked_place(other, links), " ", el("code", other.path), " ", other.message) for other in more
+        )
+        following = joined(el("p", "What follows from it:"), el("ul", lines, cls="following")) if more else ""
+        files.setdefault(place(finding).file, []).append(_finding(finding, links, following))
+    return joined(joined(el("h3", el("code", file)), el("ul", cards, cls="findings")) for file, cards in files.items())
 
 
-def _following(more: Sequence[Finding], links: str) -> Markup | str:
-    """Return what follows from a finding, a line each, or nothing."""
-    lines = (el("li", _linked_place(each, links), " ", el("code", each.path), " ", each.message) for each in more)
-    return joined(el("p", "What follows from it:"), el("ul", lines, cls="following")) if more else ""
-
-
-def _finding(finding: Finding, links: str, more: Markup | str = "") -> Markup:
+def _finding(finding: Finding, links: str, more: Markup | str) -> Markup:
     rule = describe(finding.rule)
     source = f"Source: {rule.source}." if rule.source else ""
     help_text = " ".join(part for part in (rule.summary, source, f"{more_about(finding)}.") if part)
@@ -144,7 +127,7 @@ def _finding(finding: Finding, links: str, more: Markup | str = "") -> Markup:
         "li",
         el("p", el("span", finding.severity, cls="severity"), " ", _linked_place(finding, links)),
         el("p", el("code", finding.path), " " if finding.path else "", finding.message, cls="said"),
-        el("p", advice(finding)) if advice(finding) else "",
+        el("p", finding.advice) if finding.advice else "",
         more,
         el("details", el("summary", finding.rule), el("p", help_text), cls="rule"),
         cls=finding.severity,
@@ -161,26 +144,27 @@ def _linked_place(finding: Finding, links: str) -> Markup:
 
 
 def _changes(comparison: Comparison) -> Markup:
-    stacks = (_changed(stack) for stack in comparison.stacks if not stack.empty)
-    tables = (joined(el("h3", each.title), _section_table(each.title, each)) for each in amounts(comparison))
+    stacks = (_stack_change(stack) for stack in comparison.stacks if not stack.empty)
+    tables = (
+        joined(el("h3", section.title), _section_table(section.title, section)) for section in amounts(comparison)
+    )
     unknown = el("p", comparison.unknown) if comparison.unknown else ""
     return joined(el("p", change_summary(comparison)), unknown, stacks, tables)
 
 
-def _changed(stack: StackChange) -> Markup:
+def _stack_change(stack: StackChange) -> Markup:
     title = el("strong", stack_title(stack))
     rows = [
-        (el("span", kind, cls=kind), name, joined(el("div", each) for each in inputs))
+        (el("span", kind, cls=kind), name, joined(el("div", line) for line in inputs))
         for kind, name, inputs in resource_rows(stack)
     ]
     if not rows:
         return el("p", title, cls="plain")
-    columns = ("what", "resource", "inputs: before → after")
-    table = _table(f"Resources of {stack.name}", columns, rows)
+    table = _table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows)
     return el("details", el("summary", title), table, open=len(stack.resources) < 50)
 
 
-def _section_table(label: str, section: Section) -> Markup:
+def _section_table(label: str, section: ReportSection) -> Markup:
     return _table(label, section.columns, (row.cells for row in section.rows))
 
 
@@ -189,7 +173,7 @@ def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
     On a narrow screen a row is a paragraph, in which a number stands after the name of its column.
     """
-    names = [(each.lstrip(">"), "number" if each.startswith(">") else None) for each in columns]
+    names = [(column.lstrip(">"), "number" if column.startswith(">") else None) for column in columns]
     head = el("tr", (el("th", name, scope="col", cls=side) for name, side in names))
     body = (
         el(
@@ -202,71 +186,54 @@ def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
     return el("div", table, cls="scroll", tabindex="0", role="region", aria_label=label)
 
 
-_VOID = frozenset({"meta", "link", "br", "col", "line", "path", "rect"})
-
-
-Child = str | Iterable[str]
-
-
-def el(tag: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
-    """Return an element. ``cls`` is its class; an underscore in an attribute's name is a dash; None leaves one out."""
-    given = Markup()
-    for key, value in attributes.items():
-        name = "class" if key == "cls" else key.rstrip("_").replace("_", "-")
-        if value is True:
-            given += f" {name}"
-        elif value is not None and value is not False:
-            given += Markup(' {}="{}"').format(name, value)
-    if tag in _VOID:
-        return Markup("<{}{}/>").format(tag, given)
-    return Markup("<{0}{1}>{2}</{0}>").format(tag, given, joined(*children))
-
-
-def joined(*children: Child) -> Markup:
-    """Return elements and texts one after another."""
-    return Markup().join(child if isinstance(child, str) else joined(*child) for child in children)
-
-
-_SAID = {"over": "over", "unknown": "limit not known", "nearly": "nearly full", "fits": ""}
+_STATES = {"over": "over", "unknown": "limit not known", "nearly": "nearly full", "fits": ""}
 
 
 def quota_bars(report: Report) -> Markup:
     """Return every quota that the stacks draw on, the fullest of each region first."""
-    return joined(_ledger_bars(ledger) for ledger in report.ledgers)
+
+    def share(line: Line) -> float:
+        if line.limit is None:
+            return math.inf
+        return line.used / line.limit if line.limit else math.inf if line.used else 0.0
+
+    parts: list[Markup] = []
+    for ledger in report.ledgers:
+        parts.append(el("h3", ledger.project, " ", el("small", taken(ledger))))
+        by_place = sorted(ledger.lines, key=lambda line: (line.key.location or "~", -share(line), line.key))
+        for name, group in groupby(by_place, key=lambda line: location(line.key)):
+            lines = list(group)
+            short = sum(line.over or line.limit is None for line in lines)
+            note = el("small", f"{counted(short, 'quota')} short", cls="over") if short else ""
+            parts.append(_bars(joined(el("h4", name, " ", note)), map(_quota_bar, lines)))
+    return joined(*parts)
+
+
+def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
+    return el("section", title, el("ul", bars, cls="bars"), cls="place")
 
 
 def capacity_bars(report: Report) -> Markup:
     """Return what teams are promised of each flavor, by environment and cluster."""
+
+    def bar(line: CapacityLine) -> Markup:
+        return _promised_bar(line, line.flavor.name, f"{line.capacity:,}", "", shares_of(line))
+
     places = groupby(report.capacity, key=lambda line: (line.environment, line.cluster))
-    return joined(
-        el(
-            "section",
-            el("h3", f"{environment} {cluster}"),
-            el("ul", map(_capacity_bar, lines), cls="bars"),
-            cls="place",
-        )
-        for (environment, cluster), lines in places
-    )
+    return joined(_bars(el("h3", " ".join(names)), map(bar, lines)) for names, lines in places)
 
 
 def file_bars(report: Report) -> Markup:
     """Return what directories and homes are promised of each Filestore instance, by environment."""
-    places = groupby(sorted(report.files, key=attrgetter("environment")), key=attrgetter("environment"))
-    return joined(
-        el("section", el("h3", environment), el("ul", map(_file_bar, lines), cls="bars"), cls="place")
-        for environment, lines in places
-    )
 
+    def bar(line: FileLine) -> Markup:
+        grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
+        speed = f"{throughput} MiB/s read/write" if (throughput := file_throughput(line)) else ""
+        held = "; ".join(part for part in (speed, shares_of(line)) if part)
+        return _promised_bar(line, line.instance, f"{shown(line.capacity)} GiB", grows, held)
 
-def _file_bar(line: FileLine) -> Markup:
-    grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
-    speed = f"{throughput} MiB/s read/write" if (throughput := file_throughput(line)) else ""
-    held = "; ".join(part for part in (speed, shares_of(line)) if part)
-    return _promised_bar(line, line.instance, f"{shown(line.capacity)} GiB", grows, held)
-
-
-def _capacity_bar(line: CapacityLine) -> Markup:
-    return _promised_bar(line, line.flavor.name, f"{line.capacity:,}", "", shares_of(line))
+    environments = groupby(sorted(report.files, key=attrgetter("environment")), key=attrgetter("environment"))
+    return joined(_bars(el("h3", environment), map(bar, lines)) for environment, lines in environments)
 
 
 def _promised_bar(line: CapacityLine | FileLine, name: str, capacity: str, more: str, held: str) -> Markup:
@@ -281,70 +248,53 @@ def _promised_bar(line: CapacityLine | FileLine, name: str, capacity: str, more:
     )
 
 
-def _ledger_bars(ledger: ProjectLedger) -> Markup:
-    title = el("h3", ledger.project, " ", el("small", taken(ledger)))
-    by_place = sorted(ledger.lines, key=lambda line: (line.key.location or "~", -_share(line), line.key))
-    return joined(title, (_bars_of_place(name, list(lines)) for name, lines in groupby(by_place, key=location)))
-
-
-def _bars_of_place(name: str, lines: list[Line]) -> Markup:
-    short = sum(line.over or line.limit is None for line in lines)
-    note = el("small", f"{counted(short, 'quota')} short", cls="over") if short else ""
-    return el("section", el("h4", name, " ", note), el("ul", map(_quota, lines), cls="bars"), cls="place")
-
-
-def _quota(line: Line) -> Markup:
+def _quota_bar(line: Line) -> Markup:
     full = fullness(line)
-    state = "full" if full == "nearly" and line.used == line.limit else _SAID[full]
+    state = "full" if full == "nearly" and line.used == line.limit else _STATES[full]
     left = f"{shown(line.used - (line.limit or 0))} too many" if line.over else f"{headroom(line)} left"
     numbers = f"{shown(line.used)} of {limit(line)} {line.unit}, {left}"
     if line.limit is not None and math.isinf(line.limit):
         numbers = f"{shown(line.used)} {line.unit}, unlimited"
-    asked = line.open_request
-    request = el("small", f"{shown(asked)} requested") if asked is not None else ""
+    requested = line.open_request
     holders = [(f"{held.holder.stack}/{held.holder.label}", held.amount) for held in line.holders]
     return el(
         "li",
-        el("span", quota_name(line), " ", el("em", state) if state else "", cls="name"),
-        _bar(holders, line.limit, asked),
-        el("span", numbers, " ", request, cls="numbers"),
+        el("span", quota_name(line.key), " ", el("em", state) if state else "", cls="name"),
+        _bar(holders, line.limit, requested),
+        el(
+            "span",
+            numbers,
+            " ",
+            "" if requested is None else el("small", f"{shown(requested)} requested"),
+            cls="numbers",
+        ),
         el("span", held_by(line), cls="held"),
         cls=full,
     )
 
 
-def _bar(holders: Iterable[tuple[str, float]], most: float | None, asked: float | None = None) -> Markup:
-    """Return a bar with a part for each holder, as long as what may be held, is held, or is asked for.
+def _bar(holders: Sequence[tuple[str, float]], most: float | None, requested: float | None = None) -> Markup:
+    """Return a bar with a part for each holder, as long as the largest of the limit, the use and the request.
 
-    Where it is longer than what may be held a mark stands there, and from there an outline to what is asked for. The
-    numbers beside it say the same, so the bar itself is hidden from who cannot see it.
+    Where it is longer than the limit a mark shows the limit, and an outline reaches from there to the request. The
+    numbers beside it have the same content, so the bar itself is hidden from screen readers.
     """
-    held = list(holders)
-    used = sum(amount for _, amount in held)
     if most is None or math.isinf(most):
         return el("span", cls="bar", aria_hidden="true")
-    scale = max(used, most, asked or 0) or 1
+    scale = max(sum(amount for _, amount in holders), most, requested or 0) or 1
+
+    def percent(amount: float) -> str:
+        return f"{100 * amount / scale:.2f}%"
+
     drawn = (
-        el("i", style=f"width:{_percent(amount / scale)}", title=f"{name} {shown(amount)}")
-        for name, amount in held
-        if amount
+        el("i", style=f"width:{percent(amount)}", title=f"{name} {shown(amount)}") for name, amount in holders if amount
     )
     outline: Child = ""
-    if asked is not None:
-        style = f"left:{_percent(most / scale)};width:{_percent((asked - most) / scale)}"
-        outline = el("u", style=style, title=f"{shown(asked)} requested")
-    mark = el("b", style=f"left:{_percent(most / scale)}") if scale > most else ""
+    if requested is not None:
+        style = f"left:{percent(most)};width:{percent(requested - most)}"
+        outline = el("u", style=style, title=f"{shown(requested)} requested")
+    mark = el("b", style=f"left:{percent(most)}") if scale > most else ""
     return el("span", drawn, outline, mark, cls="bar", aria_hidden="true")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f}%"
-
-
-def _share(line: Line) -> float:
-    if line.limit is None:
-        return math.inf
-    return line.used / line.limit if line.limit else math.inf if line.used else 0.0
 
 
 MOST_RESOURCES = 5_000
@@ -354,41 +304,58 @@ _WIDTH, _HEIGHT, _GAP, _COLUMN = 200, 34, 12, 290
 
 
 def stack_graph(report: Report) -> Markup:
-    """Return projects, the environments in them and the teams of those as a picture; the trees say the same."""
-    columns = _columns(report)
+    """Return projects, the environments in them and the teams of those as a picture; the trees repeat it."""
     if not report.stacks or len(report.stacks) > MOST_IN_GRAPH:
         return Markup("")
-    rows = max(map(len, columns))
-    width, height = _WIDTH + 2 * _COLUMN + 2, rows * (_HEIGHT + _GAP)
-    places = {name: _box_at(column, row) for column, names in enumerate(columns) for row, name in enumerate(names)}
-    wrong = {stack.name for stack in report.stacks if any(each.severity == "error" for each in stack.findings)}
+    columns = _columns(report)
+    width, height = _WIDTH + 2 * _COLUMN + 2, max(map(len, columns)) * (_HEIGHT + _GAP)
+    corners = {
+        name: (1 + column * _COLUMN, 1 + row * (_HEIGHT + _GAP))
+        for column, names in enumerate(columns)
+        for row, name in enumerate(names)
+    }
+    edges = []
+    for above, below in _edges(report):
+        if above in corners:
+            x1, y1 = corners[above][0] + _WIDTH, corners[above][1] + _HEIGHT // 2
+            x2, y2 = corners[below][0], corners[below][1] + _HEIGHT // 2
+            middle = (x1 + x2) // 2
+            edges.append(el("path", d=f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}", cls="edge"))
+    errors = {stack.name for stack in report.stacks if any(finding.severity == "error" for finding in stack.findings)}
+    nodes = []
+    for name, (x, y) in corners.items():
+        wrong = name in errors
+        box = el("rect", x=x, y=y, width=_WIDTH, height=_HEIGHT - 2, rx=6, cls="node wrong" if wrong else "node")
+        label = name.removeprefix("project ")
+        label = label if len(label) <= 26 else f"{label[:25]}…"
+        tip = el("title", f"{name}{': errors' if wrong else ''}")
+        nodes.append(el("g", tip, box, el("text", label, x=x + 12, y=y + 21)))
     title = "Which project each environment is in, and which environment each team is in"
     picture = el(
-        "svg",
-        el("title", title),
-        (_edge(places[above], places[below]) for above, below in _edges(report) if above in places),
-        (_node(name, *places[name], wrong=name in wrong) for name in places),
+        "svg", el("title", title), edges, nodes,
         viewBox=f"0 0 {width} {height}", width=width, height=height, role="img", aria_label=title,
     )  # fmt: skip
     return el("div", picture, cls="scroll", tabindex="0", role="region", aria_label=title)
 
 
 def stack_trees(report: Report) -> Markup:
-    """Return what each stack would create, folded: its parts, and in them each resource unless there are too many."""
+    """Return the parts of each stack, folded, and in them each resource unless there are too many."""
     resources = sum(branch.count for stack in report.stacks for branch in stack.branches)
     return joined(_stack(stack, whole=resources <= MOST_RESOURCES) for stack in report.stacks)
 
 
 def _stack(stack: StackReport, *, whole: bool) -> Markup:
     kind = f"team in {stack.environment}" if stack.kind == "team" else stack.kind
-    count = counted(sum(branch.count for branch in stack.branches), "resource") if stack.planned else "not planned"
-    summary = el("summary", el("strong", stack.name), f" {kind}, {count}")
+    name = el("strong", stack.name)
     if not stack.planned:
-        return el("p", el("strong", stack.name), f" {kind}, not planned", cls="plain")
-    if whole:
-        return el("details", summary, el("ul", map(_resource, stack.resources), cls="tree"))
-    items = (el("li", el("strong", name), " ", kinds) for name, _, kinds in (row.cells for row in parts(stack).rows))
-    return el("details", summary, el("ul", items, cls="tree"))
+        return el("p", name, f" {kind}, not planned", cls="plain")
+    count = counted(sum(branch.count for branch in stack.branches), "resource")
+    items: Iterable[Markup] = map(_resource, stack.resources)
+    if not whole:
+        items = (
+            el("li", el("strong", part), " ", kinds) for part, _, kinds in (row.cells for row in parts(stack).rows)
+        )
+    return el("details", el("summary", name, f" {kind}, {count}"), el("ul", items, cls="tree"))
 
 
 def _resource(resource: Resource) -> Markup:
@@ -405,7 +372,7 @@ def _count(resource: Resource) -> int:
 
 
 def _columns(report: Report) -> list[list[str]]:
-    """Return projects, environments and teams, each below what it hangs on; projects bear a mark that no stack can."""
+    """Return projects, environments and teams; the prefix of projects is one that no stack's name can have."""
     homes = [stack for stack in report.stacks if stack.kind != "team"]
     names = {stack.name for stack in homes}
     away = [stack.environment for stack in report.stacks if stack.environment and stack.environment not in names]
@@ -424,19 +391,26 @@ def _edges(report: Report) -> Iterator[tuple[str, str]]:
             yield f"project {stack.project}", stack.name
 
 
-def _box_at(column: int, row: int) -> tuple[int, int]:
-    return 1 + column * _COLUMN, 1 + row * (_HEIGHT + _GAP)
+_VOID = frozenset({"meta", "link", "br", "col", "line", "path", "rect"})
 
 
-def _edge(above: tuple[int, int], below: tuple[int, int]) -> Markup:
-    x1, y1 = above[0] + _WIDTH, above[1] + _HEIGHT // 2
-    x2, y2 = below[0], below[1] + _HEIGHT // 2
-    middle = (x1 + x2) // 2
-    return el("path", d=f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}", cls="edge")
+Child = str | Iterable[str]
 
 
-def _node(name: str, x: int, y: int, *, wrong: bool) -> Markup:
-    box = el("rect", x=x, y=y, width=_WIDTH, height=_HEIGHT - 2, rx=6, cls="node wrong" if wrong else "node")
-    shown = name.removeprefix("project ")
-    label = shown if len(shown) <= 26 else f"{shown[:25]}…"
-    return el("g", el("title", f"{name}{': errors' if wrong else ''}"), box, el("text", label, x=x + 12, y=y + 21))
+def el(tag: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
+    """Return an element. ``cls`` is its class; an underscore in an attribute's name is a dash; None leaves one out."""
+    text = Markup()
+    for key, value in attributes.items():
+        name = "class" if key == "cls" else key.rstrip("_").replace("_", "-")
+        if value is True:
+            text += f" {name}"
+        elif value is not None and value is not False:
+            text += Markup(' {}="{}"').format(name, value)
+    if tag in _VOID:
+        return Markup("<{}{}/>").format(tag, text)
+    return Markup("<{0}{1}>{2}</{0}>").format(tag, text, joined(*children))
+
+
+def joined(*children: Child) -> Markup:
+    """Return elements and texts one after another."""
+    return Markup().join(child if isinstance(child, str) else joined(*child) for child in children)

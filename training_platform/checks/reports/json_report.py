@@ -9,10 +9,11 @@ from pydantic_core import to_json
 
 from training_platform.catalog.prices import LEFT_OUT
 from training_platform.catalog.types import Json
-from training_platform.checks.comparison.comparison import Amount, Comparison, ResourceChange, StackChange
+from training_platform.checks.comparison.comparison import Amount, Comparison, StackChange
 from training_platform.checks.report import Report, StackReport, ordered
-from training_platform.checks.reports.sections import SECTIONS, Section
+from training_platform.checks.reports.sections import SECTIONS, ReportSection
 from training_platform.config.reading.finding import Finding
+from training_platform.quota.charges import QuotaKey
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 from training_platform.rules.exemptions import Exempted
 
@@ -26,7 +27,7 @@ def json_report(report: Report) -> str:
         "version": FORMAT_VERSION,
         "today": report.today.isoformat(),
         "stacks": [_stack(stack) for stack in report.stacks],
-        "quotas": [_ledger(ledger) for ledger in report.ledgers],
+        "quotas": [ledger_document(ledger) for ledger in report.ledgers],
         "capacity": [_capacity(line) for line in report.capacity],
         "files": [file_document(line) for line in report.files],
         **{name: _rows(sections(report)) for name, sections in SECTIONS.items() if name not in _OWN},
@@ -40,7 +41,7 @@ def json_report(report: Report) -> str:
     return to_json(document, indent=2, ensure_ascii=True).decode()
 
 
-def _rows(sections: Iterable[Section]) -> list[Json]:
+def _rows(sections: Iterable[ReportSection]) -> list[Json]:
     """Return a section's rows as the texts of their cells by column, for a section that has no document of its own."""
     return [
         {column.removeprefix(">"): cell for column, cell in zip(section.columns, row.cells, strict=True)}
@@ -73,7 +74,8 @@ def _stack(stack: StackReport) -> Json:
     }
 
 
-def _ledger(ledger: ProjectLedger) -> Json:
+def ledger_document(ledger: ProjectLedger) -> Json:
+    """Return a project's limits and the day on which they were read."""
     return {
         "project": ledger.project,
         "taken": ledger.snapshot.taken.isoformat() if ledger.snapshot else None,
@@ -84,10 +86,7 @@ def _ledger(ledger: ProjectLedger) -> Json:
 def line_document(line: Line) -> Json:
     """Return a limit and who holds what of it; ``requested`` is what stack files ask for, granted or not."""
     return {
-        "service": line.key.service,
-        "quota_id": line.key.quota_id,
-        "location": line.key.location or None,
-        "dimensions": dict(line.key.dimensions),
+        **key_document(line.key),
         "unit": line.unit,
         "limit": _finite(line.limit),
         "used": line.used,
@@ -95,6 +94,16 @@ def line_document(line: Line) -> Json:
         "holders": [
             {"stack": held.holder.stack, "name": held.holder.label, "amount": held.amount} for held in line.holders
         ],
+    }
+
+
+def key_document(key: QuotaKey) -> Json:
+    """Return a quota's names and place."""
+    return {
+        "service": key.service,
+        "quota_id": key.quota_id,
+        "location": key.location or None,
+        "dimensions": dict(key.dimensions),
     }
 
 
@@ -119,7 +128,6 @@ def _capacity(line: CapacityLine) -> Json:
 
 def file_document(line: FileLine) -> Json:
     """Return a Filestore instance: GiB that it holds and that are promised of it, and what it gives at most."""
-    found = line.throughput
     return {
         "environment": line.environment,
         "instance": line.instance,
@@ -127,7 +135,7 @@ def file_document(line: FileLine) -> Json:
         "capacity_gib": line.capacity,
         "promised_gib": line.promised,
         "grows_to_gib": line.grows_to,
-        "throughput": found._asdict() if found else None,
+        "throughput": line.throughput._asdict() if line.throughput else None,
         "holders": {share.holder.label: share.amount for share in line.shares},
     }
 
@@ -166,7 +174,7 @@ def finding_document(finding: Finding) -> Json:
 
 
 def changes_document(comparison: Comparison) -> Json:
-    """Return a comparison as plain values; an amount is what it was, what it is, and null where that is not known."""
+    """Return a comparison as plain values; an amount has its value before and after, null where that is not known."""
     return {
         "base": comparison.ref,
         "commit": comparison.commit,
@@ -176,26 +184,21 @@ def changes_document(comparison: Comparison) -> Json:
         "stacks": [_stack_change(stack) for stack in comparison.stacks],
         "quotas": [
             {
-                "project": each.key.project,
-                "service": each.key.service,
-                "quota_id": each.key.quota_id,
-                "location": each.key.location or None,
-                "dimensions": dict(each.key.dimensions),
-                "unit": each.unit,
-                "used": _amount(each.used),
-                "limit": _amount(each.limit),
+                "project": quota.key.project,
+                **key_document(quota.key),
+                "unit": quota.unit,
+                "used": _amount(quota.used),
+                "limit": _amount(quota.limit),
             }
-            for each in comparison.quotas
+            for quota in comparison.quotas
         ],
         "capacity": [
             {
-                "environment": each.environment,
-                "cluster": each.cluster,
-                "flavor": each.flavor,
-                "capacity": _amount(each.capacity),
-                "promised": _amount(each.promised),
+                **line._asdict(),
+                "capacity": _amount(line.capacity),
+                "promised": _amount(line.promised),
             }
-            for each in comparison.capacity
+            for line in comparison.capacity
         ],
     }
 
@@ -206,29 +209,27 @@ def _stack_change(stack: StackChange) -> Json:
         "kind": stack.kind,
         "was": stack.was,
         "unknown": stack.unknown,
-        "resources": [_resource(each) for each in stack.resources],
+        "resources": [
+            {
+                "kind": resource.kind,
+                "type": resource.type,
+                "name": resource.name,
+                "protected": resource.protected,
+                "inputs": [
+                    {"path": change.path, "old": change.old, "new": change.new, "replaces": change.forces}
+                    for change in resource.inputs
+                ],
+            }
+            for resource in stack.resources
+        ],
         "accelerators": [
-            {"region": each.region, "flavor": each.flavor, "unit": each.unit, "max": _amount(each.most)}
-            for each in stack.accelerators
+            {"region": row.region, "flavor": row.flavor, "unit": row.unit, "max": _amount(row.most)}
+            for row in stack.accelerators
         ],
         "usd_per_hour": {"min": _amount(stack.least_usd, 4), "max": _amount(stack.most_usd, 4)},
     }
 
 
-def _resource(resource: ResourceChange) -> Json:
-    return {
-        "kind": resource.kind,
-        "type": resource.type,
-        "name": resource.name,
-        "protected": resource.protected,
-        "inputs": [
-            {"path": each.path, "old": each.old, "new": each.new, "replaces": each.forces} for each in resource.inputs
-        ],
-    }
-
-
 def _amount(value: Amount, digits: int | None = None) -> dict[str, float | None]:
-    def plain(number: float | None) -> float | None:
-        return number if number is None or digits is None else round(number, digits)
-
-    return {"before": plain(value.before), "after": plain(value.after)}
+    numbers = zip(("before", "after"), value[:2], strict=True)
+    return {side: number if number is None or digits is None else round(number, digits) for side, number in numbers}

@@ -21,7 +21,7 @@ from training_platform.rules.exemptions import Exempted
 # XML 1.0 has no way to write these, not even as references.
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Following = Mapping[Finding, Sequence[Finding]]  # what follows from each finding that follows from no other
-_RULES = (*RULES, *(each.id for each in LEDGER))
+_RULES = (*RULES, *(rule.id for rule in LEDGER))
 
 
 def junit_report(report: Report) -> str:
@@ -29,8 +29,8 @@ def junit_report(report: Report) -> str:
     root = Xml.Element("testsuites", name="training-platform")
     more = dict(folded(report.all_findings()))
     for stack in report.stacks:
-        ran = () if stack.kind == "rejected" else _RULES
-        _suite(root, stack.name, ran, stack.findings, stack.exempted, more=more)
+        rules = () if stack.kind == "rejected" else _RULES
+        _suite(root, stack.name, rules, stack.findings, stack.exempted, more=more)
     if report.findings:
         _suite(root, "repository", (), report.findings, (), more=more)
     if report.failures:
@@ -38,70 +38,55 @@ def junit_report(report: Report) -> str:
         for number, failure in enumerate(report.failures, start=1):
             case = Xml.SubElement(suite, "testcase", classname="not checked", name=str(number))
             Xml.SubElement(case, "error", message=_text(failure))
-        _count(suite)
-    _count(root)
+    for counted in (*root, root):
+        counted.set("tests", str(len(list(counted.iter("testcase")))))
+        for name, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            counted.set(name, str(len(list(counted.iter(element)))))
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}'
 
 
 def _suite(
     root: Xml.Element,
-    name: str,
-    ran: Iterable[str],
+    stack: str,
+    rules: Iterable[str],
     findings: Iterable[Finding],
     exempted: Iterable[Exempted],
     *,
     more: Following,
 ) -> None:
-    suite = Xml.SubElement(root, "testsuite", name=_text(name))
-    found: dict[str, list[Finding]] = defaultdict(list)
+    suite = Xml.SubElement(root, "testsuite", name=_text(stack))
+    by_rule: dict[str, list[Finding]] = defaultdict(list)
     for finding in ordered(findings):
-        found[finding.rule].append(finding)
+        by_rule[finding.rule].append(finding)
     exempt: dict[str, list[Exempted]] = defaultdict(list)
-    for each in exempted:
-        exempt[each.finding.rule].append(each)
-    for rule in dict.fromkeys((*found, *exempt, *ran)):
-        _case(suite, name, rule, found[rule], exempt[rule], more=more)
-    _count(suite)
+    for exemption in exempted:
+        exempt[exemption.finding.rule].append(exemption)
+    for rule in dict.fromkeys((*by_rule, *exempt, *rules)):
+        case = Xml.SubElement(suite, "testcase", classname=_text(stack), name=rule)
+        _fill(case, rule, by_rule[rule], exempt[rule], more)
 
 
-def _case(
-    suite: Xml.Element,
-    stack: str,
-    rule: str,
-    findings: list[Finding],
-    exempted: list[Exempted],
-    *,
-    more: Following,
-) -> None:
-    case = Xml.SubElement(suite, "testcase", classname=_text(stack), name=rule)
+def _fill(case: Xml.Element, rule: str, findings: list[Finding], exempted: list[Exempted], more: Following) -> None:
+    """Add the outcome of one rule to its case."""
     errors = [finding for finding in findings if finding.severity == "error" and finding in more]
-    skipped = [f"follows from {finding.follows}" for finding in findings if finding not in more]
-    notes = [finding for finding in findings if finding.severity == "note"]
-    skipped += ["not decided before deployment"] * bool(notes) + [str(each) for each in exempted]
     warnings = [finding for finding in findings if finding.severity == "warning"]
+    notes = [finding for finding in findings if finding.severity == "note"]
+    skipped = [f"follows from {finding.follows}" for finding in findings if finding not in more]
+    skipped += ["not decided before deployment"] * bool(notes) + [str(exemption) for exemption in exempted]
     if findings:
         at = place(findings[0])
         case.set("file", _text(at.file))
         case.set("line", str(at.line))
     if errors:
-        Xml.SubElement(case, "failure", type=rule, message=_text(errors[0].message)).text = _lines(errors, more)
+        lines = [line for error in errors for line in (str(error), following(more[error])) if line]
+        failure = Xml.SubElement(case, "failure", type=rule, message=_text(errors[0].message))
+        failure.text = _text("\n".join((*lines, more_about(errors[0]))))
     elif skipped:
         Xml.SubElement(case, "skipped", message=_text(skipped[0]))
-    output = [*map(str, warnings), *map(str, notes), *(f"{each.finding}\n  {each}" for each in exempted)]
+    output = [*map(str, (*warnings, *notes)), *(f"{exemption.finding}\n  {exemption}" for exemption in exempted)]
     if output:
         Xml.SubElement(case, "system-out").text = _text("\n".join(output))
-
-
-def _count(parent: Xml.Element) -> None:
-    parent.set("tests", str(len(list(parent.iter("testcase")))))
-    for name, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        parent.set(name, str(len(list(parent.iter(element)))))
-
-
-def _lines(findings: list[Finding], more: Following) -> str:
-    each = (line for finding in findings for line in (str(finding), following(more[finding])))
-    return _text("\n".join((*filter(None, each), more_about(findings[0]))))
 
 
 def _text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The report as Markdown, for a comment on a pull request or a step's summary: the verdict first, what is long folded.
+"""The report as Markdown, for a comment on a pull request or a step's summary: the conclusion first, long parts folded.
 
 GitHub takes 65,536 characters in a comment; what does not fit is counted, and named as left out.
 """
@@ -12,8 +12,8 @@ from training_platform.checks.report import Report, folded
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
-    Row,
-    Section,
+    ReportRow,
+    ReportSection,
     amounts,
     change_summary,
     full_quotas,
@@ -23,15 +23,14 @@ from training_platform.checks.reports.sections import (
     stack_title,
 )
 from training_platform.checks.reports.wording import (
-    advice,
+    conclusion,
     counted,
+    field_message,
     following,
     more_about,
     place,
-    said,
-    verdict,
 )
-from training_platform.config.reading.finding import Finding, printable
+from training_platform.config.reading.finding import printable
 
 MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""
@@ -50,7 +49,7 @@ _ESCAPE = str.maketrans(_ESCAPES)
 
 def markdown_report(report: Report, links: str = "") -> str:
     """Return the report as Markdown; ``links`` goes before each file's path, which is relative without it."""
-    text = "\n\n".join([MARKER, f"### {escaped(str(verdict(report)))}", *_main(report, links)])
+    text = "\n\n".join([MARKER, f"### {escaped(str(conclusion(report)))}", *_main(report, links)])
     left_out = []
     for title, body in _folded(report):
         section = f"\n\n<details><summary>{title}</summary>\n\n{body}\n\n</details>"
@@ -82,32 +81,29 @@ def _main(report: Report, links: str) -> Iterator[str]:
 
 
 def _findings(report: Report, links: str) -> str:
-    head = ["| severity | place | finding | allowed, nearest |", "| --- | --- | --- | --- |"]
     rows: list[str] = []
     length = 0
     severities = ("error", "warning", "note")
     groups = sorted(folded(report.all_findings()), key=lambda group: severities.index(group[0].severity))
     for finding, more in groups:
-        help_text = escaped(" ".join(part for part in (advice(finding), following(more)) if part))
-        row = f"| {finding.severity} | {_link(finding, links)} | {_what(finding, links)} | {help_text} |"
+        at = place(finding)
+        label, line = (f"{at.file}:{at.line}", f"#L{at.line}") if finding.position else (at.file, "")
+        rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_RULES}#{finding.rule})"
+        cells = (
+            finding.severity,
+            f"[{escaped(label)}]({(links + at.file).translate(_LINK_SAFE)}{line})",
+            f"{escaped(field_message(finding))} {rule}",
+            escaped(" ".join(part for part in (finding.advice, following(more)) if part)),
+        )
+        row = f"| {' | '.join(cells)} |"
         length += len(row) + 1
         if length > _MOST_OF_FINDINGS:
             break
         rows.append(row)
+    head = ["| severity | place | finding | allowed, nearest |", "| --- | --- | --- | --- |"]
     rest = len(groups) - len(rows)
-    left = f"\n\nand {counted(rest, 'more finding')}" if rest else ""
-    return "\n".join(head + rows) + f"{left}\n\n{more_about(groups[0][0])}"
-
-
-def _what(finding: Finding, links: str) -> str:
-    return f"{escaped(said(finding))} [`{finding.rule}`]({links.translate(_LINK_SAFE)}{_RULES}#{finding.rule})"
-
-
-def _link(finding: Finding, links: str) -> str:
-    at = place(finding)
-    line = f"#L{at.line}" if finding.position else ""
-    label = f"{at.file}:{at.line}" if finding.position else at.file
-    return f"[{escaped(label)}]({(links + at.file).translate(_LINK_SAFE)}{line})"
+    left_out = f"\n\nand {counted(rest, 'more finding')}" if rest else ""
+    return "\n".join(head + rows) + f"{left_out}\n\n{more_about(groups[0][0])}"
 
 
 def _quotas(report: Report) -> str:
@@ -116,11 +112,11 @@ def _quotas(report: Report) -> str:
         return f"No quota is more than {NEARLY_FULL:.0%} full." if report.ledgers else "No quotas were counted."
     projects = {ledger.project: number for number, ledger in enumerate(report.ledgers)}
     full.sort(key=lambda item: (projects[item[0]], not item[1].over, item[1].key.location or "~", item[1].key))
-    rows = [Row((project, *cells), state) for project, line in full for cells, state in (quota_row(line),)]
+    rows = [ReportRow((project, *cells), state) for project, line in full for cells, state in (quota_row(line),)]
     quotas = f"quota above {NEARLY_FULL:.0%} or requested"
     columns = ("project", "location", quotas, ">needs", ">limit", ">left", "held by")
     rest = f"\n\nand {len(rows) - _MOST_QUOTAS:,} more quotas" if len(rows) > _MOST_QUOTAS else ""
-    return section_table(Section(title="", columns=columns, rows=rows[:_MOST_QUOTAS], stressed=3)) + rest
+    return section_table(ReportSection(title="", columns=columns, rows=rows[:_MOST_QUOTAS], stressed=3)) + rest
 
 
 def _folded(report: Report) -> Iterator[tuple[str, str]]:
@@ -130,26 +126,25 @@ def _folded(report: Report) -> Iterator[tuple[str, str]]:
         ("known", [(known.finding, known.why) for known in report.all_known()], "known from"),
         ("exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()], "exemption"),
     ):
-        if aside:
-            rows = [(_where(finding), f"{said(finding)} ({finding.rule})", reason) for finding, reason in aside]
-            yield counted(len(aside), f"{kind} finding"), table(("place", "finding", why), rows)
+        rows = []
+        for finding, reason in aside:
+            at = place(finding)
+            rows.append((f"{at.file}:{at.line}", f"{field_message(finding)} ({finding.rule})", reason))
+        if rows:
+            yield counted(len(rows), f"{kind} finding"), table(("place", "finding", why), rows)
     for name, sections in SECTIONS.items():
-        if name not in _OPEN:
-            yield from ((_title(section), section_table(section)) for section in sections(report))
+        for section in sections(report) if name not in _OPEN else ():
+            title = section.title[:1].upper() + section.title[1:]
+            parts_of_title = (title, section.unit, section.note and f"in {section.note}")
+            yield escaped(", ".join(part for part in parts_of_title if part)), section_table(section)
     for stack in report.stacks:
         if stack.branches:
             section = parts(stack)
             yield escaped(section.title), section_table(section)
 
 
-def _title(section: Section) -> str:
-    """Return a section's title, with what its numbers are."""
-    title = section.title[:1].upper() + section.title[1:]
-    return escaped(", ".join(part for part in (title, section.unit, section.note and f"in {section.note}") if part))
-
-
 def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield what a change does beside what it replaces, which stands open above."""
+    """Yield the parts of a change that are folded: all but replaced resources."""
     titles = [escaped(stack_title(stack)) for stack in comparison.stacks if stack_title(stack) != stack.name]
     rest = _resources_that(comparison, "removed", "changed", "added")
     if rest or titles:
@@ -169,12 +164,7 @@ def _resources_that(comparison: Comparison, *kinds: str) -> list[tuple[str, str,
     ]
 
 
-def _where(finding: Finding) -> str:
-    at = place(finding)
-    return f"{at.file}:{at.line}"
-
-
-def section_table(section: Section) -> str:
+def section_table(section: ReportSection) -> str:
     """Return a section's rows, the amount of one that is over in bold."""
     rows = []
     for cells, state in section.rows:

@@ -1,8 +1,9 @@
-"""``quota show`` and ``quota plan`` as text, Markdown and JSON: who holds what of every limit, and what to ask for."""
+"""``quota show`` and ``quota plan`` as text, Markdown and JSON: the holders of every limit, and requests to make."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
@@ -13,11 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from training_platform.catalog.types import Json
-from training_platform.checks.reports.json_report import FORMAT_VERSION, file_document, line_document
+from training_platform.checks.reports.json_report import (
+    FORMAT_VERSION,
+    file_document,
+    key_document,
+    ledger_document,
+    line_document,
+)
 from training_platform.checks.reports.markdown import escaped, section_table
 from training_platform.checks.reports.sections import (
-    Row,
-    Section,
+    ReportRow,
+    ReportSection,
     file_section,
     fullness,
     headroom,
@@ -25,9 +32,9 @@ from training_platform.checks.reports.sections import (
     limit,
     limit_and_request,
     location,
-    nobodys,
     quota_name,
     taken,
+    unpromised_label,
 )
 from training_platform.checks.reports.text import FULLNESS, PrintableConsole, plain_width, section_text
 from training_platform.checks.reports.wording import counted
@@ -44,90 +51,85 @@ NO_HOME = "No environment stack has this project: ask for the limits in its cons
 _SERVERS = "of it model servers, at most"
 
 
-class Limit(NamedTuple):
-    """A limit under a title; ``where`` is what the title leaves open, ``mine`` what its stack or team has."""
+def quota_console() -> Console:
+    """Return standard output: colours and the terminal's width on a terminal, plain text of fixed width in a pipe."""
+    console = PrintableConsole(highlight=False)
+    return console if console.is_terminal else PrintableConsole(highlight=False, width=plain_width(LOG_WIDTH))
+
+
+class GroupedLimit(NamedTuple):
+    """A limit under a title: ``where`` is the rest of its place, ``own`` the part of the title's stack or team."""
 
     where: str
     line: Line
-    mine: float | None = None
+    own: float | None = None
 
 
-class Limits(NamedTuple):
-    """Limits under one title; ``note`` is the day of a project's limits."""
-
-    title: str
-    note: str
-    rows: tuple[Limit, ...]
-
-
-def grouped_limits(overview: Overview, by: By) -> list[Limits]:
+def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
     """Return the limits of an overview by title, each in the order of its places and quotas."""
-    titled: dict[str, list[Limit]] = {}
-    for ledger in overview.ledgers:
-        for line in ledger.lines:
-            for title, row in _titled(line, overview, by):
-                titled.setdefault(title, []).append(row)
-    notes = {ledger.project: taken(ledger) for ledger in overview.ledgers} if by == "project" else {}
-    return [
-        Limits(title, notes.get(title, ""), tuple(sorted(rows, key=lambda row: (row.where, row.line.key))))
-        for title, rows in sorted(titled.items())
-    ]
+    groups: dict[str, list[GroupedLimit]] = defaultdict(list)
+    for line in (line for ledger in overview.ledgers for line in ledger.lines):
+        project, place = line.key.project, location(line.key)
+        if by == "project":
+            groups[project].append(GroupedLimit(place, line))
+        elif by == "region":
+            groups[place].append(GroupedLimit(project, line))
+        elif by == "quota":
+            groups[f"{quota_name(line.key)} ({line.unit})"].append(GroupedLimit(f"{project} {place}", line))
+        else:
+            amounts: dict[str, float] = defaultdict(float)
+            for held in line.holders:
+                amounts[overview.team(held) if by == "team" else held.holder.stack] += held.amount
+            for owner, amount in amounts.items():
+                groups[owner].append(GroupedLimit(f"{project} {place}", line, amount))
+    return {title: sorted(groups[title], key=lambda limit: (limit.where, limit.line.key)) for title in sorted(groups)}
 
 
-def _titled(line: Line, overview: Overview, by: By) -> Iterator[tuple[str, Limit]]:
-    if by == "project":
-        yield line.key.project, Limit(location(line), line)
-    elif by == "region":
-        yield location(line), Limit(line.key.project, line)
-    elif by == "quota":
-        yield f"{quota_name(line)} ({line.unit})", Limit(f"{line.key.project} {location(line)}", line)
-    else:
-        amounts: dict[str, float] = {}
-        for held in line.holders:
-            owner = overview.team(held) if by == "team" else held.holder.stack
-            amounts[owner] = amounts.get(owner, 0) + held.amount
-        for owner, amount in amounts.items():
-            yield owner, Limit(f"{line.key.project} {location(line)}", line, amount)
-
-
-def _limit_section(limits: Limits, by: By) -> Section:
-    """Return limits as a section: of a stack or a team also what it has of each."""
+def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
+    """Yield a section for each title: of a stack or a team also its own part of each limit."""
     where = "project" if by == "region" else "limit" if by == "quota" else "place"
     owned = by in ("stack", "team")
-    rows = [
-        Row(
-            (
-                row.where,
-                f"{quota_name(row.line)} ({row.line.unit})",
-                *([shown(row.mine or 0)] if owned else []),
-                shown(row.line.used),
-                limit_and_request(row.line),
-                headroom(row.line),
-                all_holders(row.line),
-            ),
-            fullness(row.line),
-        )
-        for row in limits.rows
-    ]
     columns = (where, "quota", *([">has"] if owned else []), ">needs", ">limit", ">left", "held by")
-    return Section(title=limits.title, columns=columns, rows=rows, subject=1, stressed=3 if owned else 2)
+    notes = {ledger.project: taken(ledger) for ledger in overview.ledgers} if by == "project" else {}
+    for title, limits in grouped_limits(overview, by).items():
+        rows = [
+            ReportRow(
+                (
+                    place,
+                    f"{quota_name(line.key)} ({line.unit})",
+                    *([shown(own or 0)] if owned else []),
+                    shown(line.used),
+                    limit_and_request(line),
+                    headroom(line),
+                    held_by(line, len(line.holders)),
+                ),
+                fullness(line),
+            )
+            for place, line, own in limits
+        ]
+        unit = notes.get(title, "")
+        yield ReportSection(title=title, unit=unit, columns=columns, rows=rows, subject=1, stressed=3 if owned else 2)
 
 
-def _capacity_section(overview: Overview) -> Section:
+def _capacity_section(overview: Overview) -> ReportSection:
     """Return each flavor of a cluster, then what teams have of it, and what nobody was promised."""
     rows = []
     for line in overview.capacity:
         names = (f"{line.environment} {line.cluster}", line.flavor.name)
         numbers = (shown(line.promised), "", "", f"{line.capacity:,}", shown(line.headroom))
-        rows.append(Row((*names, "all", *numbers), "over" if line.over else "fits"))
+        rows.append(ReportRow((*names, "all", *numbers), "over" if line.over else "fits"))
         for share in line.shares:
             borrow, lend = may_borrow(line, share, overview.workspace), may_lend(line, share, overview.workspace)
-            rows.append(Row((*names, share.holder.label, shown(share.amount), shown(borrow), shown(lend), "", "")))
+            rows.append(
+                ReportRow((*names, share.holder.label, shown(share.amount), shown(borrow), shown(lend), "", ""))
+            )
             if served := of_servers(line, share, overview.workspace):
-                rows.append(Row((*names, _SERVERS, shown(served), "", "", "", "")))
+                rows.append(ReportRow((*names, _SERVERS, shown(served), "", "", "", "")))
         if line.unpromised:
-            rows.append(Row((*names, nobodys(line), "", "", shown(line.lent), "", shown(line.unpromised))))
-    return Section(
+            rows.append(
+                ReportRow((*names, unpromised_label(line), "", "", shown(line.lent), "", shown(line.unpromised)))
+            )
+    return ReportSection(
         title="capacity of the clusters",
         unit="chips or GPUs; guaranteed is a team's nominal quota",
         columns=("cluster", "flavor", "team", ">guaranteed", ">may borrow", ">may lend", ">pools hold", ">free"),
@@ -136,22 +138,11 @@ def _capacity_section(overview: Overview) -> Section:
     )
 
 
-def all_holders(line: Line) -> str:
-    """Return every holder of a line with what it has, largest first."""
-    return held_by(line, most=len(line.holders))
-
-
-def quota_console() -> Console:
-    """Return standard output: colours and the terminal's width on a terminal, plain text of fixed width in a pipe."""
-    console = PrintableConsole(highlight=False)
-    return console if console.is_terminal else PrintableConsole(highlight=False, width=plain_width(LOG_WIDTH))
-
-
 def print_overview(overview: Overview, by: By, console: Console) -> None:
-    """Print who holds what of every limit, then of every flavor, then what nobody can tell from the snapshots."""
-    for limits in grouped_limits(overview, by):
-        title = Text.assemble(f"{by} ", (limits.title, "bold"), (f"  {limits.note}" if limits.note else "", "dim"))
-        console.print(_below_rule(title, _limit_table(_limit_section(limits, by), by, console.width >= WIDE)), Text())
+    """Print the holders of every limit, then of every flavor, then what the snapshots leave open."""
+    for section in _limit_sections(overview, by):
+        title = Text.assemble(f"{by} ", (section.title, "bold"), (f"  {section.unit}" if section.unit else "", "dim"))
+        console.print(_below_rule(title, _limit_table(section, by, console.width >= WIDE)), Text())
     if overview.capacity:
         section = _capacity_section(overview)
         title = Text.assemble(section.title, (f"  {section.unit}", "dim"))
@@ -168,7 +159,7 @@ def _below_rule(title: Text, table: Table) -> Group:
     return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
 
 
-def _limit_table(section: Section, by: By, wide: bool) -> Table:
+def _limit_table(section: ReportSection, by: By, wide: bool) -> Table:
     """Return limits below their places; holders have a column of their own where it is ``wide``."""
     first = "limit of" if by == "quota" else f"{section.columns[0]} and quota"
     numbers = [column.removeprefix(">") for column in section.columns[2:-1]]
@@ -190,7 +181,7 @@ def _limit_table(section: Section, by: By, wide: bool) -> Table:
     return table
 
 
-def _capacity_table(section: Section) -> Table:
+def _capacity_table(section: ReportSection) -> Table:
     """Return flavors below their clusters, and teams below flavors."""
     table = _table("flavor and team", *(column.removeprefix(">") for column in section.columns[3:]))
     last = None
@@ -213,7 +204,7 @@ def _table(first: str, *rest: str) -> Table:
 
 
 def print_plans(plans: Iterable[ProjectPlan], console: Console) -> None:
-    """Print what each project has to ask for, what would do instead, and the lines for the stack file."""
+    """Print the requests that each project needs, the alternatives, and the lines for the stack file."""
     for plan in plans:
         console.print(Group(*_plan_text(plan)), Text(), crop=False)  # lines to paste are whole, however long
 
@@ -226,17 +217,15 @@ def _plan_text(plan: ProjectPlan) -> Iterator[RenderableType]:
         return
     for need in plan.needed:
         line = need.line
-        name = (f"{quota_name(line)} in {location(line)}: ", "bold")
+        name = (f"{quota_name(line.key)} in {location(line.key)}: ", "bold")
         parts = [Text.assemble(name, f"{limit(line)} -> {need.value:,} {line.unit}")]
-        parts.append(Text(f"  held by {all_holders(line)}", style="dim"))
+        parts.append(Text(f"  held by {held_by(line, len(line.holders))}", style="dim"))
         parts += (Text(f"  or, within today's limits, {way}") for way in need.instead)
         yield Padding(Group(*parts), (0, 0, 0, 2))
-    for line in plan.waiting:
-        yield Text(f"  {line.key}: {shown(line.requested or 0)} requested is enough; {limit(line)} today")
+    yield from (Text(f"  {sentence}") for sentence in _waiting(plan))
     if plan.unknown:
-        ids = ", ".join(dict.fromkeys(line.key.quota_id for line in plan.unknown))
-        yield Text(f"  nobody can tell: the snapshot does not list {ids}", style="bold red")
-    yield Text(f"  {verdict_of(plan)}", style="bold")
+        yield Text(f"  nobody can tell: the snapshot does not list {_unlisted(plan)}", style="bold red")
+    yield Text(f"  {plan_summary(plan)}", style="bold")
     if lines := request_lines(plan):
         assert plan.stack is not None  # whose file the lines are for
         yield Text(f"\n  In {plan.stack.source.file}, in the environment's section, where quota request writes them:\n")
@@ -245,8 +234,18 @@ def _plan_text(plan: ProjectPlan) -> Iterator[RenderableType]:
         yield Text(f"  {NO_HOME}")
 
 
-def verdict_of(plan: ProjectPlan) -> str:
-    """Return what a project's plan comes to, as one sentence."""
+def _waiting(plan: ProjectPlan) -> list[str]:
+    return [
+        f"{line.key}: {shown(line.requested or 0)} requested is enough; {limit(line)} today" for line in plan.waiting
+    ]
+
+
+def _unlisted(plan: ProjectPlan) -> str:
+    return ", ".join(dict.fromkeys(line.key.quota_id for line in plan.unknown))
+
+
+def plan_summary(plan: ProjectPlan) -> str:
+    """Return a project's plan as one sentence."""
     if plan.needed:
         return f"{counted(len(plan.needed), 'request')} to make."
     if plan.waiting:
@@ -257,10 +256,9 @@ def verdict_of(plan: ProjectPlan) -> str:
 def overview_markdown(overview: Overview, by: By) -> str:
     """Return both ledgers as tables."""
     parts = []
-    for limits in grouped_limits(overview, by):
-        note = f", {limits.note}" if limits.note else ""
-        section = section_table(_limit_section(limits, by))
-        parts.append(f"### {by.capitalize()} {escaped(limits.title)}{note}\n\n{section}")
+    for section in _limit_sections(overview, by):
+        note = f", {section.unit}" if section.unit else ""
+        parts.append(f"### {by.capitalize()} {escaped(section.title)}{note}\n\n{section_table(section)}")
     if overview.capacity:
         parts.append("### Capacity of the clusters\n\n" + section_table(_capacity_section(overview)))
     if overview.files:
@@ -272,7 +270,7 @@ def overview_markdown(overview: Overview, by: By) -> str:
 
 
 def plans_markdown(plans: Iterable[ProjectPlan]) -> str:
-    """Return what each project has to ask for, with the YAML to paste."""
+    """Return the requests that each project needs, with the YAML to paste."""
     return "\n\n".join(part for plan in plans for part in _plan_markdown(plan)) + "\n"
 
 
@@ -281,30 +279,18 @@ def _plan_markdown(plan: ProjectPlan) -> Iterator[str]:
     if plan.ledger.snapshot is None:
         yield f"No limit is known: `training-platform quota pull {plan.ledger.project}`"
         return
-    yield verdict_of(plan)
+    yield plan_summary(plan)
     if plan.needed:
-        rows = [
-            Row(
-                (
-                    location(need.line),
-                    quota_name(need.line),
-                    limit(need.line),
-                    f"{need.value:,}",
-                    need.line.unit,
-                    all_holders(need.line),
-                    "; ".join(need.instead) or "-",
-                ),
-                "over",
-            )
-            for need in plan.needed
-        ]
+        rows = []
+        for need in plan.needed:
+            line, instead = need.line, "; ".join(need.instead) or "-"
+            names, holders = (location(line.key), quota_name(line.key)), held_by(line, len(line.holders))
+            rows.append(ReportRow((*names, limit(line), f"{need.value:,}", line.unit, holders, instead), "over"))
         columns = ("location", "quota", ">limit", ">request", "", "held by", "or, within today's limits")
-        yield section_table(Section(title="", columns=columns, rows=rows, stressed=3))
-    for line in plan.waiting:
-        yield escaped(f"{line.key}: {shown(line.requested or 0)} requested is enough; {limit(line)} today.")
+        yield section_table(ReportSection(title="", columns=columns, rows=rows, stressed=3))
+    yield from (escaped(f"{sentence}.") for sentence in _waiting(plan))
     if plan.unknown:
-        ids = ", ".join(dict.fromkeys(line.key.quota_id for line in plan.unknown))
-        yield f"Nobody can tell: the snapshot does not list {escaped(ids)}."
+        yield f"Nobody can tell: the snapshot does not list {escaped(_unlisted(plan))}."
     if lines := request_lines(plan):
         assert plan.stack is not None  # whose file the lines are for
         body = "\n".join(lines)
@@ -322,17 +308,21 @@ def overview_json(overview: Overview, by: By) -> str:
         "version": FORMAT_VERSION,
         "today": overview.today.isoformat(),
         "quotas": [
-            {
-                "project": ledger.project,
-                "taken": ledger.snapshot.taken.isoformat() if ledger.snapshot else None,
-                "lines": [_line_document(line, overview) for line in ledger.lines],
-            }
+            {**ledger_document(ledger), "lines": [_line_document(line, overview) for line in ledger.lines]}
             for ledger in overview.ledgers
         ],
         "capacity": [_capacity_document(line, overview) for line in overview.capacity],
         "files": [file_document(line) for line in overview.files],
         "by": by,
-        "sections": [_limits_document(limits) for limits in grouped_limits(overview, by)],
+        "sections": [
+            {
+                "title": title,
+                "rows": [
+                    {"project": line.key.project, **key_document(line.key), "has": own} for _, line, own in limits
+                ],
+            }
+            for title, limits in grouped_limits(overview, by).items()
+        ],
         "not_known": list(overview.unknown()),
         "not_counted": list(overview.not_counted),
     }
@@ -340,7 +330,7 @@ def overview_json(overview: Overview, by: By) -> str:
 
 
 def plans_json(plans: Iterable[ProjectPlan]) -> str:
-    """Return what each project has to ask for; ``file`` is the stack file that takes the requests."""
+    """Return the requests that each project needs; ``file`` is the stack file that takes the requests."""
     document = {
         "version": FORMAT_VERSION,
         "projects": [
@@ -367,27 +357,12 @@ def plans_json(plans: Iterable[ProjectPlan]) -> str:
     return json.dumps(document, indent=2)
 
 
-def _limits_document(limits: Limits) -> Json:
-    rows = [
-        {
-            "project": row.line.key.project,
-            "service": row.line.key.service,
-            "quota_id": row.line.key.quota_id,
-            "location": row.line.key.location or None,
-            "dimensions": dict(row.line.key.dimensions),
-            "has": row.mine,
-        }
-        for row in limits.rows
-    ]
-    return {"title": limits.title, "rows": rows}
-
-
 def _line_document(line: Line, overview: Overview) -> Json:
     document = line_document(line)
-    teams = [{"team": overview.team(held)} for held in line.holders]
-    holders = [{**holder, **team} for holder, team in zip(document["holders"], teams, strict=True)]
+    for holder, held in zip(document["holders"], line.holders, strict=True):
+        holder["team"] = overview.team(held)
     unlimited = document["limit"] == -1
-    return {**document, "unlimited": unlimited, "left": None if unlimited else line.headroom, "holders": holders}
+    return {**document, "unlimited": unlimited, "left": None if unlimited else line.headroom}
 
 
 def _capacity_document(line: CapacityLine, overview: Overview) -> Json:

@@ -10,8 +10,8 @@ import json
 from urllib.parse import quote
 
 from training_platform.catalog.types import Json
-from training_platform.checks.report import Entry, Report, entries
-from training_platform.checks.reports.wording import advice, following, place, said
+from training_platform.checks.report import FindingGroup, Report, finding_groups
+from training_platform.checks.reports.wording import field_message, place, sentences
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import Description, describe
 
@@ -21,15 +21,15 @@ _ROOT = "SRCROOT"
 
 def sarif_report(report: Report) -> str:
     """Return the report as SARIF text; paths are relative to the repository's root."""
-    failed = [finding for finding in report.all_findings() if finding.severity != "note"]
-    results = list(entries(failed))
-    rules = sorted({entry.finding.rule for entry in results})
+    groups = finding_groups([finding for finding in report.all_findings() if finding.severity != "note"])
+    rules = sorted({group.finding.rule for group in groups})
+    failures = [{"level": "error", "message": {"text": failure}} for failure in report.failures]
     run = {
         "tool": {"driver": {"name": "training-platform", "rules": [_rule(describe(rule_id)) for rule_id in rules]}},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
-        "invocations": [_invocation(report)],
-        "results": [_result(entry, rules.index(entry.finding.rule)) for entry in results],
+        "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
+        "results": [_result(group, rules.index(group.finding.rule)) for group in groups],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -37,32 +37,30 @@ def sarif_report(report: Report) -> str:
 def _rule(rule: Description) -> Json:
     source = f"Source: {rule.source}." if rule.source else ""
     more = f"`training-platform explain {rule.id}` says how to fix it and how to exempt it."
+    paragraphs = [part for part in (rule.summary, source, more) if part]
     return {
         "id": rule.id,
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.summary},
-        "help": {
-            "text": " ".join(part for part in (rule.summary, source, more) if part),
-            "markdown": "\n\n".join(part for part in (rule.summary, source, more) if part),
-        },
+        "help": {"text": " ".join(paragraphs), "markdown": "\n\n".join(paragraphs)},
         "defaultConfiguration": {"level": rule.severity},
         "properties": {"tags": [rule.group], "precision": "very-high"},
     }
 
 
-def _result(entry: Entry, rule_index: int) -> Json:
-    finding, more, fingerprint = entry
+def _result(group: FindingGroup, rule_index: int) -> Json:
+    finding, more, fingerprint = group
     result: Json = {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
         "level": finding.severity,
-        "message": {"text": "\n".join(part for part in (said(finding), advice(finding), following(more)) if part)},
-        "locations": [{**_physical(finding), **_logical(finding)}],
+        "message": {"text": "\n".join(sentences(finding, more))},
+        "locations": [_location(finding)],
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
     }
     if more:
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": said(other)}, **_physical(other), **_logical(other)}
+            {"id": number, "message": {"text": field_message(other)}, **_location(other)}
             for number, other in enumerate(more, start=1)
         ]
     if finding.source:
@@ -70,19 +68,13 @@ def _result(entry: Entry, rule_index: int) -> Json:
     return result
 
 
-def _physical(finding: Finding) -> Json:
+def _location(finding: Finding) -> Json:
     at = place(finding)
     file = {"uri": quote(at.file), "uriBaseId": _ROOT}
-    return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": at.line, "startColumn": at.column}}}
-
-
-def _logical(finding: Finding) -> Json:
-    names = [{"fullyQualifiedName": finding.path, "kind": "member"}] if finding.path else []
-    if finding.resource:
-        names.append({"fullyQualifiedName": finding.resource, "kind": "resource"})
-    return {"logicalLocations": names} if names else {}
-
-
-def _invocation(report: Report) -> Json:
-    notes = [{"level": "error", "message": {"text": failure}} for failure in report.failures]
-    return {"executionSuccessful": not notes, "toolExecutionNotifications": notes}
+    region = {"startLine": at.line, "startColumn": at.column}
+    names = (("member", finding.path), ("resource", finding.resource))
+    logical = [{"fullyQualifiedName": name, "kind": kind} for kind, name in names if name]
+    return {
+        "physicalLocation": {"artifactLocation": file, "region": region},
+        **({"logicalLocations": logical} if logical else {}),
+    }

@@ -18,14 +18,12 @@ from training_platform.checks.comparison.comparison import (
     KINDS,
     Amount,
     Comparison,
-    InputChange,
-    ResourceChange,
     StackChange,
 )
 from training_platform.checks.planning.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.reports.wording import counted, price, price_note
-from training_platform.quota.charges import short_quota_id, shown
+from training_platform.quota.charges import QuotaKey, short_quota_id, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 
 NEARLY_FULL = 0.8
@@ -34,7 +32,7 @@ _LONGEST = 60  # characters of an input's value
 Fullness = Literal["over", "unknown", "nearly", "fits"]
 
 
-class Row(NamedTuple):
+class ReportRow(NamedTuple):
     """A row of a section; by ``state`` a format stresses what is short."""
 
     cells: tuple[str, ...]
@@ -42,7 +40,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class ReportSection:
     """A table; the title of a column of numbers begins with ``>``.
 
     ``subject`` is the column of what a row is about; text leaves out what repeats before it, if ``grouped``.
@@ -52,7 +50,7 @@ class Section:
 
     title: str
     columns: tuple[str, ...]
-    rows: Sequence[Row]
+    rows: Sequence[ReportRow]
     subject: int = 0
     grouped: bool = False
     stressed: int | None = None
@@ -61,39 +59,31 @@ class Section:
     note: str = ""
 
 
-def quotas(report: Report) -> Iterator[Section]:
+def quotas(report: Report) -> Iterator[ReportSection]:
     """Yield the quotas of each project, by location."""
     for ledger in report.ledgers:
-        yield Section(
+        yield ReportSection(
             title=f"quota of {ledger.project}",
             unit=taken(ledger),
             columns=("location", "quota", ">needs", ">limit", ">left", "held by"),
-            rows=[quota_row(line) for line in sorted(ledger.lines, key=_by_location)],
+            rows=[
+                quota_row(line) for line in sorted(ledger.lines, key=lambda line: (line.key.location or "~", line.key))
+            ],
             subject=1,
             stressed=2,
             noted=True,
         )
 
 
-def capacity(report: Report) -> Iterator[Section]:
+def capacity(report: Report) -> Iterator[ReportSection]:
     """Yield what teams are promised of each flavor."""
     if report.capacity:
-        rows = [
-            Row(
-                (
-                    line.environment,
-                    line.cluster,
-                    line.flavor.name,
-                    f"{line.capacity:,}",
-                    shown(line.promised),
-                    shown(line.headroom),
-                    shares_of(line),
-                ),
-                "over" if line.over else "fits",
-            )
-            for line in report.capacity
-        ]
-        yield Section(
+        rows = []
+        for line in report.capacity:
+            amounts = (f"{line.capacity:,}", shown(line.promised), shown(line.headroom))
+            names = (line.environment, line.cluster, line.flavor.name)
+            rows.append(ReportRow((*names, *amounts, shares_of(line)), "over" if line.over else "fits"))
+        yield ReportSection(
             title="capacity of the clusters",
             unit="chips or GPUs, whole slices, at the most machines",
             columns=("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"),
@@ -105,20 +95,14 @@ def capacity(report: Report) -> Iterator[Section]:
         )
 
 
-def files(report: Report) -> Iterator[Section]:
-    """Yield what directories and homes are promised of Filestore instances."""
-    if report.files:
-        yield file_section(report.files)
-
-
-def file_section(lines: Iterable[FileLine]) -> Section:
-    """Return the ledger of files as a section; up to is how far an instance can grow."""
-    return Section(
+def file_section(lines: Iterable[FileLine]) -> ReportSection:
+    """Return what directories and homes are promised of Filestore instances, and how far each can grow."""
+    return ReportSection(
         title="file capacity",
         note="GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22",
         columns=("instance", ">holds", ">promised", ">free", ">up to", ">read/write", "held by"),
         rows=[
-            Row(
+            ReportRow(
                 (
                     f"{line.environment} {line.instance}, {line.tier.name if line.tier else '?'}",
                     *(shown(amount) for amount in (line.capacity, line.promised, line.headroom)),
@@ -135,35 +119,35 @@ def file_section(lines: Iterable[FileLine]) -> Section:
     )
 
 
-def accelerators(stacks: Iterable[StackReport]) -> Iterator[Section]:
+def accelerators(stacks: Iterable[StackReport]) -> Iterator[ReportSection]:
     """Yield the chips and GPUs of each stack, at the fewest and the most machines."""
     rows = [
-        Row((stack.name, row.region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit))
+        ReportRow((stack.name, row.region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit))
         for stack in stacks
         for row in stack.accelerators
     ]
     if rows:
         columns = ("stack", "region", "flavor", ">fewest", ">most", "unit")
-        yield Section(title="accelerators", columns=columns, rows=rows, subject=2, grouped=True)
+        yield ReportSection(title="accelerators", columns=columns, rows=rows, subject=2, grouped=True)
 
 
-def cost(report: Report) -> Iterator[Section]:
+def cost(report: Report) -> Iterator[ReportSection]:
     """Yield what each stack costs, and all of them together."""
     priced = [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]
-    rows = [Row((stack.name, price(stack.cost) or "not known", price_note(stack.cost))) for stack in priced]
+    rows = [ReportRow((stack.name, price(stack.cost) or "not known", price_note(stack.cost))) for stack in priced]
     total = price(sum((stack.cost for stack in report.stacks), Cost()))
     if len(rows) > 1 and total:
-        rows.append(Row((f"{counted(len(rows), 'stack')} together", total, "")))
+        rows.append(ReportRow((f"{counted(len(rows), 'stack')} together", total, "")))
     if rows:
         note = f"Estimates, from list prices, without {', '.join(LEFT_OUT)}."
         columns = ("stack", "cost", "what it rests on")
-        yield Section(title="cost", columns=columns, rows=rows, noted=True, note=note)
+        yield ReportSection(title="cost", columns=columns, rows=rows, noted=True, note=note)
 
 
-SECTIONS: Mapping[str, Callable[[Report], Iterator[Section]]] = {
+SECTIONS: Mapping[str, Callable[[Report], Iterator[ReportSection]]] = {
     "quotas": quotas,
     "capacity": capacity,
-    "files": files,
+    "files": lambda report: iter([file_section(report.files)] if report.files else []),
     "accelerators": lambda report: accelerators(report.stacks),
     "cost": cost,
 }
@@ -180,67 +164,54 @@ def full_quotas(report: Report, *, requested: bool) -> list[tuple[str, Line]]:
     ]
 
 
-def parts(stack: StackReport) -> Section:
+def parts(stack: StackReport) -> ReportSection:
     """Return the parts of a stack with their resources counted by kind."""
-    rows = [
-        Row(
-            (
-                branch.name,
-                f"{branch.count:,}",
-                ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items())),
-            )
-        )
-        for branch in stack.branches
-    ]
+    rows = []
+    for branch in stack.branches:
+        kinds = (kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items()))
+        rows.append(ReportRow((branch.name, f"{branch.count:,}", ", ".join(kinds))))
     count = counted(sum(branch.count for branch in stack.branches), "resource")
-    return Section(title=f"{stack.name}: {count}", columns=("part", ">resources", "of which"), rows=rows)
+    return ReportSection(title=f"{stack.name}: {count}", columns=("part", ">resources", "of which"), rows=rows)
 
 
-def amounts(comparison: Comparison) -> list[Section]:
+def amounts(comparison: Comparison) -> list[ReportSection]:
     """Return what a change differs in: quotas, capacity, accelerators and cost; a section without rows is left out."""
     sections = [
-        Section(
+        ReportSection(
             title="Quotas",
             columns=("project", "location", "quota", "needs", "limit"),
             subject=2,
             rows=[
-                Row(
-                    (
-                        quota.key.project,
-                        quota.key.location or "all regions",
-                        " ".join((short_quota_id(quota.key.quota_id), *(value for _, value in quota.key.dimensions)))
-                        + f" ({quota.unit})",
-                        amount(quota.used),
-                        amount(quota.limit),
-                    )
-                )
-                for quota in comparison.quotas
+                ReportRow((key.project, location(key), f"{quota_name(key)} ({unit})", amount(used), amount(limit)))
+                for key, unit, used, limit in comparison.quotas
             ],
         ),
-        Section(
+        ReportSection(
             title="Capacity",
             columns=("environment", "cluster", "flavor", "holds", "promised"),
             subject=2,
             rows=[
-                Row((line.environment, line.cluster, line.flavor, amount(line.capacity), amount(line.promised)))
+                ReportRow((line.environment, line.cluster, line.flavor, amount(line.capacity), amount(line.promised)))
                 for line in comparison.capacity
             ],
         ),
-        Section(
+        ReportSection(
             title="Accelerators",
             columns=("stack", "region", "flavor", "most"),
             subject=2,
             rows=[
-                Row((stack.name, row.region, row.flavor, f"{amount(row.most)} {row.unit}"))
+                ReportRow((stack.name, row.region, row.flavor, f"{amount(row.most)} {row.unit}"))
                 for stack in comparison.stacks
                 for row in stack.accelerators
             ],
         ),
-        Section(
+        ReportSection(
             title="Cost in USD per hour, at least",
             columns=("stack", "least", "most"),
             rows=[
-                Row((stack.name, amount(stack.least_usd, "{:,.2f}".format), amount(stack.most_usd, "{:,.2f}".format)))
+                ReportRow(
+                    (stack.name, amount(stack.least_usd, "{:,.2f}".format), amount(stack.most_usd, "{:,.2f}".format))
+                )
                 for stack in comparison.stacks
                 if any(usd.before != usd.after for usd in (stack.least_usd, stack.most_usd))
             ],
@@ -251,7 +222,7 @@ def amounts(comparison: Comparison) -> list[Section]:
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
     """Return a quantity before and after, and the difference: ``48 → 64 (+16)``."""
-    before, after = ("?" if each is None else show(each) for each in value[:2])
+    before, after = ("?" if number is None else show(number) for number in value[:2])
     if value.before == value.after:
         return after
     sign = "+" if (value.delta or 0) > 0 else "-"
@@ -260,9 +231,9 @@ def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
 
 
 def change_summary(comparison: Comparison) -> str:
-    """Return what a change does in one line."""
+    """Return a change in one line."""
     counts = Counter(resource.kind for stack in comparison.stacks for resource in stack.resources)
-    done = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
+    kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
     stacks = counted(len(comparison.stacks), "stack")
     others = f"; {counted(comparison.others, 'other')} cannot be affected" if comparison.others else ""
     since = f"Since {comparison.ref} ({comparison.commit[:12]})"
@@ -270,11 +241,11 @@ def change_summary(comparison: Comparison) -> str:
         return f"{since}: what changed is not known"
     if not comparison.stacks:
         return f"{since}: nothing that a stack depends on"
-    return f"{since}: {done} in {stacks}{others}"
+    return f"{since}: {kinds} in {stacks}{others}"
 
 
 def stack_title(stack: StackChange) -> str:
-    """Return a stack's name and what became of it as a whole."""
+    """Return a stack's name, and how the change affects it as a whole."""
     if stack.kind == "renamed":
         return f"{stack.name}: was {stack.was}; rename the deployed stack before `pulumi up`"
     if stack.unknown:
@@ -283,23 +254,18 @@ def stack_title(stack: StackChange) -> str:
 
 
 def resource_rows(stack: StackChange) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield what happens, the resource, and its inputs: those that force a replacement first."""
+    """Yield the kind of change, the resource, and its inputs: those that force a replacement first."""
     for resource in stack.resources:
-        yield resource.kind, f"{kind_of(resource.type)} {resource.name}", list(_inputs(resource))
-
-
-def _inputs(resource: ResourceChange) -> Iterator[str]:
-    ordered = sorted(resource.inputs, key=lambda change: not change.forces)
-    for change in ordered[:MOST_INPUTS]:
-        yield _input(change)
-    if len(ordered) > MOST_INPUTS:
-        yield f"and {len(ordered) - MOST_INPUTS} more inputs"
-    if resource.undecided:
-        yield "whether that replaces it is not known of this type"
-
-
-def _input(change: InputChange) -> str:
-    return f"{change.path}: {_value(change.old)} → {_value(change.new)}" + (", replaces it" if change.forces else "")
+        inputs = sorted(resource.inputs, key=lambda change: not change.forces)
+        lines = [
+            f"{change.path}: {_value(change.old)} → {_value(change.new)}" + (", replaces it" if change.forces else "")
+            for change in inputs[:MOST_INPUTS]
+        ]
+        if len(inputs) > MOST_INPUTS:
+            lines.append(f"and {len(inputs) - MOST_INPUTS} more inputs")
+        if resource.undecided:
+            lines.append("whether that replaces it is not known of this type")
+        yield resource.kind, f"{kind_of(resource.type)} {resource.name}", lines
 
 
 def _value(value: Any) -> str:
@@ -308,21 +274,11 @@ def _value(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def quota_row(line: Line) -> Row:
+def quota_row(line: Line) -> ReportRow:
     """Return a quota: its location, its name with the unit, needs, limit with what is requested, left, held by."""
-    cells = (
-        location(line),
-        f"{quota_name(line)} ({line.unit})",
-        shown(line.used),
-        limit_and_request(line),
-        headroom(line),
-        held_by(line),
-    )
-    return Row(cells, fullness(line))
-
-
-def _by_location(line: Line) -> tuple[Any, ...]:
-    return line.key.location or "~", line.key
+    name = f"{quota_name(line.key)} ({line.unit})"
+    cells = (location(line.key), name, shown(line.used), limit_and_request(line), headroom(line), held_by(line))
+    return ReportRow(cells, fullness(line))
 
 
 def fullness(line: Line) -> Fullness:
@@ -334,14 +290,14 @@ def fullness(line: Line) -> Fullness:
     return "nearly" if not math.isinf(line.limit) and line.used > NEARLY_FULL * line.limit else "fits"
 
 
-def quota_name(line: Line) -> str:
-    """Return a quota id without what a column for the location says, its dimensions beside it."""
-    return " ".join([short_quota_id(line.key.quota_id), *(value for _, value in line.key.dimensions)])
+def quota_name(key: QuotaKey) -> str:
+    """Return a quota id without its suffix for the location, its dimensions beside it."""
+    return " ".join([short_quota_id(key.quota_id), *(value for _, value in key.dimensions)])
 
 
-def location(line: Line) -> str:
+def location(key: QuotaKey) -> str:
     """Return the region or zone that a limit holds for."""
-    return line.key.location or "all regions"
+    return key.location or "all regions"
 
 
 def limit(line: Line) -> str:
@@ -350,7 +306,7 @@ def limit(line: Line) -> str:
 
 
 def limit_and_request(line: Line) -> str:
-    """Return a limit, and what is asked for beyond it, which is none yet."""
+    """Return a limit, and the requested one beyond it, which does not hold yet."""
     pending = line.open_request
     return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
 
@@ -368,7 +324,7 @@ def held_by(line: Line, most: int = 3) -> str:
 
 
 def taken(ledger: ProjectLedger) -> str:
-    """Return of when a project's limits are."""
+    """Return the day of a project's limits."""
     return f"limits of {ledger.snapshot.taken}" if ledger.snapshot else "no snapshot of its limits"
 
 
@@ -379,13 +335,13 @@ def file_throughput(line: FileLine) -> str | None:
 
 
 def shares_of(line: CapacityLine | FileLine) -> str:
-    """Return who is promised a part of a flavor or an instance, with what each is; of a flavor also what nobody is."""
+    """Return the teams that are promised parts of a flavor or an instance; of a flavor also the rest."""
     shares = [f"{share.holder.label} {shown(share.amount)}" for share in line.shares]
     if isinstance(line, CapacityLine) and line.unpromised:
-        shares.append(f"{nobodys(line)} {line.unpromised:,}")
+        shares.append(f"{unpromised_label(line)} {line.unpromised:,}")
     return ", ".join(shares)
 
 
-def nobodys(line: CapacityLine) -> str:
-    """Return what becomes of whole slices that no team was promised."""
+def unpromised_label(line: CapacityLine) -> str:
+    """Return how reports call whole slices that no team was promised."""
     return "lent to all" if line.lends else "idle"

@@ -20,7 +20,7 @@ from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
-    Section,
+    ReportSection,
     accelerators,
     amounts,
     change_summary,
@@ -30,7 +30,7 @@ from training_platform.checks.reports.sections import (
     resource_rows,
     stack_title,
 )
-from training_platform.checks.reports.wording import counted, following, more_about, price, price_note, verdict
+from training_platform.checks.reports.wording import conclusion, counted, following, more_about, price, price_note
 from training_platform.config.reading.finding import Finding, printable
 from training_platform.quota.charges import shown
 
@@ -62,7 +62,7 @@ def plain_width(otherwise: int) -> int:
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = True) -> None:
-    """Print a check: what it found out, in one screen unless ``verbose``, then changes, findings, and the verdict."""
+    """Print a check: a summary of one screen, or everything if ``verbose``; then changes, findings, the conclusion."""
     for part in (_everything if verbose else summary)(report, console.width):
         console.print(part)
     if report.comparison:
@@ -71,12 +71,12 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         console.print(line, soft_wrap=True)
     for failure in report.failures:
         console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
-    found = verdict(report)
-    if found.state == "clean":
-        clean = Text.assemble((f"{found.stacks}: clean", "bold green"), f", {found.said}" if found.said else "")
+    result = conclusion(report)
+    if result.state == "clean":
+        clean = Text.assemble((f"{result.stacks}: clean", "bold green"), f", {result.counts}" if result.counts else "")
         console.print(clean, soft_wrap=True)
     else:
-        console.print(Text(str(found), style="bold red"), soft_wrap=True)
+        console.print(Text(str(result), style="bold red"), soft_wrap=True)
     if first := next(iter(ordered(report.all_findings())), None):
         console.print(Text(more_about(first), style="dim"), soft_wrap=True)
 
@@ -122,7 +122,7 @@ def _stack(stack: StackReport, width: int) -> Iterator[RenderableType]:
         yield Padding(line, (1, 0, 0, _INDENT), expand=False)
 
 
-def section_text(section: Section, width: int) -> Group:
+def section_text(section: ReportSection, width: int) -> Group:
     """Return a section with its title on a rule and its note below."""
     title = Text.assemble(section.title, (f"  {section.unit}" if section.unit else "", "dim"))
     inner: list[RenderableType] = [section_table(section, width - _INDENT)]
@@ -131,7 +131,7 @@ def section_text(section: Section, width: int) -> Group:
     return Group(Rule(title, align="left", style="dim"), Padding(Group(*inner), (0, 0, 0, _INDENT), expand=False))
 
 
-def section_table(section: Section, width: int, *, skip: int = 0) -> Table:
+def section_table(section: ReportSection, width: int, *, skip: int = 0) -> Table:
     """Return a section's rows as a table, without its first ``skip`` columns.
 
     Where even single words are too wide, the cells before the subject are a line above it.

@@ -52,12 +52,13 @@ class Finding:
     def __str__(self) -> str:
         """Return the finding as people read it: place and message on one line, what is allowed below."""
         subject = ": ".join(part for part in (self.place, self.message) if part).replace("\n", "\\n")
-        help_parts = []
-        if self.allowed:
-            help_parts.append(f"Allowed: {self.allowed}.")
-        if self.nearest:
-            help_parts.append(f"Nearest: {self.nearest}")
-        return f"{subject}\n  {' '.join(help_parts)}" if help_parts else subject
+        return f"{subject}\n  {self.advice}" if self.advice else subject
+
+    @property
+    def advice(self) -> str:
+        """What is allowed and the nearest value that passes, empty where the rule names neither."""
+        parts = [f"Allowed: {self.allowed}."] if self.allowed else []
+        return " ".join([*parts, f"Nearest: {self.nearest}"] if self.nearest else parts)
 
     @property
     def one_line(self) -> str:

@@ -22,7 +22,7 @@ from training_platform.checks import output
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.report import Report
 from training_platform.checks.reports import sections
-from training_platform.checks.reports.sections import Row, Section
+from training_platform.checks.reports.sections import ReportRow, ReportSection
 from training_platform.cli.check import check as check_command
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
@@ -54,8 +54,8 @@ def days_report(report: Report, links: str) -> str:
 def test_a_section_is_one_function_and_every_format_for_people_and_programs_has_it(
     clean: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [Row(("prod <b>", "7"))]
-    made = Section(title="nights", columns=("stack", ">nights"), rows=rows, note="counted once")
+    rows = [ReportRow(("prod <b>", "7"))]
+    made = ReportSection(title="nights", columns=("stack", ">nights"), rows=rows, note="counted once")
     monkeypatch.setitem(vars(sections)["SECTIONS"], "nights", lambda _report: iter((made,)))
 
     text, markdown, page = (render(clean, to) for to in ("text", "markdown", "html"))
