@@ -50,6 +50,16 @@ def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
 
 
+KINDS = [page for page in PAGES if page.parent.name == "docs" and page.suffixes == [".md"] and page.stem != "index"]
+
+
+@pytest.mark.parametrize("page", KINDS, ids=lambda page: page.stem)
+def test_a_page_says_what_kind_it_is_before_its_first_section(page: Path) -> None:
+    beginning = page.read_text(encoding="utf-8").partition("\n## ")[0]
+
+    assert re.search(r"^\*(Tutorial|Guide|Reference|Explanation): [^*]+\.\*", beginning, re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
 def test_a_decision_has_a_date_and_says_what_else_could_have_been_done(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
