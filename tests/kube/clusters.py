@@ -11,10 +11,10 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import Controllers, find_binaries
+from training_platform.catalog.types import Json
+from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import find_binaries, run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
-from training_platform.sandbox.kubernetes.values import Json
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 KINDS = ("jobset", "kueue", "autoscaler")  # folders of definitions
@@ -25,7 +25,7 @@ OPERATORS = ("jobset", "lws", "kuberay", "trainer")  # which most tests do witho
 class KueueCluster(NamedTuple):
     """How to reach a cluster's API server, and the metrics of its Kueue."""
 
-    access: Access
+    server: ApiServer
     client: httpx.Client
     metrics_url: str
 
@@ -43,10 +43,10 @@ def kueue_cluster(
     binaries = needed_binaries(needed)
     definitions = [each for name in kinds for each in read_definitions(folder_of(name))]
     with ControlPlanes(programs, folder, quotas=quotas) as planes:
-        access = planes.access("main")
-        controllers = Controllers(access, binaries, folder / "controllers", definitions, settings)
-        with controllers, access.client() as client:
-            yield KueueCluster(access, client, controllers.metrics_url)
+        server = planes.server("main")
+        controllers = run_controllers(server, binaries, folder / "controllers", definitions, settings)
+        with controllers as metrics_url, server.client() as client:
+            yield KueueCluster(server, client, metrics_url)
 
 
 def needed_binaries(needed: Sequence[str] = NEEDED) -> dict[str, Path]:

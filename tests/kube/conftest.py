@@ -24,7 +24,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import Controllers
+from training_platform.sandbox.kubernetes.controllers import run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 START_SECONDS = 30.0
@@ -58,9 +58,9 @@ def server(
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
     manager = {"controller_manager": binaries / "kube-controller-manager"}
     with ExitStack() as stack:
-        access = stack.enter_context(ControlPlanes(binaries, folder, quotas=True)).access("prod-us-central1")
-        stack.enter_context(Controllers(access, manager, folder / "controllers", jobset_crd, {}))
-        made = Server(stack.enter_context(access.client()))
+        api_server = stack.enter_context(ControlPlanes(binaries, folder, quotas=True)).server("prod-us-central1")
+        stack.enter_context(run_controllers(api_server, manager, folder / "controllers", jobset_crd, {}))
+        made = Server(stack.enter_context(api_server.client()))
         for each in (*map(administrator, CONTROLLERS), *_planned(plans)):
             assert made.ask(each["kind"], each, keep=True) == "", each["metadata"]
         _wait_for_policies(made)

@@ -12,16 +12,16 @@ from urllib.parse import unquote, urlsplit
 
 from tests.kube.server import Json
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, VERSIONS, api_service
-from training_platform.sandbox.kubernetes.api_servers import Access
+from training_platform.sandbox.kubernetes.api_servers import ApiServer
 
 
 class MetricsApi:
     """Says of every pod of a namespace its part of ``load``; ``asked`` are the metrics that somebody asked for."""
 
-    def __init__(self, access: Access, pods: Callable[[str], list[str]]) -> None:
+    def __init__(self, api_server: ApiServer, pods: Callable[[str], list[str]]) -> None:
         self.load = 0
         self.asked: set[str] = set()
-        self._access, self._pods = access, pods
+        self._api_server, self._pods = api_server, pods
 
     def __enter__(self) -> Self:
         api = self
@@ -39,7 +39,7 @@ class MetricsApi:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        certificate = self._access.certificate
+        certificate = self._api_server.certificate
         context.load_cert_chain(certificate, certificate.with_suffix(".key"))
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         Thread(target=self._server.serve_forever, daemon=True).start()
@@ -52,7 +52,7 @@ class MetricsApi:
 
     def _register(self, port: int) -> None:
         """Give the API server the adapter's APIServices, whose Service is this process."""
-        with self._access.client() as client:
+        with self._api_server.client() as client:
             client.post("/api/v1/namespaces", json={"metadata": {"name": NAMESPACE}}).raise_for_status()
             service = {"metadata": {"name": NAME}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
             client.post(f"/api/v1/namespaces/{NAMESPACE}/services", json=service).raise_for_status()

@@ -29,7 +29,7 @@ from tests.kube.queues import Json, Queues, until
 from tests.kube.server import role_objects
 from training_platform.catalog import CHARTS
 from training_platform.resources.notebooks import HUB_NAMESPACE
-from training_platform.sandbox.kubernetes.api_servers import Access, free_port
+from training_platform.sandbox.kubernetes.api_servers import ApiServer, free_port
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -192,7 +192,7 @@ def run_hub(stack: ExitStack, folder: Path, found: Deployed) -> httpx.Client:
     ports = {name: free_port() for name in ("hub", "proxy", "api")}
     files_of_the_hub(folder / "etc", chart, found.values("notebooks"))
     config = folder / "kubeconfig"
-    config.write_text(kubeconfig_of_the_hub(found.kueue.access), encoding="utf-8")
+    config.write_text(kubeconfig_of_the_hub(found.kueue.server), encoding="utf-8")
     token = secrets.token_hex(16)
     on_loopback = [f"--{name}=127.0.0.1" for name in ("ip", "api-ip")]
     on_ports = [f"--port={ports['proxy']}", f"--api-port={ports['api']}"]
@@ -224,9 +224,9 @@ def answers(api: httpx.Client) -> bool:
         return False
 
 
-def kubeconfig_of_the_hub(access: Access) -> str:
+def kubeconfig_of_the_hub(server: ApiServer) -> str:
     """Return how the hub reaches the API server, with the rights of its service account and no others."""
-    config = json.loads(access.kubeconfig(account=f"system:serviceaccount:{HUB_NAMESPACE}:hub"))
+    config = json.loads(server.kubeconfig(account=f"system:serviceaccount:{HUB_NAMESPACE}:hub"))
     for user in config["users"]:
         del user["user"]["as-groups"]
     return json.dumps(config)

@@ -143,7 +143,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
 
 def asked(shown: Shown, folder: Path) -> ClusterApi:
     """Return the client of ``job why``, which asks Kueue's server where it would ask the API server."""
-    config = json.loads(shown.cluster.access.kubeconfig())
+    config = json.loads(shown.cluster.server.kubeconfig())
     config["clusters"][0]["cluster"] = {"server": f"https://127.0.0.1:{shown.port}", "insecure-skip-tls-verify": True}
     path = folder / "kubeconfig"
     path.write_text(json.dumps(config))

@@ -23,7 +23,7 @@ from tests.modules.promql import OF_HISTOGRAMS, metrics
 from training_platform.resources.kueue import configuration
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, adapter_deployment
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes, free_port
+from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, free_port
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -140,16 +140,16 @@ def cloud() -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def access(tmp_path: Path) -> Iterator[Access]:
+def api_server(tmp_path: Path) -> Iterator[ApiServer]:
     if PROGRAM not in os.environ:
         pytest.skip(f"{PROGRAM} names no adapter")
     with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), tmp_path) as planes:
-        yield planes.access("main")
+        yield planes.server("main")
 
 
-def run(access: Access, cloud: Cloud, folder: Path) -> tuple[TiedProcess, str]:
+def run(server: ApiServer, cloud: Cloud, folder: Path) -> tuple[TiedProcess, str]:
     """Start the adapter as its service account, and return where it answers."""
-    config = json.loads(access.kubeconfig(account=f"system:serviceaccount:{NAMESPACE}:{NAME}"))
+    config = json.loads(server.kubeconfig(account=f"system:serviceaccount:{NAMESPACE}:{NAME}"))
     for user in config["users"]:
         del user["user"]["as-groups"]  # only what the deployment grants
     path, port = folder / "kubeconfig", free_port()
@@ -179,12 +179,12 @@ def pod(name: str, labels: Any) -> Json:
 
 
 def test_the_adapter_says_of_each_pod_what_the_autoscaler_asks(
-    access: Access, cloud: Cloud, tmp_path: Path, scope: Scope
+    api_server: ApiServer, cloud: Cloud, tmp_path: Path, scope: Scope
 ) -> None:
     bodies = {each["kind"]: each for each in planned(stacks({}, team(16, 2)))}
     (metric,) = bodies["HorizontalPodAutoscaler"]["spec"]["metrics"]
     labels = bodies["Deployment"]["spec"]["selector"]["matchLabels"]
-    with access.client() as client:
+    with api_server.client() as client:
         cluster = Queues(client)
         for body in adapter_objects(scope):
             if body["kind"] not in ("Deployment", "Service", "APIService"):
@@ -193,9 +193,9 @@ def test_the_adapter_says_of_each_pod_what_the_autoscaler_asks(
         for name in WAITING:
             cluster.create("/api/v1/namespaces/vision/pods", pod(name, labels if name.startswith("chat") else {}))
 
-    process, url = run(access, cloud, tmp_path)
+    process, url = run(api_server, cloud, tmp_path)
     try:
-        headers = {"Authorization": f"Bearer {access.token}"}
+        headers = {"Authorization": f"Bearer {api_server.token}"}
         with httpx.Client(base_url=url, verify=False, headers=headers, trust_env=False) as adapter:  # noqa: S501 # its own
             until(partial(ready, adapter), bool)
             name = quote(metric["pods"]["metric"]["name"], safe="")

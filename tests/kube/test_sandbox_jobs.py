@@ -22,7 +22,7 @@ from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.cloud.state.store import Record, Store
-from training_platform.sandbox.kubernetes.api_servers import Access
+from training_platform.sandbox.kubernetes.api_servers import ApiServer
 from training_platform.sandbox.run.servers import serving
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -161,8 +161,8 @@ def ask(sandbox: Sandbox) -> Iterator[Callable[[str], dict[str, Any]]]:
     config = json.loads(sandbox.kubeconfig.read_text())
     (cluster,), (user,) = config["clusters"], config["users"]
     place = cluster["cluster"]
-    access = Access(place["server"], user["user"]["token"], Path(place["certificate-authority"]))
-    with access.client() as client:
+    server = ApiServer(place["server"], user["user"]["token"], Path(place["certificate-authority"]))
+    with server.client() as client:
         yield lambda path: dict(client.get(path).raise_for_status().json())
 
 

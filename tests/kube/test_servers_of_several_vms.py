@@ -61,7 +61,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Groups, 
             about = (each["metadata"] for each in groups.pods(team, running=True))
             return [each["name"] for each in about if each["labels"][WORKER] == "0"]
 
-        with MetricsApi(cluster.access, leaders) as metrics:
+        with MetricsApi(cluster.server, leaders) as metrics:
             yield groups, metrics
 
 

@@ -76,7 +76,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Servers,
         def running(team: str) -> list[str]:
             return [each["metadata"]["name"] for each in servers.pods(team, running=True)]
 
-        with MetricsApi(cluster.access, running) as metrics:
+        with MetricsApi(cluster.server, running) as metrics:
             yield servers, metrics
 
 

@@ -23,8 +23,8 @@ from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.jobs.gke.jobset import jobset as rendered
 from training_platform.jobs.naming import as_run
 from training_platform.resources.kueue import configuration
-from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import Controllers
+from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -43,9 +43,9 @@ COHORTS = {"research": {"weight": 2}, "robots": {"parent": "research"}}
 class Releases:
     """One cluster, and what runs in it of a controller: nothing, the older version, or this one."""
 
-    def __init__(self, name: str, access: Access, binaries: Mapping[str, Path], folder: Path) -> None:
+    def __init__(self, name: str, server: ApiServer, binaries: Mapping[str, Path], folder: Path) -> None:
         self._name = name
-        self._access = access
+        self._server = server
         self._binaries = binaries
         self._folder = folder
 
@@ -66,7 +66,7 @@ class Releases:
     @contextmanager
     def _release(self, when: str, binaries: Mapping[str, Path], definitions: str) -> Iterator[None]:
         found = [one for each in (definitions, "autoscaler") for one in read_definitions(folder_of(each))]
-        with Controllers(self._access, binaries, self._folder / when, found, SETTINGS):
+        with run_controllers(self._server, binaries, self._folder / when, found, SETTINGS):
             yield
 
     def version(self, when: str) -> str:
@@ -78,31 +78,31 @@ class Releases:
 
 
 @contextmanager
-def api_server(name: str, folder: Path) -> Iterator[Access]:
+def api_server(name: str, folder: Path) -> Iterator[ApiServer]:
     """Run an API server; the test is skipped where no older version is named."""
     if BEFORE.format(name.upper()) not in os.environ:
         pytest.skip(f"{BEFORE.format(name.upper())} names no older {name}")
     with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), folder) as planes:
-        yield planes.access("main")
+        yield planes.server("main")
 
 
 @pytest.fixture
 def releases(tmp_path: Path) -> Iterator[tuple[Releases, Queues]]:
     """Kueue's releases, with which all other controllers come and go."""
-    with api_server("kueue", tmp_path) as access, access.client() as client:
-        yield Releases("kueue", access, needed_binaries(), tmp_path), Queues(client)
+    with api_server("kueue", tmp_path) as server, server.client() as client:
+        yield Releases("kueue", server, needed_binaries(), tmp_path), Queues(client)
 
 
 @pytest.fixture
 def jobsets(tmp_path: Path) -> Iterator[tuple[Releases, Heads]]:
     """JobSet's releases, in a cluster whose other controllers go on while it restarts."""
     binaries = needed_binaries((*NEEDED, "jobset"))
-    with api_server("jobset", tmp_path) as access, access.client() as client:
+    with api_server("jobset", tmp_path) as server, server.client() as client:
         folders = map(folder_of, ("kueue", "autoscaler", f"{BEFORE.format('JOBSET')}_DEFINITIONS"))
         definitions = [one for folder in folders for one in read_definitions(folder)]
         jobset = {"jobset": binaries.pop("jobset")}
-        with Controllers(access, binaries, tmp_path / "others", definitions, SETTINGS):
-            yield Releases("jobset", access, jobset, tmp_path), Heads(client)
+        with run_controllers(server, binaries, tmp_path / "others", definitions, SETTINGS):
+            yield Releases("jobset", server, jobset, tmp_path), Heads(client)
 
 
 def active(queues: Queues) -> dict[str, tuple[str, str]]:

@@ -296,7 +296,7 @@ def test_the_documents_are_those_of_a_real_server_and_the_crds(crds: Path, tmp_p
     specs = tmp_path / "specs"
     specs.mkdir()
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
-    with ControlPlanes(binaries, tmp_path / "planes") as planes, planes.access("cluster").client() as http:
+    with ControlPlanes(binaries, tmp_path / "planes") as planes, planes.server("cluster").client() as http:
         version = http.get("/version").json()["gitVersion"]
         for name, each in http.get("/openapi/v3").json()["paths"].items():
             file = specs / f"{name.replace('/', '__')}_openapi.json"

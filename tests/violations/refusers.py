@@ -20,7 +20,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from training_platform.resources.kueue import configuration
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import Controllers, find_binaries
+from training_platform.sandbox.kubernetes.controllers import find_binaries, run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 Json = dict[str, Any]
@@ -158,9 +158,9 @@ def server(folder: Path) -> Iterator[Server]:
         each for name in ("jobset", "kueue", "autoscaler", "gmp") for each in read_definitions(SCHEMAS / name)
     ]
     with ExitStack() as stack:
-        access = stack.enter_context(ControlPlanes(assets, folder)).access("violations")
+        server = stack.enter_context(ControlPlanes(assets, folder)).server("violations")
         binaries = {name: path for name, path in find_binaries(assets).items() if name not in OPERATORS}
         stack.enter_context(
-            Controllers(access, binaries, folder / "controllers", definitions, configuration(["on-demand"]))
+            run_controllers(server, binaries, folder / "controllers", definitions, configuration(["on-demand"]))
         )
-        yield Server(stack.enter_context(access.client()))
+        yield Server(stack.enter_context(server.client()))

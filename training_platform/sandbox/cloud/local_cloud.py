@@ -12,7 +12,7 @@ from training_platform.sandbox.cloud.faults.active import ActiveFaults
 from training_platform.sandbox.cloud.faults.operations import OperationFaults
 from training_platform.sandbox.cloud.requests import discovery
 from training_platform.sandbox.cloud.requests.discovery import Route
-from training_platform.sandbox.cloud.requests.errors import ApiError, service_disabled, unimplemented
+from training_platform.sandbox.cloud.requests.errors import Refusal, service_disabled, unimplemented
 from training_platform.sandbox.cloud.requests.validation import check_path, read_body, read_query
 from training_platform.sandbox.cloud.resources.actions import ACTIONS
 from training_platform.sandbox.cloud.resources.model import Call, Service
@@ -61,14 +61,14 @@ class LocalCloud(Cloud):
             self.store.flush()
             with self.store.all_or_nothing():
                 return 200, self._answer(service, verb, path, list(query), body)
-        except ApiError as error:
+        except Refusal as error:
             refusal = error
         except OSError as error:
-            refusal = ApiError(503, f"The local cloud cannot write its state: {error.strerror or error}.")
+            refusal = Refusal(503, f"The local cloud cannot write its state: {error.strerror or error}.")
             LOG.error("%s", refusal)  # noqa: TRY400 # one sentence is enough
         except Exception:  # a fault of ours must still be an answer that a client understands
             LOG.exception("%s /%s/%s", verb, service, path)
-            refusal = ApiError(500, "The local cloud failed; its log says where.")
+            refusal = Refusal(500, "The local cloud failed; its log says where.")
         self.operations.reload()
         return refusal.code, refusal.body(service)
 
@@ -78,7 +78,7 @@ class LocalCloud(Cloud):
         name = match[1] if match else query.get("project", "")
         try:
             return self.projects.resolve(name) if name else self._project_of_bucket(path.partition("/")[2])
-        except ApiError:
+        except Refusal:
             return ""
 
     def _answer(self, service: str, verb: str, path: str, query: list[tuple[str, str]], body: Any) -> Json:
@@ -141,10 +141,10 @@ class LocalCloud(Cloud):
 def _find_route(service: str, verb: str, path: str) -> Route:
     api = discovery.find(service, path)
     if api is None:
-        raise ApiError(404, f"The requested URL /{service}/{path} was not found: no such API or version.")
+        raise Refusal(404, f"The requested URL /{service}/{path} was not found: no such API or version.")
     route = api.match(verb, path)
     if route is None:
         verbs = api.verbs(path)
         more = f"; this path takes {', '.join(verbs)}" if verbs else ""
-        raise ApiError(404, f"Method not found: {verb} /{service}/{path}{more}.")
+        raise Refusal(404, f"Method not found: {verb} /{service}/{path}{more}.")
     return route

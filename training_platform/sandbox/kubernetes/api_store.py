@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final, Self
 
-from training_platform.sandbox.kubernetes.api_servers import ApiClient, ApiResource, ControlPlanes, NotThere
-from training_platform.sandbox.kubernetes.controllers import ReleaseControllers
+import yaml
+
+from training_platform.catalog.types import Json
+from training_platform.resources.kueue import configuration
+from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, NotThere
+from training_platform.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAMS, remove_webhooks, run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
-from training_platform.sandbox.kubernetes.store import Key, Refused
-from training_platform.sandbox.kubernetes.values import Json, dig, pruned
+from training_platform.sandbox.kubernetes.nodes import kubelets
+from training_platform.sandbox.kubernetes.store import HELM, Key, ObjectRefused, ObjectStore
+from training_platform.sandbox.kubernetes.values import dig, pruned
 
 NAMESPACES: Final = ("gmp-system", "gmp-public")  # which GKE creates for managed Prometheus
 # Kinds that GKE brings to every cluster: group, version, kind, plural, and whether objects live in a namespace. GKE's
@@ -43,85 +49,117 @@ class ApiStore:
     """Keeps objects as ``ObjectStore`` does; a cluster's server starts with the first call about it.
 
     The CRDs under ``crds`` are installed in every cluster, in the place of charts that nobody renders here, and so are
-    GKE's kinds. ``operators`` are told of each call, since a release may have brought or changed a controller.
+    GKE's kinds. Kueue and JobSet run by their ``binaries`` from when a cluster has their Helm release in ``releases``
+    until the release is deleted, Kueue with the configuration of its release. ``nodes`` returns a cluster's nodes.
     """
 
     def __init__(
-        self, planes: ControlPlanes, crds: Sequence[Path] = (), operators: ReleaseControllers | None = None
+        self,
+        planes: ControlPlanes,
+        crds: Sequence[Path] = (),
+        releases: ObjectStore | None = None,
+        binaries: Mapping[str, Path] | None = None,
+        nodes: Callable[[str], Mapping[str, Json]] = lambda _cluster: {},
     ) -> None:
         self._planes = planes
-        self._operators = operators
+        self._releases = releases or ObjectStore()
+        self._binaries = binaries or {}
+        self._nodes = nodes
         brought = [definition for folder in crds for definition in read_definitions(folder)]
         ours = [_open_definition(*kind) for kind in _GKE_KINDS]
         self._definitions = {definition["metadata"]["name"]: definition for definition in (*ours, *brought)}
-        self._clients: dict[str, ApiClient] = {}
+        self._servers: dict[str, ApiServer] = {}
+        self._running: dict[str, tuple[Mapping[str, Json], ExitStack]] = {}  # values by chart, and the controllers
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for client in self._clients.values():
-            client.close()
+        for _values, running in self._running.values():
+            running.close()
 
     @property
     def controllers(self) -> list[str]:
-        """The controllers that run where a cluster has their release."""
-        return self._operators.able(self._definitions) if self._operators else []
+        """The controllers that run where a cluster has their release: each has a binary, and its kind a definition."""
+        return [chart for chart, kind in IN_SANDBOX.items() if kind in self._definitions and chart in self._binaries]
 
     def start(self, clusters: Sequence[str]) -> None:
         """Start the servers of clusters, side by side, and their controllers."""
         with ThreadPoolExecutor() as threads:
-            list(threads.map(self.client, clusters))
+            list(threads.map(self.server, clusters))
 
-    def client(self, cluster: str) -> ApiClient:
-        """Return the client of a cluster, whose server is started and furnished unless it is."""
+    def server(self, cluster: str) -> ApiServer:
+        """Return the API server of a cluster, started and furnished unless it is, with the controllers of its releases.
+
+        Raises ObjectRefused where a program does not start.
+        """
         with self._locks[cluster]:
-            if cluster not in self._clients:
-                client = ApiClient(self._planes.access(cluster))
-                client.define(self._definitions.values())
+            if cluster not in self._servers:
+                server = self._planes.server(cluster)
+                server.define(self._definitions.values())
                 for name in NAMESPACES:
-                    client.ensure_namespace(name)
-                self._clients[cluster] = client
-            if self._operators is not None:
-                self._operators.keep_up(cluster, self._definitions)
-            return self._clients[cluster]
+                    server.ensure_namespace(name)
+                self._servers[cluster] = server
+            self._run_controllers(cluster, self._servers[cluster])
+            return self._servers[cluster]
+
+    def _run_controllers(self, cluster: str, server: ApiServer) -> None:
+        """Start, end or restart controllers as a cluster's releases want."""
+        wanted: dict[str, Json] = {}  # values by chart
+        for key in self._releases.keys(cluster):
+            release = (self._releases.read(cluster, key) if key.group == HELM else None) or {}
+            if (chart := dig(release, "status", "chart")) in self.controllers:
+                wanted[chart] = release.get("values") or {}
+        if cluster in self._running:
+            if self._running[cluster][0] == wanted:
+                return
+            self._running.pop(cluster)[1].close()
+        remove_webhooks(server)
+        with ExitStack() as stack:
+            if wanted:
+                binaries = {
+                    name: path for name, path in self._binaries.items() if name in wanted or name not in PROGRAMS
+                }
+                text = dig(wanted.get("kueue", {}), "managerConfig", "controllerManagerConfigYaml")
+                kueue = yaml.safe_load(text) if text else configuration([])
+                folder = self._planes.place(cluster) / "controllers"
+                stack.enter_context(run_controllers(server, binaries, folder, list(self._definitions.values()), kueue))
+                stack.enter_context(kubelets(server, lambda: self._nodes(cluster)))
+            self._running[cluster] = (wanted, stack.pop_all())
 
     def read(self, cluster: str, key: Key) -> Json | None:
         """An object in the version that the server prefers, or ``None``."""
-        client = self.client(cluster)
+        server = self.server(cluster)
         try:
-            resource = client.resource(key.group, "", key.kind)
-        except NotThere:
+            return server.read(server.path(key.group, "", key.kind, key.namespace, key.name))
+        except NotThere:  # the kind
             return None
-        return client.read(resource, key.namespace, key.name)
 
     def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:
         """The program's part of a live object: its ``inputs``, where applying them again would change nothing.
 
         A comparison field by field would find differences of spelling: a server writes ``1Ti`` for ``1024Gi``.
         """
-        client = self.client(cluster)
-        resource = _resource(client, key, inputs)
-        now = client.read(resource, key.namespace, key.name)
+        server = self.server(cluster)
+        path = _path(server, key, inputs)
+        now = server.read(path)
         try:
-            applied = client.apply(resource, key.namespace, key.name, inputs, dry_run=True, force=True)
-        except Refused:  # an immutable field was changed, so there is a difference
+            applied = server.apply(path, inputs, dry_run=True, force=True)
+        except ObjectRefused:  # an immutable field was changed, so there is a difference
             return pruned(live, inputs)
         return inputs if applied == now else pruned(live, inputs)
 
     def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
         """Let the server judge an object; a namespace or a kind that is to be created before it may be missing."""
-        client = self.client(cluster)
-        try:
-            client.apply(_resource(client, key, obj), key.namespace, key.name, obj, dry_run=True)
-        except NotThere:
-            return
+        server = self.server(cluster)
+        with suppress(NotThere):
+            server.apply(_path(server, key, obj), obj, dry_run=True)
 
     def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:  # noqa: ARG002 # as in ObjectStore
         """Apply an object; as with the released plugin, one that exists is taken over."""
-        client = self.client(cluster)
-        return client.apply(_resource(client, key, obj), key.namespace, key.name, obj)
+        server = self.server(cluster)
+        return server.apply(_path(server, key, obj), obj)
 
     def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
         """Apply an object again."""
@@ -131,15 +169,13 @@ class ApiStore:
 
     def delete(self, cluster: str, key: Key) -> None:
         """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
-        client = self.client(cluster)
+        server = self.server(cluster)
         if key[:2] == ("", "Namespace"):
-            client.delete_namespace(key.name)
+            server.delete_namespace(key.name)
             return
-        try:
-            resource = client.resource(key.group, "", key.kind)
-            client.delete(resource, key.namespace, key.name, controlled=bool(self.controllers))
-        except NotThere:
-            return
+        with suppress(NotThere):
+            path = server.path(key.group, "", key.kind, key.namespace, key.name)
+            server.delete(path, controlled=bool(self.controllers))
 
     def has_namespace(self, cluster: str, name: str) -> bool:
         """Whether objects can be put into a namespace."""
@@ -147,12 +183,13 @@ class ApiStore:
 
     def ensure_namespace(self, cluster: str, name: str) -> None:
         """Create a namespace unless it is there."""
-        self.client(cluster).ensure_namespace(name)
+        self.server(cluster).ensure_namespace(name)
 
 
-def _resource(client: ApiClient, key: Key, obj: Json) -> ApiResource:
+def _path(server: ApiServer, key: Key, obj: Json) -> str:
+    version = str(dig(obj, "apiVersion")).rpartition("/")[2]
     try:
-        return client.resource(key.group, str(dig(obj, "apiVersion")).rpartition("/")[2], key.kind)
+        return server.path(key.group, version, key.kind, key.namespace, key.name)
     except NotThere as error:
         raise NotThere(f"{error}; --crds names a folder of definitions to install") from error
 

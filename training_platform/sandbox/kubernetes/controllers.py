@@ -15,59 +15,45 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import httpx
 import yaml
 
-from training_platform.resources.kueue import OF_TEAMS, configuration
+from training_platform.catalog.types import Json
+from training_platform.resources.kueue import OF_TEAMS
 from training_platform.sandbox.kubernetes.api_servers import (
-    Access,
-    ApiClient,
-    ControlPlanes,
+    ApiServer,
     free_port,
+    run_program,
     wait_until_ready,
     write_private,
 )
-from training_platform.sandbox.kubernetes.nodes import Kubelets
-from training_platform.sandbox.kubernetes.store import HELM, ObjectStore
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
-from training_platform.sandbox.kubernetes.values import Json, dig
+
+_CREATED: Final = ("CREATE",)
+_WRITTEN: Final = ("CREATE", "UPDATE")
 
 
 class Webhook(NamedTuple):
-    """A kind whose objects a controller wants to see; the path follows from it."""
+    """A kind whose objects a controller changes and judges, and in which operations."""
 
     group: str
     version: str
     plural: str
     kind: str
-    mutates: bool
-    selector: Mapping[str, Any] | None = None
+    mutates: Sequence[str] = _CREATED
+    validates: Sequence[str] = _WRITTEN
+    selector: Mapping[str, Any] | None = None  # of objects
     namespaces: Mapping[str, Any] | None = None
-    on_update: bool = False  # for one that mutates; those that validate see updates anyway, but for pods
-
-    @property
-    def path(self) -> str:
-        """The path by controller-runtime's rule: ``/mutate-batch-v1-job``, dots as dashes."""
-        verb = "mutate" if self.mutates else "validate"
-        return f"/{verb}-{self.group.replace('.', '-')}-{self.version}-{self.kind.lower()}"
 
 
-def _both(
-    group: str, version: str, plural: str, kind: str, selector: Mapping[str, Any] | None = None
-) -> tuple[Webhook, Webhook]:
-    return (
-        Webhook(group, version, plural, kind, True, selector),
-        Webhook(group, version, plural, kind, False, selector),
-    )
-
-
-def _labelled(key: str) -> Json:
-    return {"matchExpressions": [{"key": key, "operator": "Exists"}]}
+def _pods(label: str) -> Webhook:
+    exists = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
+    return Webhook("", "v1", "pods", "Pod", validates=_CREATED, selector=exists)
 
 
 class ControllerProgram(NamedTuple):
@@ -75,68 +61,51 @@ class ControllerProgram(NamedTuple):
 
     variable: str  # names its binary
     account: str  # namespace and name of its service account
-    settings: Json  # its configuration; of Kueue that is its release's, and KubeRay has flags alone
+    config: str  # the group of its configuration's kind; Kueue has its release's, and KubeRay flags alone
     webhooks: tuple[Webhook, ...]
-
-
-def _settings(name: str) -> Json:
-    return {"apiVersion": f"config.{name}/v1alpha1", "kind": "Configuration"}
 
 
 _KUEUE, _JOBSET, _LWS = "kueue.x-k8s.io", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
 _TRAINER: Final = "trainer.kubeflow.org"
 PROGRAMS: Final = {  # in the order in which they start
     "jobset": ControllerProgram(
-        "TRAINING_PLATFORM_JOBSET", "jobset-system:jobset-controller", _settings(_JOBSET),
-        (
-            *_both(_JOBSET, "v1alpha2", "jobsets", "JobSet"),
-            *_both("", "v1", "pods", "Pod", _labelled("jobset.sigs.k8s.io/jobset-name")),
-        ),
+        "TRAINING_PLATFORM_JOBSET", "jobset-system:jobset-controller", _JOBSET,
+        (Webhook(_JOBSET, "v1alpha2", "jobsets", "JobSet"), _pods("jobset.sigs.k8s.io/jobset-name")),
     ),
     "lws": ControllerProgram(
-        "TRAINING_PLATFORM_LWS", "lws-system:lws-controller-manager",
-        _settings("lws.x-k8s.io"),
-        (
-            *_both(_LWS, "v1", "leaderworkersets", "LeaderWorkerSet"),
-            *_both("", "v1", "pods", "Pod", _labelled("leaderworkerset.sigs.k8s.io/name")),
-        ),
+        "TRAINING_PLATFORM_LWS", "lws-system:lws-controller-manager", "lws.x-k8s.io",
+        (Webhook(_LWS, "v1", "leaderworkersets", "LeaderWorkerSet"), _pods("leaderworkerset.sigs.k8s.io/name")),
     ),
     "kuberay": ControllerProgram(  # its webhooks are off, as in its chart
-        "TRAINING_PLATFORM_KUBERAY", "kuberay-system:kuberay-operator", {}, ()
+        "TRAINING_PLATFORM_KUBERAY", "kuberay-system:kuberay-operator", "", ()
     ),
     "trainer": ControllerProgram(
-        "TRAINING_PLATFORM_TRAINER", "kubeflow-system:kubeflow-trainer-controller-manager",
-        _settings(_TRAINER),
+        "TRAINING_PLATFORM_TRAINER", "kubeflow-system:kubeflow-trainer-controller-manager", _TRAINER,
         (
-            Webhook(_TRAINER, "v1alpha1", "trainjobs", "TrainJob", True, on_update=True),
-            Webhook(_TRAINER, "v1alpha1", "trainjobs", "TrainJob", False),
-            Webhook(_TRAINER, "v1alpha1", "trainingruntimes", "TrainingRuntime", False),
-            Webhook(_TRAINER, "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", False),
+            Webhook(_TRAINER, "v1alpha1", "trainjobs", "TrainJob", mutates=_WRITTEN),
+            Webhook(_TRAINER, "v1alpha1", "trainingruntimes", "TrainingRuntime", mutates=()),
+            Webhook(_TRAINER, "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", mutates=()),
         ),
     ),
     "kueue": ControllerProgram(
-        "TRAINING_PLATFORM_KUEUE", "kueue-system:kueue-controller-manager", {},
+        "TRAINING_PLATFORM_KUEUE", "kueue-system:kueue-controller-manager", "",
         (
-            *_both(_KUEUE, "v1beta2", "clusterqueues", "ClusterQueue"),
-            *_both(_KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor"),
-            *_both(_KUEUE, "v1beta2", "workloads", "Workload"),
-            Webhook(_KUEUE, "v1beta2", "cohorts", "Cohort", False),
-            *_both("batch", "v1", "jobs", "Job"),
-            *_both(_JOBSET, "v1alpha2", "jobsets", "JobSet"),
-            *_both("ray.io", "v1", "rayclusters", "RayCluster"),
-            *_both("ray.io", "v1", "rayjobs", "RayJob"),
-            *_both(_TRAINER, "v1alpha1", "trainjobs", "TrainJob"),
+            Webhook(_KUEUE, "v1beta2", "clusterqueues", "ClusterQueue"),
+            Webhook(_KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor"),
+            Webhook(_KUEUE, "v1beta2", "workloads", "Workload"),
+            Webhook(_KUEUE, "v1beta2", "cohorts", "Cohort", mutates=()),
+            Webhook("batch", "v1", "jobs", "Job"),
+            Webhook(_JOBSET, "v1alpha2", "jobsets", "JobSet"),
+            Webhook("ray.io", "v1", "rayclusters", "RayCluster"),
+            Webhook("ray.io", "v1", "rayjobs", "RayJob"),
+            Webhook(_TRAINER, "v1alpha1", "trainjobs", "TrainJob"),
         ),
     ),
 }  # fmt: skip
-# Kueue's where it queues pods, as its chart registers them with our configuration.
-_POD_WEBHOOKS: Final = tuple(
-    webhook._replace(namespaces=OF_TEAMS)
-    for webhook in (
-        *_both("", "v1", "pods", "Pod"),
-        *_both("apps", "v1", "deployments", "Deployment"),
-        *_both(_LWS, "v1", "leaderworkersets", "LeaderWorkerSet"),
-    )
+_POD_WEBHOOKS: Final = (  # Kueue's where it queues pods, as its chart registers them with our configuration
+    Webhook("", "v1", "pods", "Pod", validates=_CREATED, namespaces=OF_TEAMS),
+    Webhook("apps", "v1", "deployments", "Deployment", namespaces=OF_TEAMS),
+    Webhook(_LWS, "v1", "leaderworkersets", "LeaderWorkerSet", namespaces=OF_TEAMS),
 )
 IN_SANDBOX: Final = {"kueue": f"clusterqueues.{_KUEUE}", "jobset": f"jobsets.{_JOBSET}"}
 """The controllers that a sandbox runs, by the name of their chart, and a kind without which each does not start."""
@@ -149,7 +118,7 @@ _CONTROLLERS: Final = ",".join(
     )
 )  # fmt: skip
 _ADMISSION: Final = "admissionregistration.k8s.io"
-_CONFIGURATIONS: Final = {"MutatingWebhookConfiguration": True, "ValidatingWebhookConfiguration": False}
+_CONFIGURATIONS: Final = {"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"}
 # Below the folder for temporary files, where controllers look for the certificate of their webhooks by default.
 _CERTIFICATES: Final = Path("k8s-webhook-server", "serving-certs")
 
@@ -164,181 +133,91 @@ def find_binaries(folder: Path) -> dict[str, Path]:
     }
 
 
-class ReleaseControllers:
-    """The controllers beside each API server of a sandbox, for as long as the block runs.
+@contextmanager
+def run_controllers(
+    server: ApiServer, binaries: Mapping[str, Path], folder: Path, definitions: Sequence[Json], kueue: Json
+) -> Iterator[str]:
+    """Run the controllers of one cluster for as long as the block runs; gives the URL of Kueue's metrics.
 
-    Charts are not rendered, so Kueue and JobSet run by their ``binaries``, from when a cluster has their Helm release
-    in ``releases`` until the release is deleted, Kueue with the configuration of its release. ``nodes`` returns a
-    cluster's nodes by name.
+    ``folder`` keeps their settings and logs. ``definitions`` are CustomResourceDefinitions, which are applied first;
+    ``kueue`` is Kueue's configuration as its chart takes it. A second block with other binaries or definitions is an
+    upgrade.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    server.define(definitions)
+    metrics_url = ""
+    with ExitStack() as running:
 
-    def __init__(
-        self,
-        planes: ControlPlanes,
-        binaries: Mapping[str, Path],
-        releases: ObjectStore,
-        nodes: Callable[[str], Mapping[str, Json]],
-    ) -> None:
-        self._planes = planes
-        self._binaries = binaries
-        self._releases = releases
-        self._nodes = nodes
-        self._running: dict[str, tuple[Mapping[str, Json], ExitStack]] = {}  # values by chart, and the programs
+        def run(name: str, account: str, flags: Mapping[str, object], inside: Sequence[str] = ()) -> TiedProcess:
+            """Run a program, which reaches the API server as a service account that has all rights."""
+            kubeconfig = folder / f"{name}.kubeconfig"
+            write_private(kubeconfig, server.kubeconfig(account=f"system:serviceaccount:{account}"))
+            program = run_program(binaries[name], {**flags, "kubeconfig": kubeconfig}, folder, inside)
+            return running.enter_context(closing(program))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for _values, running in self._running.values():
-            running.close()
-
-    def able(self, definitions: Iterable[str]) -> list[str]:
-        """Return the charts whose controllers can run: they have a binary, and a definition of their kind."""
-        return [chart for chart, kind in IN_SANDBOX.items() if kind in definitions and chart in self._binaries]
-
-    def keep_up(self, cluster: str, definitions: Mapping[str, Json]) -> None:
-        """Start, end or restart controllers as a cluster's releases want; one thread at a time for a cluster.
-
-        Raises Refused where a controller does not start.
-        """
-        wanted: dict[str, Json] = {}  # values by chart
-        for key in self._releases.keys(cluster):
-            release = (self._releases.read(cluster, key) if key.group == HELM else None) or {}
-            if (chart := dig(release, "status", "chart")) in self.able(definitions):
-                wanted[chart] = release.get("values") or {}
-        if cluster in self._running and self._running[cluster][0] == wanted:
-            return
-        access = self._planes.access(cluster)
-        if cluster in self._running:
-            self._running.pop(cluster)[1].close()
-        with closing(ApiClient(access)) as client:  # those of a command before this one, too
-            _remove_webhooks(client)
-        with ExitStack() as stack:
-            if wanted:
-                binaries = {
-                    name: path for name, path in self._binaries.items() if name in wanted or name not in PROGRAMS
-                }
-                text = dig(wanted.get("kueue", {}), "managerConfig", "controllerManagerConfigYaml")
-                kueue = yaml.safe_load(text) if text else configuration([])
-                folder = self._planes.place(cluster) / "controllers"
-                stack.enter_context(Controllers(access, binaries, folder, list(definitions.values()), kueue))
-                stack.enter_context(Kubelets(access, lambda: self._nodes(cluster)))
-            self._running[cluster] = (wanted, stack.pop_all())
+        if "controller_manager" in binaries:
+            flags: dict[str, object] = {"secure-port": "0", "leader-elect": "false"}
+            period = {"horizontal-pod-autoscaler-sync-period": "1s"}  # 15 s elsewhere
+            run("controller_manager", _KUBERNETES, {**flags, **period, "controllers": _CONTROLLERS})
+            if "scheduler" in binaries:
+                run("scheduler", _KUBERNETES, flags)
+        for name, program in PROGRAMS.items():
+            if name not in binaries:
+                continue
+            settings: Json = {"apiVersion": f"config.{program.config}/v1alpha1", "kind": "Configuration"}
+            webhooks, ports = program.webhooks, Ports(free_port(), free_port(), free_port())
+            if name == "kueue":
+                settings, metrics_url = kueue, f"https://127.0.0.1:{ports.metrics}/metrics"
+                webhooks += _POD_WEBHOOKS if "pod" in settings["integrations"]["frameworks"] else ()
+            started = start(name, settings, ports, server.certificate, folder / f"{name}-files")
+            flags = dict(started.flags)
+            if started.settings:
+                config = folder / f"{name}.yaml"
+                config.write_text(yaml.safe_dump(started.settings), encoding="utf-8")
+                flags["config"] = config
+            process = run(name, program.account, flags, started.inside)
+            with httpx.Client(trust_env=False) as health:
+                wait_until_ready(process, health, f"http://127.0.0.1:{ports.health}/readyz")
+            _register(server, name, webhooks, ports.webhook)
+        yield metrics_url
 
 
-class Controllers:
-    """The controllers of one cluster, for as long as the block runs; ``folder`` keeps their settings and logs.
-
-    ``definitions`` are CustomResourceDefinitions, which are applied first; ``kueue`` is Kueue's configuration as its
-    chart takes it. A second block with other binaries or definitions is an upgrade.
-    """
-
-    def __init__(
-        self, access: Access, binaries: Mapping[str, Path], folder: Path, definitions: Sequence[Json], kueue: Json
-    ) -> None:
-        self._access = access
-        self._binaries = binaries
-        self._folder = folder
-        self._definitions = definitions
-        self._kueue = kueue
-        self._running: list[TiedProcess] = []
-        self.metrics_url = ""  # of Kueue, once it runs
-
-    def __enter__(self) -> Self:
-        with ExitStack() as on_failure:
-            on_failure.callback(self.__exit__)
-            self._start()
-            on_failure.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in reversed(self._running):
-            process.close()
-
-    def _start(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with closing(ApiClient(self._access)) as client:
-            client.define(self._definitions)
-            if manager := self._binaries.get("controller_manager"):
-                config = self._kubeconfig("kubernetes", _KUBERNETES)
-                flags = {"kubeconfig": config, "controllers": _CONTROLLERS, "secure-port": "0", "leader-elect": "false"}
-                flags["horizontal-pod-autoscaler-sync-period"] = "1s"  # 15 s elsewhere
-                self._run(manager, flags)
-                if scheduler := self._binaries.get("scheduler"):
-                    self._run(scheduler, {"kubeconfig": config, "secure-port": "0", "leader-elect": "false"})
-            for name, program in PROGRAMS.items():
-                if name in self._binaries:
-                    self._start_program(client, name, program)
-
-    def _start_program(self, client: ApiClient, name: str, program: ControllerProgram) -> None:
-        """Start a controller, wait until it answers, and register its webhooks."""
-        settings, webhooks = program.settings, program.webhooks
-        if name == "kueue":
-            settings = self._kueue
-            webhooks += _POD_WEBHOOKS if "pod" in settings["integrations"]["frameworks"] else ()
-        ports = Ports(free_port(), free_port(), free_port())
-        certificate = self._access.certificate
-        started = start(name, settings, ports, certificate, self._folder / f"{name}-files")
-        flags = {**started.flags, "kubeconfig": self._kubeconfig(name, program.account)}
-        if started.settings:
-            flags["config"] = config = self._folder / f"{name}.yaml"
-            config.write_text(yaml.safe_dump(started.settings), encoding="utf-8")
-        if name == "kueue":
-            self.metrics_url = f"https://127.0.0.1:{ports.metrics}/metrics"
-        process = self._run(self._binaries[name], flags, started.inside)
-        with httpx.Client(trust_env=False) as health:
-            wait_until_ready(process, health, f"http://127.0.0.1:{ports.health}/readyz")
-        for kind, mutates in _CONFIGURATIONS.items():
-            body = {
-                "apiVersion": f"{_ADMISSION}/v1",
-                "kind": kind,
-                "metadata": {"name": name},
-                "webhooks": list(_registered(name, webhooks, mutates, ports.webhook, certificate.read_bytes())),
-            }
-            client.apply(client.resource(_ADMISSION, "v1", kind), "", name, body, force=True)
-
-    def _kubeconfig(self, name: str, account: str) -> Path:
-        """Write how a program reaches the API server, as a service account that has all rights."""
-        path = self._folder / f"{name}.kubeconfig"
-        write_private(path, self._access.kubeconfig(account=f"system:serviceaccount:{account}"))
-        return path
-
-    def _run(self, binary: Path, flags: Mapping[str, object], inside: Sequence[str] = ()) -> TiedProcess:
-        command = [*inside, str(binary), *(f"--{name}={value}" for name, value in flags.items())]
-        process = TiedProcess(command, self._folder / f"{binary.name}.log")
-        self._running.append(process)
-        return process
-
-
-def _remove_webhooks(client: ApiClient) -> None:
+def remove_webhooks(server: ApiServer) -> None:
     """Delete the webhooks of controllers that ended: nobody answers there any more, so all would be refused."""
-    for kind in _CONFIGURATIONS:
+    for kind in _CONFIGURATIONS.values():
         for name in PROGRAMS:
-            client.delete(client.resource(_ADMISSION, "v1", kind), "", name)
+            server.delete(server.path(_ADMISSION, "v1", kind, "", name))
 
 
-def _registered(name: str, webhooks: Sequence[Webhook], mutates: bool, port: int, certificate: bytes) -> Iterator[Json]:
-    """Yield the webhooks of a controller that mutate, or those that validate, as the API server takes them."""
-    bundle = base64.b64encode(certificate).decode("ascii")
-    for hook in (webhook for webhook in webhooks if webhook.mutates is mutates):
-        only_created = (hook.mutates and not hook.on_update) or hook.kind == "Pod"
-        yield {
-            "name": f"{'m' if mutates else 'v'}-{hook.kind.lower()}.{name}.example.com",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": "Fail",
-            "clientConfig": {"url": f"https://127.0.0.1:{port}{hook.path}", "caBundle": bundle},
-            "rules": [
-                {
-                    "apiGroups": [hook.group],
-                    "apiVersions": [hook.version],
-                    "resources": [hook.plural],
-                    "operations": ["CREATE"] if only_created else ["CREATE", "UPDATE"],
-                }
-            ],
-            **({"objectSelector": dict(hook.selector)} if hook.selector else {}),
-            **({"namespaceSelector": dict(hook.namespaces)} if hook.namespaces else {}),
-        }
+def _register(server: ApiServer, name: str, webhooks: Sequence[Webhook], port: int) -> None:
+    """Tell an API server of a controller's webhooks; their paths are by controller-runtime's rule."""
+    bundle = base64.b64encode(server.certificate.read_bytes()).decode("ascii")
+    for verb, kind in _CONFIGURATIONS.items():
+        rows = []
+        for hook in webhooks:
+            if operations := hook.mutates if verb == "mutate" else hook.validates:
+                path = f"{verb}-{hook.group.replace('.', '-')}-{hook.version}-{hook.kind.lower()}"
+                rows.append(
+                    {
+                        "name": f"{verb[0]}-{hook.kind.lower()}.{name}.example.com",
+                        "admissionReviewVersions": ["v1"],
+                        "sideEffects": "None",
+                        "failurePolicy": "Fail",
+                        "clientConfig": {"url": f"https://127.0.0.1:{port}/{path}", "caBundle": bundle},
+                        "rules": [
+                            {
+                                "apiGroups": [hook.group],
+                                "apiVersions": [hook.version],
+                                "resources": [hook.plural],
+                                "operations": list(operations),
+                            }
+                        ],
+                        **({"objectSelector": hook.selector} if hook.selector else {}),
+                        **({"namespaceSelector": hook.namespaces} if hook.namespaces else {}),
+                    }
+                )
+        body = {"apiVersion": f"{_ADMISSION}/v1", "kind": kind, "metadata": {"name": name}, "webhooks": rows}
+        server.apply(server.path(_ADMISSION, "v1", kind, "", name), body, force=True)
 
 
 class Ports(NamedTuple):
@@ -364,8 +243,8 @@ def start(name: str, settings: Json, ports: Ports, certificate: Path, folder: Pa
     """
     certificates = folder / _CERTIFICATES
     certificates.mkdir(parents=True, exist_ok=True)
-    for copy, original in (("tls.crt", certificate), ("tls.key", certificate.with_suffix(".key"))):
-        shutil.copy(original, certificates / copy)
+    shutil.copy(certificate, certificates / "tls.crt")
+    shutil.copy(certificate.with_suffix(".key"), certificates / "tls.key")
     health, metrics = f"127.0.0.1:{ports.health}", f"127.0.0.1:{ports.metrics}"
     if name == "kuberay":
         flags = {"health-probe-bind-address": health, "metrics-addr": metrics, "enable-leader-election": "false"}

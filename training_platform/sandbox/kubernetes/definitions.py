@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -21,11 +22,12 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import readable
 from training_platform.rules.documents.openapi import OPEN, KindReader, Shapes
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import Check, Documents
-from training_platform.sandbox.kubernetes.values import Json, PropertyPath, text
+from training_platform.sandbox.kubernetes.values import PropertyPath, text
 from training_platform.views.inputs import holds_unknown
 
 cel: Any = importlib.import_module("cel") if find_spec("cel") else None
@@ -41,13 +43,12 @@ class Failure(NamedTuple):
         return f"{self.property}: {self.reason}" if self.property else self.reason
 
 
+@dataclass(frozen=True)
 class CrdSchema:
     """One served version of a custom kind; ``spec`` is the CRD's own OpenAPI schema."""
 
-    def __init__(self, group: str, version: str, kind: str, *, namespaced: bool, spec: Json) -> None:
-        self.group, self.version, self.kind = group, version, kind
-        self.namespaced = namespaced
-        self.spec = spec
+    namespaced: bool
+    spec: Json
 
     def errors(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[str]:
         """Return what an API server would refuse, one line each; ``old`` is the object that an update replaces."""
@@ -56,10 +57,8 @@ class CrdSchema:
     def failures(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Failure]:
         """The same by path and reason. As on a server, CEL rules run only on an object of the right shape."""
         value = readable(obj)
-        misshapen: list[Problem] = []
-        self._judge(value, (), misshapen.append)
-        if misshapen:
-            return failures_of(misshapen)
+        if misshapen := failures_by(self._judge, value):
+            return misshapen
         broken = broken_rules(self.spec, value, None if old is None else readable(old))
         return sorted(Failure(text(path), reason) for path, reason in broken)
 
@@ -67,13 +66,14 @@ class CrdSchema:
     def _judge(self) -> Check:
         """The judge of whole objects; an object's metadata is the server's own and is not judged."""
         shapes = Shapes()
-        reader = KindReader(shapes, {}, alone=True)
-        number = reader.kind(self.spec, shapes.number(OPEN))
+        number = KindReader(shapes, {}, alone=True).kind(self.spec, shapes.number(OPEN))
         return Documents(shapes.rows, strict=True, alone=True).judged(number).check
 
 
-def failures_of(problems: Iterable[Problem]) -> list[Failure]:
-    """Return the errors among problems by path, each with what is allowed and the nearest valid value."""
+def failures_by(check: Check, value: Any) -> list[Failure]:
+    """Return the errors that a judge finds in a readable value, with what is allowed and the nearest valid value."""
+    problems: list[Problem] = []
+    check(value, (), problems.append)
     failures: list[Failure] = []
     for problem in problems:
         if problem.severity == "error":
@@ -85,14 +85,15 @@ def failures_of(problems: Iterable[Problem]) -> list[Failure]:
 
 def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
     """Read the schema of every CRD under a folder, by group, version and kind; raises as ``read_definitions`` does."""
-    schemas = {}
-    for spec in (definition["spec"] for definition in read_definitions(folder)):
-        for version in spec["versions"]:
-            if version["served"]:
-                key = (spec["group"], version["name"], spec["names"]["kind"])
-                namespaced = spec["scope"] == "Namespaced"
-                schemas[key] = CrdSchema(*key, namespaced=namespaced, spec=version["schema"]["openAPIV3Schema"])
-    return schemas
+    specs = [definition["spec"] for definition in read_definitions(folder)]
+    return {
+        (spec["group"], version["name"], spec["names"]["kind"]): CrdSchema(
+            spec["scope"] == "Namespaced", version["schema"]["openAPIV3Schema"]
+        )
+        for spec in specs
+        for version in spec["versions"]
+        if version["served"]
+    }
 
 
 def read_definitions(folder: Path) -> list[Json]:
@@ -130,26 +131,23 @@ def _walk(spec: Json, value: Any, old: Any, path: PropertyPath) -> Iterator[tupl
             yield path, rule.get("message") or f"failed rule: {' '.join(rule['rule'].split())}"
     if isinstance(value, dict):
         for name, item in value.items():
-            part = spec.get("properties", {}).get(name) or spec.get("additionalProperties")
-            if isinstance(part, dict):
-                yield from _walk(part, item, old.get(name) if isinstance(old, dict) else None, (*path, name))
-    if isinstance(value, list) and isinstance(spec.get("items"), dict):
+            yield from _walk(_part(spec, name), item, old.get(name) if isinstance(old, dict) else None, (*path, name))
+    if isinstance(value, list):
         keys = spec.get("x-kubernetes-list-map-keys", ())
         for i, item in enumerate(value):
             same = None
             if keys and isinstance(old, list) and isinstance(item, dict):
                 same = next((other for other in old if all(other.get(key) == item.get(key) for key in keys)), None)
-            yield from _walk(spec["items"], item, same, (*path, i))
+            yield from _walk(spec.get("items", {}), item, same, (*path, i))
 
 
 def _holds(rule: str, value: Any, old: Any) -> bool:
-    transition = re.search(r"\boldSelf\b", rule) is not None
-    if transition and old is None:
-        return True
     context = cel.Context()
     context.add_variable("self", value)
     context.add_function("isURL", lambda written: bool(urlsplit(written).scheme) or written.startswith("/"))
-    if transition:
+    if re.search(r"\boldSelf\b", rule):
+        if old is None:
+            return True
         context.add_variable("oldSelf", old)
     try:
         return bool(compiled_rule(rule).execute(context))
@@ -185,7 +183,10 @@ def _as_cel(spec: Json, value: Any) -> Any:
         }
     if isinstance(value, list):
         return [_as_cel(spec.get("items", {}), item) for item in value]
-    return _duration(value) if isinstance(value, str) and spec.get("format") == "duration" else value
+    if isinstance(value, str) and spec.get("format") == "duration" and _DURATION.fullmatch(value):
+        parts = re.findall(_PART, value)
+        return sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
+    return value
 
 
 def _part(spec: Json, name: str) -> Json:
@@ -194,17 +195,10 @@ def _part(spec: Json, name: str) -> Json:
     return part
 
 
-def _duration(written: str) -> timedelta | str:
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhdw])", written)
-    if not parts or "".join(number + unit for number, unit in parts) != written:
-        return written
-    return timedelta(**{_UNITS[unit]: float(number) for number, unit in parts})
-
-
+_PART: Final = r"(\d+(?:\.\d+)?)(ms|[smhdw])"
+_DURATION: Final = re.compile(f"({_PART})+")
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_KEYWORDS: Final = frozenset(
-    (
-        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
-        *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
-    )
-)
+_KEYWORDS: Final = frozenset({
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+    "loop", "package", "namespace", "return", "var", "void", "while",
+})  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,21 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import readable
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
-from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_of
-from training_platform.sandbox.kubernetes.store import CREATED, HELM, Key, ObjectStore, Refused
-from training_platform.sandbox.kubernetes.values import (
-    Json,
-    PropertyChange,
-    PropertyPath,
-    dig,
-    pruned,
-    put,
-    with_secrets,
-)
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_by
+from training_platform.sandbox.kubernetes.store import CREATED, HELM, Key, ObjectRefused, ObjectStore
+from training_platform.sandbox.kubernetes.values import PropertyPath, dig, pruned, put, with_secrets
 from training_platform.views.inputs import holds_unknown
 
 if TYPE_CHECKING:
@@ -46,8 +37,6 @@ _SET_BY_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp")
 _DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimestamp": CREATED}
 _TABLE: Final = yaml.safe_load(Path(__file__).with_name("kinds.yaml").read_text(encoding="utf-8"))
 _CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _TABLE["cluster_scoped"].items() for kind in kinds)
-_IDENTITY: Final[tuple[PropertyPath, ...]] = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
-_RELEASE_IDENTITY: Final[tuple[PropertyPath, ...]] = (("name",), ("namespace",))
 
 
 class ObjectKind(NamedTuple):
@@ -59,10 +48,10 @@ class ObjectKind(NamedTuple):
 
     @classmethod
     def of_token(cls, token: str) -> ObjectKind:
-        """Read a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises Refused for a token of another form."""
+        """Read a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises ObjectRefused for another form."""
         parts = token.split(":")
         if len(parts) != 3 or parts[1].count("/") != 1:
-            raise Refused(f"{token!r} names no Kubernetes kind: expected kubernetes:<group>/<version>:<kind>")
+            raise ObjectRefused(f"{token!r} names no Kubernetes kind: expected kubernetes:<group>/<version>:<kind>")
         group, version = parts[1].split("/")
         return cls("" if group == "core" else group, version, parts[2])
 
@@ -95,33 +84,11 @@ class ProviderSettings:
     config_map_mutable: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResourceCall:
-    """A call about one resource: ``name`` is its logical name, ``settings`` its provider's."""
+class ResourceCall(NamedTuple):
+    """A call about a resource of a kind, by a provider with these settings."""
 
-    urn: str
-    name: str
     kind: ObjectKind
     settings: ProviderSettings
-
-
-class Naming(NamedTuple):
-    """How the engine wants unnamed resources called: by its seed, or by a name that it proposes."""
-
-    seed: bytes = b""
-    proposed: str = ""
-    disabled: bool = False
-
-    def name(self, call: ResourceCall) -> str:
-        """The logical name with eight hex digits after it; equal for equal seeds."""
-        return self.proposed or f"{call.name}-{hashlib.sha256(self.seed or call.urn.encode()).hexdigest()[:8]}"
-
-
-class Replacement(NamedTuple):
-    """The paths of changed inputs that replace a resource, if any."""
-
-    paths: list[str]
-    delete_first: bool = False
 
 
 class ResourceState(NamedTuple):
@@ -139,8 +106,13 @@ class Objects:
         self._store = store
         self._schemas = schemas
 
-    def check(self, call: ResourceCall, olds: Json, news: Json, naming: Naming) -> tuple[Json, list[Failure]]:
-        """Name the object, put it in the provider's namespace, and judge it; ``olds`` is empty for a new object."""
+    def check(
+        self, call: ResourceCall, olds: Json, news: Json, generated: str, autonaming: bool
+    ) -> tuple[Json, list[Failure]]:
+        """Name the object, put it in the provider's namespace, and judge it; ``olds`` is empty for a new object.
+
+        ``generated`` is the name of one that the program does not name, where ``autonaming`` is not disabled.
+        """
         inputs, failures = news, list[Failure]()
         if call.kind.kind.endswith("List"):
             failures.append(Failure("kind", "lists cannot be created; create the objects in them"))
@@ -148,10 +120,9 @@ class Objects:
             failures.append(Failure("kind", "the stand-in provider patches no objects that others made"))
         if not dig(readable(news), "metadata", "name"):
             old = readable(olds)
+            name = generated if autonaming else ""
             if dig(old, "metadata", "annotations", AUTONAMED) == "true":
                 name = dig(old, "metadata", "name")
-            else:
-                name = None if naming.disabled else naming.name(call)
             if name:
                 inputs = put(news, ("metadata", "name"), name)
                 inputs = put(inputs, ("metadata", "annotations", AUTONAMED), "true")
@@ -160,23 +131,31 @@ class Objects:
         namespace = dig(readable(inputs), "metadata", "namespace")
         if call.settings.forces_namespace and not namespace and self._namespaced(call, inputs):
             inputs = put(inputs, ("metadata", "namespace"), call.settings.default_namespace)
+        group, version, kind = call.kind
         if schema := self._schemas.get(call.kind):
             failures += schema.failures(inputs)
-        else:
-            failures += _against_documents(call.kind, inputs)
+        elif check := check_of(f"kubernetes:{group or 'core'}/{version}:{kind}"):
+            failures += failures_by(check, readable(inputs))
         return inputs, failures
 
-    def replacement(self, call: ResourceCall, olds: Json, news: Json, changed: list[PropertyChange]) -> Replacement:
-        """Replace where identity or an immutable field changed, both inputs in readable form.
+    def fixed(self, call: ResourceCall, olds: Json) -> Iterator[PropertyPath]:
+        """Yield the fields whose change replaces the object with these readable inputs."""
+        yield from (("kind",), ("metadata", "name"), ("metadata", "namespace"))
+        group, _, kind = call.kind
+        yield from (tuple(path.split(".")) for path in _TABLE["immutable"].get(group, {}).get(kind, ()))
+        frozen = dig(olds, "immutable") is True
+        if (group, kind) == ("", "Secret"):
+            yield ("type",)
+            if frozen or not call.settings.secret_mutable:
+                yield from (("data",), ("stringData",))
+        if (group, kind) == ("", "ConfigMap") and (frozen or not call.settings.config_map_mutable):
+            yield from (("data",), ("binaryData",))
 
-        The old object is deleted first where the new one has its name.
-        """
-        fixed = (*_IDENTITY, *_fixed_fields(call, olds))
-        replaces = [str(change) for change in changed if any(change.within(path) for path in fixed)]
-        named = dig(news, "metadata", "name")
-        autonamed = dig(news, "metadata", "annotations", AUTONAMED) == "true"
+    def in_the_way(self, olds: Json, news: Json) -> bool:
+        """Whether the replaced object has the name of the new one, and is deleted first."""
+        named, autonamed = dig(news, "metadata", "name"), dig(news, "metadata", "annotations", AUTONAMED) == "true"
         same = all(dig(olds, "metadata", field) == dig(news, "metadata", field) for field in ("name", "namespace"))
-        return Replacement(replaces, bool(replaces and named and same and not autonamed))
+        return bool(named and same and not autonamed)
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
         """Create the object; as the provider's, a preview tells a dry run's fields only of wholly known inputs."""
@@ -186,7 +165,7 @@ class Objects:
         metadata = dig(plain, "metadata") or {}
         name, namespace = metadata.get("name"), metadata.get("namespace") or call.settings.default_namespace
         if not name or name is UNKNOWN:
-            raise Refused(f"{call.kind.kind}: name is required")
+            raise ObjectRefused(f"{call.kind.kind}: name is required")
         key = Key(call.kind.group, call.kind.kind, namespace if self._namespaced(call, inputs) else "", name)
         if preview:
             self._store.rehearse(cluster, key, plain)
@@ -214,7 +193,7 @@ class Objects:
         schema = self._schemas.get(call.kind)
         problems = schema.errors(inputs, live) if schema and live else []
         if problems:
-            raise Refused(f'{call.kind.kind} "{key.name}" is invalid: {"; ".join(problems)}')
+            raise ObjectRefused(f'{call.kind.kind} "{key.name}" is invalid: {"; ".join(problems)}')
         if not preview:
             live = self._store.update(cluster, key, plain, call.kind.resource)
         elif not holds_unknown(plain):
@@ -230,27 +209,6 @@ class Objects:
         schema = self._schemas.get(call.kind)
         known = schema.namespaced if schema else call.kind.namespaced
         return bool(dig(readable(inputs), "metadata", "namespace")) if known is None else known
-
-
-def _against_documents(kind: ObjectKind, inputs: Json) -> list[Failure]:
-    """Return the errors that ``check`` would find by the documents of a kind that no CRD at hand defines."""
-    problems: list[Problem] = []
-    if check := check_of(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}"):
-        check(readable(inputs), (), problems.append)
-    return failures_of(problems)
-
-
-def _fixed_fields(call: ResourceCall, olds: Json) -> Iterator[PropertyPath]:
-    """Yield the fields whose change replaces an object of this kind, its identity apart."""
-    group, _, kind = call.kind
-    yield from (tuple(path.split(".")) for path in _TABLE["immutable"].get(group, {}).get(kind, ()))
-    frozen = dig(olds, "immutable") is True
-    if (group, kind) == ("", "Secret"):
-        yield ("type",)
-        if frozen or not call.settings.secret_mutable:
-            yield from (("data",), ("stringData",))
-    if (group, kind) == ("", "ConfigMap") and (frozen or not call.settings.config_map_mutable):
-        yield from (("data",), ("binaryData",))
 
 
 def _filled(inputs: Json, live: Json) -> Json:
@@ -274,20 +232,24 @@ class Releases:
         self._store = store
         self._objects = objects
 
-    def check(self, call: ResourceCall, olds: Json, news: Json, naming: Naming) -> tuple[Json, list[Failure]]:
+    def check(
+        self, call: ResourceCall, olds: Json, news: Json, generated: str, _autonaming: bool
+    ) -> tuple[Json, list[Failure]]:
         """Fill in the inputs that the provider fills in: name, namespace and time-out."""
         inputs = dict(news)
-        inputs["name"] = inputs.get("name") or olds.get("name") or naming.name(call)
+        inputs["name"] = inputs.get("name") or olds.get("name") or generated
         inputs["namespace"] = inputs.get("namespace") or call.settings.default_namespace
         if not readable(inputs).get("skipAwait"):
             inputs.setdefault("timeout", TIMEOUT_SECONDS)
         return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
 
-    def replacement(self, _call: ResourceCall, _olds: Json, _news: Json, changed: list[PropertyChange]) -> Replacement:
+    def fixed(self, _call: ResourceCall, _olds: Json) -> Iterator[PropertyPath]:
         """A release of another name or namespace is another release."""
-        return Replacement(
-            [str(change) for change in changed if any(change.within(path) for path in _RELEASE_IDENTITY)]
-        )
+        yield from (("name",), ("namespace",))
+
+    def in_the_way(self, _olds: Json, _news: Json) -> bool:
+        """Another release has another name."""
+        return False
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
         """Record the release, with its namespace where it asks for one; a preview creates nothing and knows no id."""
@@ -296,7 +258,7 @@ class Releases:
         plain, cluster = readable(inputs), call.settings.cluster
         key = Key(HELM, "Release", plain["namespace"], plain["name"])
         if self._store.read(cluster, key) is not None:
-            raise Refused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
+            raise ObjectRefused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
         if plain.get("createNamespace"):
             self._objects.ensure_namespace(cluster, key.namespace)
         if self._objects.has_namespace(cluster, key.namespace):
@@ -321,7 +283,7 @@ class Releases:
         key, cluster = Key(HELM, "Release", *identity.split("/", 1)), call.settings.cluster
         old = self._store.read(cluster, key)
         if old is None:
-            raise Refused(f'release "{key.name}" not found')
+            raise ObjectRefused(f'release "{key.name}" not found')
         plain = readable(inputs)
         status = _status(plain, old["status"]["revision"] + 1)
         live = self._store.update(cluster, key, {**plain, "status": status}, "releases")

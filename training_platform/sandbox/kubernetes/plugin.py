@@ -8,6 +8,7 @@ providers so far mean one cluster.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import yaml
@@ -25,20 +26,14 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 from typing_extensions import override
 
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import readable
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import RELEASE
 from training_platform.sandbox.kubernetes.definitions import load_crds
-from training_platform.sandbox.kubernetes.objects import (
-    Naming,
-    ObjectKind,
-    Objects,
-    ProviderSettings,
-    Releases,
-    ResourceCall,
-)
-from training_platform.sandbox.kubernetes.store import ObjectStore, Refused
-from training_platform.sandbox.kubernetes.values import Json, changes, dig, from_struct, to_struct
+from training_platform.sandbox.kubernetes.objects import ObjectKind, Objects, ProviderSettings, Releases, ResourceCall
+from training_platform.sandbox.kubernetes.store import ObjectRefused, ObjectStore
+from training_platform.sandbox.kubernetes.values import changes, dig, from_struct, to_struct
 
 if TYPE_CHECKING:
     from training_platform.sandbox.kubernetes.api_store import ApiStore
@@ -75,17 +70,10 @@ def _answering_refusals(method: _Method) -> _Method:
     def call(plugin: Plugin, request: Any, context: Any) -> Any:
         try:
             return method(plugin, request, context)
-        except Refused as refusal:
+        except ObjectRefused as refusal:
             context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # the code that the released provider's errors have
 
     return call
-
-
-def _unimplemented(_plugin: Plugin, _request: Any, context: Any) -> None:
-    context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in kubernetes provider has no such call")
-
-
-_UNIMPLEMENTED: Final[Any] = _unimplemented
 
 
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
@@ -151,10 +139,10 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     @_answering_refusals
     def Check(self, request: pb.CheckRequest, context: Any) -> pb.CheckResponse:
         call, olds, news = self._call(request, context), from_struct(request.olds), from_struct(request.news)
-        options = request.autonaming
-        disabled = options.mode == pb.CheckRequest.AutonamingOptions.DISABLE
-        naming = Naming(request.randomSeed, options.proposed_name, disabled)
-        inputs, failures = self._family(request).check(call, olds, news, naming)
+        options, digest = request.autonaming, hashlib.sha256(request.randomSeed or request.urn.encode()).hexdigest()
+        generated = options.proposed_name or f"{request.name}-{digest[:8]}"
+        autonaming = options.mode != pb.CheckRequest.AutonamingOptions.DISABLE
+        inputs, failures = self._family(request).check(call, olds, news, generated, autonaming)
         refused = [pb.CheckFailure(property=failure.property, reason=failure.reason) for failure in failures]
         return pb.CheckResponse(inputs=to_struct(inputs), failures=refused)
 
@@ -163,17 +151,20 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: pb.DiffRequest, context: Any) -> pb.DiffResponse:
         call, olds = self._call(request, context), readable(from_struct(request.old_inputs))
         news = readable(from_struct(request.news))
-        changed = [change for change in changes(olds, news) if not _ignored(str(change), request.ignoreChanges)]
-        replacement = self._family(request).replacement(call, olds, news, changed)
+        ignored = {mark for name in request.ignoreChanges for mark in (f"{name}.", f"{name}[")}
+        changed = [change for change in changes(olds, news) if not f"{change}.".startswith(tuple(ignored))]
+        family = self._family(request)
+        fixed = list(family.fixed(call, olds))
+        replaces = [str(change) for change in changed if any(change.within(path) for path in fixed)]
         details = {}
         for change in changed:
-            kind = change.kind.upper() + ("_REPLACE" if str(change) in replacement.paths else "")
+            kind = change.kind.upper() + ("_REPLACE" if str(change) in replaces else "")
             details[str(change)] = pb.PropertyDiff(kind=pb.PropertyDiff.Kind.Value(kind), inputDiff=True)
         return pb.DiffResponse(
             changes=_some(changed),
             diffs=sorted({str(change.path[0]) for change in changed}),
-            replaces=replacement.paths,
-            deleteBeforeReplace=replacement.delete_first,
+            replaces=replaces,
+            deleteBeforeReplace=bool(replaces) and family.in_the_way(olds, news),
             hasDetailedDiff=True,
             detailedDiff=details,
         )
@@ -208,14 +199,18 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     @override
     @_answering_refusals
     def Invoke(self, request: pb.InvokeRequest, context: Any) -> pb.InvokeResponse:
-        raise Refused(f"{request.tok}: the stand-in provider has no functions; it renders no charts, YAML or kustomize")
+        reason = "the stand-in provider has no functions; it renders no charts, YAML or kustomize"
+        raise ObjectRefused(f"{request.tok}: {reason}")
 
     @override
     def Cancel(self, request: Empty, context: Any) -> Empty:
         return Empty()
 
-    # The generated methods would answer the same, but log a traceback with it.
-    Parameterize = GetSchema = GetMapping = GetMappings = Construct = Call = List = _UNIMPLEMENTED
+    def _unimplemented(self, _request: Any, context: Any) -> Any:
+        """Answer as the generated methods would, which log a traceback with it."""
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in kubernetes provider has no such call")
+
+    Parameterize = GetSchema = GetMapping = GetMappings = Construct = Call = List = cast(Any, _unimplemented)
 
     def _family(self, request: Any) -> Objects | Releases:
         return self._releases if request.type == RELEASE else self._objects
@@ -226,16 +221,12 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
             known = set(self._providers.values())
             settings = self._providers.get(context.peer()) or (known.pop() if len(known) == 1 else None)
         if settings is None:
-            raise Refused("the connection of this call was never configured, so its cluster is not known")
-        return ResourceCall(urn=request.urn, name=request.name, kind=kind, settings=settings)
+            raise ObjectRefused("the connection of this call was never configured, so its cluster is not known")
+        return ResourceCall(kind, settings)
 
 
 def _some(changed: Sequence[object]) -> pb.DiffResponse.DiffChanges.ValueType:
     return pb.DiffResponse.DIFF_SOME if changed else pb.DiffResponse.DIFF_NONE
-
-
-def _ignored(path: str, ignored: Sequence[str]) -> bool:
-    return any(path == prefix or path.startswith((f"{prefix}.", f"{prefix}[")) for prefix in ignored)
 
 
 _CLUSTER: Final = ("kubeconfig", "context", "cluster")  # settings that name a cluster
@@ -262,15 +253,13 @@ def configured(urn: str, args: Json) -> ProviderSettings:
 
 def refused_settings(args: Json) -> list[tuple[str, str]]:
     """Property and reason of settings that the provider refuses, or that this stand-in does not have."""
-    settings = readable(args)
-    if not settings.get("renderYamlToDirectory"):
+    settings, rendering = readable(args), "renderYamlToDirectory"
+    if not settings.get(rendering):
         return []
-    clash = [
-        (name, f'"{name}" arg is not compatible with "renderYamlToDirectory" arg')
-        for name in _CLUSTER
-        if settings.get(name)
+    clashes = [name for name in _CLUSTER if settings.get(name)]
+    return [(name, f'"{name}" arg is not compatible with "{rendering}" arg') for name in clashes] or [
+        (rendering, "the stand-in provider renders no YAML")
     ]
-    return clash or [("renderYamlToDirectory", "the stand-in provider renders no YAML")]
 
 
 def changed_settings(old: Json, new: Json) -> tuple[list[str], list[str]]:

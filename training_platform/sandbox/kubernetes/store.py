@@ -8,14 +8,16 @@ stay empty. The file holds secrets in plain text, as a cluster does.
 
 from __future__ import annotations
 
+import copy
 import json
 import uuid
 from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple
 
+from training_platform.catalog.types import Json
 from training_platform.sandbox.files import BrokenFile, read_json, write_whole
-from training_platform.sandbox.kubernetes.values import Json, pruned
+from training_platform.sandbox.kubernetes.values import pruned
 
 CREATED: Final = "2026-01-01T00:00:00Z"
 HELM: Final = "helm.sh"  # the group of Helm releases, which are kept here even where objects are in API servers
@@ -23,7 +25,7 @@ HELM: Final = "helm.sh"  # the group of Helm releases, which are kept here even 
 BUILT_IN: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", "gmp-system", "gmp-public"})
 
 
-class Refused(Exception):
+class ObjectRefused(Exception):
     """A refusal of an API server; the text is the whole answer."""
 
 
@@ -67,8 +69,7 @@ class ObjectStore:
     def read(self, cluster: str, key: Key) -> Json | None:
         """An object, or ``None``."""
         with self._lock:
-            obj = self._objects.get((cluster, key))
-            return None if obj is None else _copied(obj)
+            return copy.deepcopy(self._objects.get((cluster, key)))
 
     def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ApiStore
         """The fields of a live object that the program set; no value is spelt differently here."""
@@ -83,22 +84,22 @@ class ObjectStore:
             return name in BUILT_IN or (cluster, _namespace(name)) in self._objects
 
     def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Keep a new object; returns it with the fields that the server fills in."""
+        """Store a new object, and return it with the fields that the server fills in."""
         with self._lock:
             built_in = key == _namespace(key.name) and key.name in BUILT_IN
             if built_in or (cluster, key) in self._objects:
-                raise Refused(f'{resource} "{key.name}" already exists')
+                raise ObjectRefused(f'{resource} "{key.name}" already exists')
             if key.namespace and not self.has_namespace(cluster, key.namespace):
-                raise Refused(f'namespaces "{key.namespace}" not found')
-            return self._keep(cluster, key, obj, "1")
+                raise ObjectRefused(f'namespaces "{key.namespace}" not found')
+            return self._write(cluster, key, obj, 1)
 
     def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
         """Put an object in the place of the one with its key; fields that it lacks are deleted."""
         with self._lock:
             old = self._objects.get((cluster, key))
             if old is None:
-                raise Refused(f'{resource} "{key.name}" not found')
-            return self._keep(cluster, key, obj, str(int(old["metadata"]["resourceVersion"]) + 1))
+                raise ObjectRefused(f'{resource} "{key.name}" not found')
+            return self._write(cluster, key, obj, int(old["metadata"]["resourceVersion"]) + 1)
 
     def delete(self, cluster: str, key: Key) -> None:
         """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
@@ -119,33 +120,29 @@ class ObjectStore:
                 obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 self.create(cluster, _namespace(name), obj, "namespaces")
 
-    def _keep(self, cluster: str, key: Key, obj: Json, version: str) -> Json:
+    def _write(self, cluster: str, key: Key, obj: Json, version: int) -> Json:
+        """Write an object with the fields that a server fills in, and return it."""
         filled = {
             "name": key.name,
             "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join((cluster, *key)))),
-            "resourceVersion": version,
+            "resourceVersion": str(version),
             "creationTimestamp": CREATED,
             **({"namespace": key.namespace} if key.namespace else {}),
         }
-        kept = {**obj, "metadata": {**obj.get("metadata", {}), **filled}}
-        self._save({**self._objects, (cluster, key): _copied(kept)})
-        return _copied(kept)
+        live = {**obj, "metadata": {**obj.get("metadata", {}), **filled}}
+        self._save({**self._objects, (cluster, key): copy.deepcopy(live)})
+        return live
 
     def _save(self, objects: dict[tuple[str, Key], Json]) -> None:
-        """Keep these objects, and no others; where they cannot be written, the change is refused."""
+        """Hold these objects, and no others; where they cannot be written, the change is refused."""
         if self._file is not None:
             records = [{"cluster": c, "key": key, "object": obj} for (c, key), obj in sorted(objects.items())]
             try:
                 write_whole(self._file, json.dumps(records, indent=1))
             except OSError as error:
-                raise Refused(f"the stand-in cannot write its objects: {error.strerror or error}") from error
+                raise ObjectRefused(f"the stand-in cannot write its objects: {error.strerror or error}") from error
         self._objects = objects
 
 
 def _namespace(name: str) -> Key:
     return Key("", "Namespace", "", name)
-
-
-def _copied(obj: Json) -> Json:
-    copied: Json = json.loads(json.dumps(obj))
-    return copied

@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 
 from google.protobuf.struct_pb2 import Struct
 
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import SECRET, SIGNATURE, as_sent
 from training_platform.resources.planned import UNKNOWN
 
-Json = dict[str, Any]  # a JSON object whose shape is a CRD's or a chart's business, not ours
 PropertyPath = tuple[str | int, ...]
 
 
@@ -55,12 +55,6 @@ def dig(value: Any, *path: str) -> Any:
             return UNKNOWN
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def has_condition(obj: Json, kind: str) -> bool:
-    """Whether the status of an object says that a condition, such as ``Ready``, holds."""
-    conditions = dig(obj, "status", "conditions") or []
-    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
 def put(value: Json, path: tuple[str, ...], item: Any) -> Json:

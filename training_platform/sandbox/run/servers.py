@@ -26,8 +26,8 @@ from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
 from training_platform.sandbox.kubernetes.api_servers import API_SERVER, ETCD, ControlPlanes
 from training_platform.sandbox.kubernetes.api_store import ApiStore
-from training_platform.sandbox.kubernetes.controllers import ReleaseControllers, find_binaries
-from training_platform.sandbox.kubernetes.nodes import NodePool, node_objects
+from training_platform.sandbox.kubernetes.controllers import find_binaries
+from training_platform.sandbox.kubernetes.nodes import SimulatedPool, node_objects
 from training_platform.sandbox.kubernetes.plugin import serve as serve_kubernetes
 from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import CannotRun, SandboxFolder, is_alive
@@ -137,11 +137,9 @@ def _api_store(
     if programs is None:
         yield None
         return
-    nodes = partial(cluster_nodes, cloud.store)
     with (
         ControlPlanes(programs, folder.api_servers) as planes,
-        ReleaseControllers(planes, find_binaries(programs), releases, nodes) as controllers,
-        ApiStore(planes, crds, controllers) as store,
+        ApiStore(planes, crds, releases, find_binaries(programs), partial(cluster_nodes, cloud.store)) as store,
     ):
         yield store
 
@@ -151,7 +149,7 @@ def cluster_nodes(store: Store, cluster: str) -> dict[str, dict[str, Any]]:
     prefix = f"container/{cluster}/nodePools/"
     pools = (record for record in store.all() if record.name.startswith(prefix))
     name = cluster.rpartition("/")[2]
-    return node_objects(NodePool(name, pool.id, pool.body, pool.meta.get("nodes", 0)) for pool in pools)
+    return node_objects(SimulatedPool(name, pool.id, pool.body, pool.meta.get("nodes", 0)) for pool in pools)
 
 
 def api_server_programs(folder: SandboxFolder, *, asked_for: bool) -> Path | None:

@@ -19,8 +19,8 @@ from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import kueue
 from training_platform.resources.kueue import configuration
-from training_platform.sandbox.kubernetes.api_servers import Access, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import Controllers
+from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
+from training_platform.sandbox.kubernetes.controllers import run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 Json = dict[str, Any]
@@ -38,9 +38,9 @@ gke: {cluster: gpus, flavor: h100, nodes: 2}
 class Cluster:
     """The cluster ``gpus`` with team vision's queue in it, and whoever plays the part of its nodes' kubelets."""
 
-    def __init__(self, access: Access) -> None:
-        self.access = access
-        self.client = access.client()
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.client = server.client()
 
     def post(self, path: str, body: Json) -> Json:
         answer = self.client.post(path, json=body)
@@ -63,7 +63,7 @@ class Cluster:
 
     def reap(self, ended: Event) -> None:
         """Let pods that are being deleted go, as their node's kubelet would, until ``ended``."""
-        with self.access.client() as client:
+        with self.server.client() as client:
             while not ended.wait(0.2):
                 for pod in client.get(PODS).json().get("items", ()):
                     if pod["metadata"].get("deletionTimestamp"):
@@ -121,9 +121,9 @@ def cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
     definitions = [each for name in KINDS for each in read_definitions(folder_of(name))]
     place = tmp_path_factory.mktemp("cluster")
     with ControlPlanes(folder, place) as planes:
-        access = planes.access(CLUSTER)
-        with Controllers(access, binaries, place / "controllers", definitions, configuration(["on-demand"])):
-            cluster = Cluster(access)
+        server = planes.server(CLUSTER)
+        with run_controllers(server, binaries, place / "controllers", definitions, configuration(["on-demand"])):
+            cluster = Cluster(server)
             _queues(cluster, root)
             _nodes(cluster, root)
             ended = Event()
@@ -167,7 +167,7 @@ def _nodes(cluster: Cluster, root: Path) -> None:
 @pytest.fixture(scope="module")
 def kubeconfig(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a kubeconfig with the cluster under the name that commands look for."""
-    config = json.loads(cluster.access.kubeconfig())
+    config = json.loads(cluster.server.kubeconfig())
     config["contexts"][0]["name"] = config["current-context"] = f"lab-{CLUSTER}"
     path = tmp_path_factory.mktemp("config") / "kubeconfig"
     path.write_text(json.dumps(config))

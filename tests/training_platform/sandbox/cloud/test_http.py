@@ -15,7 +15,7 @@ from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Cl
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.cloud.http.guard import DEEPEST, MOST_BYTES, parse_json
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import Refusal
 
 
 def test_the_server_can_be_reached_from_this_machine_alone(port: int) -> None:
@@ -129,7 +129,7 @@ def test_nesting_is_bounded_wherever_it_is() -> None:
     assert parse_json(b"[" * DEEPEST + b"]" * DEEPEST)
     assert parse_json(b'{"a": "' + b"[" * 5000 + b'"}') == {"a": "[" * 5000}
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
-        with pytest.raises(ApiError, match="Message too deep"):
+        with pytest.raises(Refusal, match="Message too deep"):
             parse_json(opening * (DEEPEST + 1) + b"1" + closing * (DEEPEST + 1))
 
 

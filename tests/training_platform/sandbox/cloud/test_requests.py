@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
 from training_platform.sandbox.cloud.requests.discovery import load
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import Refusal
 from training_platform.sandbox.cloud.resources.actions import apply_mask, mask_paths, merge
 from training_platform.sandbox.cloud.resources.lists import MOST_CHARACTERS, matches, read_filter
 from training_platform.views.adapters import views_of_rest
@@ -315,14 +315,14 @@ def test_a_pattern_fits_what_its_regular_expression_fits(pattern: str, text: str
 @pytest.mark.timeout(5)
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(.*)*b", "a{9}{9}", "[a-z]+x"])
 def test_what_could_run_for_ever_is_refused(pattern: str) -> None:
-    with pytest.raises(ApiError, match="Invalid list filter expression"):
+    with pytest.raises(Refusal, match="Invalid list filter expression"):
         read_filter(f'name eq "{pattern}"')
 
 
 @pytest.mark.timeout(5)
 def test_the_worst_pattern_on_a_long_text_takes_no_time() -> None:
     assert not matches(".*".join(["a" * 100] * 9) + "b", "a" * 1_000_000)
-    with pytest.raises(ApiError, match=f"longer than {MOST_CHARACTERS}"):
+    with pytest.raises(Refusal, match=f"longer than {MOST_CHARACTERS}"):
         read_filter("(" + " " * 60_000)
 
 
@@ -343,5 +343,5 @@ def test_a_resource_fits_where_all_terms_do() -> None:
 
 @pytest.mark.parametrize("text", ["((", "name", "name =", "name ~ x", "= x name", "(name = a"])
 def test_what_is_no_filter_is_refused(text: str) -> None:
-    with pytest.raises(ApiError, match="Invalid list filter expression"):
+    with pytest.raises(Refusal, match="Invalid list filter expression"):
         read_filter(text)

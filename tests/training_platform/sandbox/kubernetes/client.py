@@ -11,7 +11,8 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
-from training_platform.sandbox.kubernetes.values import Json, from_struct, to_struct
+from training_platform.catalog.types import Json
+from training_platform.sandbox.kubernetes.values import from_struct, to_struct
 
 WAIT_SECONDS: Final = 10
 

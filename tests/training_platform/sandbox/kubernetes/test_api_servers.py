@@ -21,7 +21,7 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.sandbox.kubernetes.api_store import ApiStore
 from training_platform.sandbox.kubernetes.plugin import serve
-from training_platform.sandbox.kubernetes.store import Key, Refused
+from training_platform.sandbox.kubernetes.store import Key, ObjectRefused
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -127,9 +127,9 @@ def test_a_refresh_finds_a_change_behind_its_back_and_no_difference_of_spelling(
     identity, _ = provider.create(token, "q", inputs)
     assert provider.read(token, "q", identity, inputs)[2] == inputs
 
-    resource = objects.client(CLUSTER).resource("", "v1", "ResourceQuota")
     changed = {**inputs, "spec": {"hard": {"requests.memory": "5Gi"}}}
-    objects.client(CLUSTER).apply(resource, "deployed", "q", changed, force=True)
+    server = objects.server(CLUSTER)
+    server.apply(server.path("", "v1", "ResourceQuota", "deployed", "q"), changed, force=True)
 
     assert provider.read(token, "q", identity, inputs)[2]["spec"]["hard"] == {"requests.memory": "5Gi"}
 
@@ -159,7 +159,7 @@ def test_a_namespace_goes_with_all_that_is_in_it(provider: Client, objects: ApiS
 def test_a_kind_without_a_definition_is_refused_with_what_would_help(objects: ApiStore) -> None:
     obj = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
 
-    with pytest.raises(Refused, match=r'no matches for kind "Widget" in version "example\.com/v1"; --crds names'):
+    with pytest.raises(ObjectRefused, match=r'no matches for kind "Widget" in version "example\.com/v1"; --crds names'):
         objects.create(CLUSTER, Key("example.com", "Widget", "", "w"), obj, "widgets")
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
+from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, broken_rules, compiled_rule
-from training_platform.sandbox.kubernetes.values import Json
 
 pytest.importorskip("cel", reason="no CEL library: the package common-expression-language is not installed")
 

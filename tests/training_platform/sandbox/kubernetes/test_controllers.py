@@ -13,14 +13,21 @@ from pathlib import Path
 import pytest
 
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes, context
-from training_platform.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAMS, ReleaseControllers, find_binaries
-from training_platform.sandbox.kubernetes.store import ObjectStore, Refused
+from training_platform.sandbox.kubernetes.api_store import ApiStore
+from training_platform.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAMS, find_binaries
+from training_platform.sandbox.kubernetes.store import ObjectRefused
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 
 def able(folder: Path, *kinds: str) -> list[str]:
-    controllers = ReleaseControllers(ControlPlanes(folder, folder), find_binaries(folder), ObjectStore(), lambda _: {})
-    return controllers.able(kinds)
+    crds = folder / "crds"
+    crds.mkdir(exist_ok=True)
+    for kind in kinds:
+        (crds / f"{kind}.yaml").write_text(f"kind: CustomResourceDefinition\nmetadata: {{name: {kind}}}\n")
+    controllers = ApiStore(ControlPlanes(folder, folder), [crds], binaries=find_binaries(folder)).controllers
+    for kind in kinds:
+        (crds / f"{kind}.yaml").unlink()
+    return controllers
 
 
 @pytest.fixture
@@ -117,6 +124,6 @@ def test_a_server_that_does_not_start_is_refused_with_its_last_words(tmp_path: P
 
     with (
         ControlPlanes(tmp_path, tmp_path / "data") as planes,
-        pytest.raises(Refused, match=r"etcd did not start; .*etcd\.log ends with: no such flag"),
+        pytest.raises(ObjectRefused, match=r"etcd did not start; .*etcd\.log ends with: no such flag"),
     ):
-        planes.access("a")
+        planes.server("a")

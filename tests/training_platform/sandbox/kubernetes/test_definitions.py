@@ -12,10 +12,10 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 from training_platform.sandbox.kubernetes.store import ObjectStore
-from training_platform.sandbox.kubernetes.values import Json
 
 KUEUE = "kueue.x-k8s.io"
 Schemas = dict[tuple[str, str, str], CrdSchema]
@@ -46,7 +46,7 @@ def spoiled(**changes: Any) -> Json:
 
 def custom(spec: Json, **more: Any) -> CrdSchema:
     root = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}, **more}}
-    return CrdSchema("example.com", "v1", "Thing", namespaced=True, spec=root)
+    return CrdSchema(namespaced=True, spec=root)
 
 
 def test_every_served_version_of_every_upstream_kind_is_usable(crds: Schemas) -> None:

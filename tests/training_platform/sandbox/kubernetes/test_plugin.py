@@ -13,11 +13,12 @@ from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client, connect
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes import plugin
 from training_platform.sandbox.kubernetes.plugin import changed_settings, configured, refused_settings, serve
 from training_platform.sandbox.kubernetes.store import Key, ObjectStore
-from training_platform.sandbox.kubernetes.values import Json, dig
+from training_platform.sandbox.kubernetes.values import dig
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"

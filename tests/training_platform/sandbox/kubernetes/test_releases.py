@@ -6,9 +6,9 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes.store import Key, ObjectStore
-from training_platform.sandbox.kubernetes.values import Json
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CHART = "oci://registry.example.com/charts/kueue"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pulumi.runtime import rpc
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
+from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import SECRET, SIGNATURE, UNKNOWNS, readable
 from training_platform.resources.planned import UNKNOWN
-from training_platform.sandbox.kubernetes.store import BUILT_IN, Key, ObjectStore, Refused
+from training_platform.sandbox.kubernetes.store import BUILT_IN, Key, ObjectRefused, ObjectStore
 from training_platform.sandbox.kubernetes.values import (
-    Json,
     PropertyChange,
     changes,
     dig,
@@ -59,7 +59,7 @@ def test_what_the_server_fills_in_is_the_same_in_every_run_and_differs_by_object
 def test_a_name_is_taken_once_per_cluster_kind_and_namespace(vision: ObjectStore) -> None:
     vision.create("a", QUEUE, {}, "localqueues.kueue.x-k8s.io")
 
-    with pytest.raises(Refused, match=r'^localqueues\.kueue\.x-k8s\.io "main" already exists$'):
+    with pytest.raises(ObjectRefused, match=r'^localqueues\.kueue\.x-k8s\.io "main" already exists$'):
         vision.create("a", QUEUE, {}, "localqueues.kueue.x-k8s.io")
     vision.create("a", QUEUE._replace(kind="Other"), {}, "others")
     vision.create("a", QUEUE._replace(namespace="default"), {}, "localqueues")
@@ -68,7 +68,7 @@ def test_a_name_is_taken_once_per_cluster_kind_and_namespace(vision: ObjectStore
 
 
 def test_a_namespace_must_exist(store: ObjectStore) -> None:
-    with pytest.raises(Refused, match='namespaces "vision" not found'):
+    with pytest.raises(ObjectRefused, match='namespaces "vision" not found'):
         store.create("a", QUEUE, {}, "localqueues")
     assert store.keys("a") == []
 
@@ -77,7 +77,7 @@ def test_a_namespace_must_exist(store: ObjectStore) -> None:
 def test_built_in_namespaces_are_there_and_cannot_be_made(store: ObjectStore, name: str) -> None:
     store.create("a", QUEUE._replace(namespace=name), {}, "localqueues")
 
-    with pytest.raises(Refused, match=f'namespaces "{name}" already exists'):
+    with pytest.raises(ObjectRefused, match=f'namespaces "{name}" already exists'):
         store.create("a", Key("", "Namespace", "", name), {}, "namespaces")
 
 
@@ -92,7 +92,7 @@ def test_an_update_replaces_the_object_and_counts(vision: ObjectStore) -> None:
 
 
 def test_an_update_of_nothing_is_refused(vision: ObjectStore) -> None:
-    with pytest.raises(Refused, match='localqueues "main" not found'):
+    with pytest.raises(ObjectRefused, match='localqueues "main" not found'):
         vision.update("a", QUEUE, {}, "localqueues")
 
 
@@ -139,7 +139,7 @@ def test_only_one_of_many_threads_makes_an_object(tmp_path: Path) -> None:
     def make(_: int) -> bool:
         try:
             store.create("a", VISION, {}, "namespaces")
-        except Refused:
+        except ObjectRefused:
             return False
         return True
 

@@ -22,7 +22,7 @@ from training_platform.sandbox.cloud.faults.scenario import (
     RequestFault,
     Scenario,
 )
-from training_platform.sandbox.cloud.requests.errors import ApiError, error_info
+from training_platform.sandbox.cloud.requests.errors import Refusal, error_info
 from training_platform.sandbox.cloud.state.operations import Clock, stamp
 from training_platform.sandbox.cloud.state.quota import number
 
@@ -153,7 +153,7 @@ class IncomingRequest:
 class FaultAnswer:
     """The answer of a fault; without ``error`` the client's connection is closed unanswered."""
 
-    error: ApiError | None
+    error: Refusal | None
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -168,7 +168,7 @@ def before_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer
         )
         details = error_info("ACCESS_TOKEN_EXPIRED", {"service": service})
         challenge = 'Bearer realm="https://accounts.google.com/", error="invalid_token"'
-        return FaultAnswer(error=ApiError(401, message, details=(details,)), headers={"WWW-Authenticate": challenge})
+        return FaultAnswer(error=Refusal(401, message, details=(details,)), headers={"WWW-Authenticate": challenge})
     hit = faults.first(Burst, request.project, str(request), request.fits)
     if hit is None:
         return None
@@ -181,7 +181,7 @@ def before_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer
             f"'{service}' for consumer 'project_number:{consumer}'."
         )
         details = error_info("RATE_LIMIT_EXCEEDED", {"service": service, "consumer": f"projects/{consumer}"})
-        error = ApiError(429, message, details=(details,))
+        error = Refusal(429, message, details=(details,))
     return FaultAnswer(error=error, headers={} if wait is None else {"Retry-After": str(wait)})
 
 
@@ -195,6 +195,6 @@ def after_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer 
     return FaultAnswer(error=None if hit[1].client_sees == "closed" else unavailable())
 
 
-def unavailable() -> ApiError:
+def unavailable() -> Refusal:
     """A service that is away for a moment."""
-    return ApiError(503, "The service is currently unavailable.")
+    return Refusal(503, "The service is currently unavailable.")

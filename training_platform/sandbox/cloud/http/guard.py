@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import Refusal
 
 VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -44,39 +44,39 @@ class Guard:
         await JSONResponse(refusal.body(service), refusal.code)(scope, receive, send)
 
 
-def _refusal(verb: str, headers: Headers) -> ApiError | None:
+def _refusal(verb: str, headers: Headers) -> Refusal | None:
     host = headers.get("host", "")
     if host.removesuffix(":" + host.rpartition(":")[2]) not in _HOSTS and host not in _HOSTS:
-        return ApiError(403, f"The local cloud answers to 127.0.0.1 and localhost, not to '{host}'.")
+        return Refusal(403, f"The local cloud answers to 127.0.0.1 and localhost, not to '{host}'.")
     if headers.get("origin", f"http://{host}") != f"http://{host}" or headers.get("sec-fetch-site") == "cross-site":
-        return ApiError(403, "The local cloud refuses requests from web pages.")
+        return Refusal(403, "The local cloud refuses requests from web pages.")
     if verb not in VERBS:
-        return ApiError(405, f"Method not allowed: {verb}; allowed: {', '.join(VERBS)}.")
+        return Refusal(405, f"Method not allowed: {verb}; allowed: {', '.join(VERBS)}.")
     content = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     if content not in _CONTENT and has_body:
-        return ApiError(415, f"Content type '{content}' is not supported; allowed: {', '.join(sorted(_CONTENT))}.")
+        return Refusal(415, f"Content type '{content}' is not supported; allowed: {', '.join(sorted(_CONTENT))}.")
     return None
 
 
 async def read_bytes(request: Request) -> bytes:
-    """Return a body. Raises ApiError once it has more than ``MOST_BYTES``; the rest is not read."""
+    """Return a body. Raises Refusal once it has more than ``MOST_BYTES``; the rest is not read."""
     read = bytearray()
     async for chunk in request.stream():
         read += chunk
         if len(read) > MOST_BYTES:
-            raise ApiError(413, "Request payload size exceeds the limit: 16777216 bytes.")
+            raise Refusal(413, "Request payload size exceeds the limit: 16777216 bytes.")
     return bytes(read)
 
 
 async def read_json(request: Request) -> Any:
-    """Return a body as JSON, None where there is none. Raises ApiError."""
+    """Return a body as JSON, None where there is none. Raises Refusal."""
     raw = await read_bytes(request)
     return parse_json(raw) if raw else None
 
 
 def parse_json(raw: bytes) -> Any:
-    """Return the value of a text of JSON. Raises ApiError for a text that JSON or Google does not allow.
+    """Return the value of a text of JSON. Raises Refusal for a text that JSON or Google does not allow.
 
     Python's reader takes NaN, Infinity, numbers beyond every double, and halves of characters; none can be answered.
     """
@@ -113,5 +113,5 @@ def _finite(text: str) -> float:
     return number
 
 
-def _bad_json(message: str) -> ApiError:
-    return ApiError(400, f"Invalid JSON payload received. {message}", reason="parseError")
+def _bad_json(message: str) -> Refusal:
+    return Refusal(400, f"Invalid JSON payload received. {message}", reason="parseError")

@@ -28,7 +28,7 @@ from training_platform.sandbox.cloud.faults.active import (
 from training_platform.sandbox.cloud.http import control
 from training_platform.sandbox.cloud.http.guard import VERBS, Guard, read_json
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import Refusal
 
 LOG: Final = logging.getLogger("training_platform.sandbox.cloud")
 _TRANSPORT: Final = "transport"
@@ -71,7 +71,7 @@ def make_app(cloud: LocalCloud) -> ASGIApp:
             Route("/{service}/{path:path}", _endpoint(cloud), methods=VERBS),
             Route("/{path:path}", _unknown, methods=VERBS),
         ],
-        exception_handlers={ApiError: _refused},
+        exception_handlers={Refusal: _refused},
     )
     return Guard(app)
 
@@ -129,11 +129,11 @@ async def _faulty(request: Request, service: str, fault: FaultAnswer) -> Respons
 
 async def _refused(request: Request, error: Exception) -> Response:
     """Answer a refusal in its service's form."""
-    if not isinstance(error, ApiError):
+    if not isinstance(error, Refusal):
         raise error
     return JSONResponse(error.body(request.path_params.get("service", "")), error.code)
 
 
 async def _unknown(request: Request) -> Response:
-    error = ApiError(404, f"The requested URL {request.url.path} was not found: no such service.")
+    error = Refusal(404, f"The requested URL {request.url.path} was not found: no such service.")
     return JSONResponse(error.body(""), error.code)

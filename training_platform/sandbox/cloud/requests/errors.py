@@ -31,7 +31,7 @@ OLDER_FORM: Final = frozenset({"compute", "storage"})
 _TYPE = "type.googleapis.com/google.rpc."
 
 
-class ApiError(Exception):
+class Refusal(Exception):
     """A refusal: the HTTP code, Google's status, the message, and the older form's reason."""
 
     def __init__(
@@ -58,54 +58,54 @@ class ApiError(Exception):
         return {"error": error}
 
 
-def not_found(name: str) -> ApiError:
+def not_found(name: str) -> Refusal:
     """A resource that does not exist."""
-    return ApiError(404, f"Resource '{name}' was not found")
+    return Refusal(404, f"Resource '{name}' was not found")
 
 
-def already_exists(name: str) -> ApiError:
+def already_exists(name: str) -> Refusal:
     """A name that is taken."""
-    return ApiError(409, f"Resource '{name}' already exists")
+    return Refusal(409, f"Resource '{name}' already exists")
 
 
-def invalid(message: str, *, field: str = "") -> ApiError:
+def invalid(message: str, *, field: str = "") -> Refusal:
     """A value that the API does not allow; ``field`` as the request spells it."""
-    return bad_request([(field, message)]) if field else ApiError(400, message)
+    return bad_request([(field, message)]) if field else Refusal(400, message)
 
 
 def required(body: Json, field: str, path: str) -> Any:
-    """Return a field that a message needs; ``path`` is where the message is. Raises ApiError where it is missing."""
+    """Return a field that a message needs; ``path`` is where the message is. Raises Refusal where it is missing."""
     if not body.get(field):
-        raise ApiError(400, f"Invalid value for field '{path}.{field}': ''. A value is required.", reason="required")
+        raise Refusal(400, f"Invalid value for field '{path}.{field}': ''. A value is required.", reason="required")
     return body[field]
 
 
-def bad_request(violations: list[tuple[str, str]]) -> ApiError:
+def bad_request(violations: list[tuple[str, str]]) -> Refusal:
     """Several values at once: the field, and why it is not valid."""
     fields = [{"field": field, "description": message} for field, message in violations]
     details = ({"@type": f"{_TYPE}BadRequest", "fieldViolations": fields},)
-    return ApiError(400, "\n".join(message for _, message in violations), details=details)
+    return Refusal(400, "\n".join(message for _, message in violations), details=details)
 
 
-def failed_precondition(message: str) -> ApiError:
+def failed_precondition(message: str) -> Refusal:
     """A state in which the call cannot be served: a child that remains, a protected resource."""
-    return ApiError(400, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
+    return Refusal(400, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
 
 
-def in_use(name: str, user: str) -> ApiError:
+def in_use(name: str, user: str) -> Refusal:
     """A resource that another one needs, in the words of Compute Engine."""
     message = f"The resource '{name}' is already being used by '{user}'"
-    return ApiError(400, message, status="FAILED_PRECONDITION", reason="resourceInUseByAnotherResource")
+    return Refusal(400, message, status="FAILED_PRECONDITION", reason="resourceInUseByAnotherResource")
 
 
-def conflict(message: str, *, code: int = 409) -> ApiError:
+def conflict(message: str, *, code: int = 409) -> Refusal:
     """A stale etag or fingerprint, or an operation that is still under way."""
-    return ApiError(code, message, status="ABORTED" if code == 409 else "FAILED_PRECONDITION", reason="conditionNotMet")
+    return Refusal(code, message, status="ABORTED" if code == 409 else "FAILED_PRECONDITION", reason="conditionNotMet")
 
 
-def unimplemented(method: str) -> ApiError:
+def unimplemented(method: str) -> Refusal:
     """A method that the document has and this server does not serve."""
-    return ApiError(501, f"{method} is not implemented by the local cloud")
+    return Refusal(501, f"{method} is not implemented by the local cloud")
 
 
 def error_info(reason: str, metadata: Mapping[str, str]) -> Json:
@@ -113,8 +113,8 @@ def error_info(reason: str, metadata: Mapping[str, str]) -> Json:
     return {"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": "googleapis.com", "metadata": dict(metadata)}
 
 
-def service_disabled(service: str, project: str, number: str) -> ApiError:
+def service_disabled(service: str, project: str, number: str) -> Refusal:
     """A call to an API that the project has not enabled."""
     details = (error_info("SERVICE_DISABLED", {"service": service, "consumer": f"projects/{number}"}),)
     message = f"{service} has not been used in project {project} before or it is disabled. Enable it, then retry."
-    return ApiError(403, message, reason="accessNotConfigured", details=details)
+    return Refusal(403, message, reason="accessNotConfigured", details=details)

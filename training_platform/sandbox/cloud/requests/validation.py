@@ -17,7 +17,7 @@ from training_platform.resources.declared import camel_case
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.scalars import FORMS, WIDTHS, Check, Right, scalar
 from training_platform.sandbox.cloud.requests.discovery import Api, Method
-from training_platform.sandbox.cloud.requests.errors import ApiError, bad_request
+from training_platform.sandbox.cloud.requests.errors import Refusal, bad_request
 
 Violation = tuple[str, str]  # field, what is wrong
 
@@ -40,7 +40,7 @@ _UNDOCUMENTED: Final = frozenset({"deleteBgpAlwaysCompareMed", "initialNatIps"})
 
 
 def read_body(api: Api, method: Method, body: Any) -> Json:
-    """Return a request's body, normalised. Raises ApiError with every violation."""
+    """Return a request's body, normalised. Raises Refusal with every violation."""
     if method.request is None or body is None:
         if body:
             raise bad_request([("", f"{_PAYLOAD}{method.id} takes no body.")])
@@ -55,7 +55,7 @@ def read_body(api: Api, method: Method, body: Any) -> Json:
 
 
 def read_query(api: Api, method: Method, query: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the query's parameters, converted. Raises ApiError for an unknown, a wrong or a missing one."""
+    """Return the query's parameters, converted. Raises Refusal for an unknown, a wrong or a missing one."""
     values: dict[str, Any] = {}
     violations: list[Violation] = []
     for name, text in query:
@@ -82,11 +82,11 @@ def read_query(api: Api, method: Method, query: list[tuple[str, str]]) -> dict[s
 
 
 def check_path(method: Method, parameters: Mapping[str, str]) -> None:
-    """Check the parameters in the path against their patterns. Raises ApiError."""
+    """Check the parameters in the path against their patterns. Raises Refusal."""
     for name, value in parameters.items():
         pattern = method.parameters.get(name, {}).get("pattern")
         if pattern and not re.search(pattern, value):
-            raise ApiError(400, f"Invalid value for field '{name}': '{value}'. Must match the regex '{pattern}'")
+            raise Refusal(400, f"Invalid value for field '{name}': '{value}'. Must match the regex '{pattern}'")
 
 
 def _parameter(method: Method, name: str) -> tuple[str, Json] | None:

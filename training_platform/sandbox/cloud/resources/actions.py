@@ -16,7 +16,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.resources.declared import camel_case
 from training_platform.rules import RULES, evaluate, program
 from training_platform.sandbox.cloud.requests.errors import (
-    ApiError,
+    Refusal,
     already_exists,
     conflict,
     failed_precondition,
@@ -38,10 +38,10 @@ def create(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     body = copy.deepcopy(call.body.get(kind.wrapper, {}) if kind.wrapper else call.body)
     id_ = call.parameters.get(kind.id_in) or call.body.get(kind.id_in) or body.get(kind.id_in)
     if kind.id_in and not id_:
-        raise ApiError(400, f"Required field '{kind.id_in}' is missing or empty")
+        raise Refusal(400, f"Required field '{kind.id_in}' is missing or empty")
     if id_ and not re.fullmatch(kind.id_form, id_):
         form = f"Must be a match of regex '(?:{kind.id_form})'"
-        raise ApiError(400, f"Invalid value for field 'resource.{kind.id_in}': '{id_}'. {form}")
+        raise Refusal(400, f"Invalid value for field 'resource.{kind.id_in}': '{id_}'. {form}")
     record = Record(name=f"{call.name}/{id_ or cloud.number()}", project=call.project, body=body)
     if record.name in cloud.store:
         raise already_exists(record.name.partition("/")[2])
@@ -76,7 +76,7 @@ def patch(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
     properties = call.properties(kind.schema)
     for path in paths:
         if path != "*" and path.partition(".")[0] not in properties:
-            raise ApiError(400, f"Invalid field mask path: {path}")
+            raise Refusal(400, f"Invalid field mask path: {path}")
     return change(cloud, kind, call, lambda old, new: apply_mask(old, new, paths))
 
 
@@ -150,7 +150,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
 
 
 def check_versions(record: Record, versions: Mapping[str, Any]) -> None:
-    """Raise ApiError where a request names an etag or fingerprint that is not the resource's any more."""
+    """Raise Refusal where a request names an etag or fingerprint that is not the resource's any more."""
     for name in _VERSIONS:
         held = record.body.get(name)
         if versions.get(name) and held and versions[name] != held:
@@ -165,7 +165,7 @@ def etag(cloud: Cloud) -> str:
 
 
 def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old: Record | None) -> None:
-    """Fill in a resource, refuse what Google refuses, charge quota, and write it. Raises ApiError."""
+    """Fill in a resource, refuse what Google refuses, charge quota, and write it. Raises Refusal."""
     fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, old.body if old else {})
     if old is None and record.name in cloud.store:  # the service gave it another name
@@ -288,7 +288,7 @@ _RULES: Final = tuple(
 
 
 def refuse(call: Call, record: Record, old: Record | None) -> None:
-    """Raise ApiError with every rule that the resource breaks and, where it is changed, did not break before."""
+    """Raise Refusal with every rule that the resource breaks and, where it is changed, did not break before."""
     before = {(finding.rule, finding.message) for finding in _findings(call, old)} if old else set()
     messages = []
     for finding in _findings(call, record):
@@ -296,7 +296,7 @@ def refuse(call: Call, record: Record, old: Record | None) -> None:
             allowed = f" Allowed: {finding.allowed}." if finding.allowed else ""
             messages.append(f"{finding.path}: {finding.message}.{allowed}")
     if messages:
-        raise ApiError(400, "; ".join(messages))
+        raise Refusal(400, "; ".join(messages))
 
 
 def _findings(call: Call, record: Record) -> list[Finding]:
@@ -326,7 +326,7 @@ def read_policy(record: Record) -> Json:
 
 
 def write_policy(cloud: Cloud, record: Record, policy: Json) -> Json:
-    """Replace a resource's policy. Raises ApiError for a stale etag, and for members and roles that cannot be."""
+    """Replace a resource's policy. Raises Refusal for a stale etag, and for members and roles that cannot be."""
     held = read_policy(record)["etag"]
     if policy.get("etag", held) != held:
         raise conflict(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.resources.declared import camel_case
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import Refusal
 from training_platform.sandbox.cloud.resources.model import Call
 from training_platform.sandbox.cloud.state.operations import COMPUTE_LINK
 
@@ -26,12 +26,12 @@ _OPERATORS: Final = frozenset({"=", "!=", ":", "eq", "ne"})
 
 
 def page(call: Call, items: Sequence[Json], schema: str) -> Json:
-    """Return the page that a list method asks for. Raises ApiError for a filter or a token that cannot be read."""
+    """Return the page that a list method asks for. Raises Refusal for a filter or a token that cannot be read."""
     terms = read_filter(call.parameters.get("filter") or "")
     items = [item for item in items if all(term.fits(item) for term in terms)]
     size = call.parameters.get("pageSize") or call.parameters.get("maxResults") or _PAGE_SIZE
     if size < 0:
-        raise ApiError(400, f"Invalid page size: {size}")
+        raise Refusal(400, f"Invalid page size: {size}")
     start, more = _page_start(call.parameters.get("pageToken", "")), False
     if "pageToken" in call.method.parameters:
         items, more = items[start : start + size], start + size < len(items)
@@ -56,7 +56,7 @@ def _page_start(token: str) -> int:
     try:
         return int(base64.urlsafe_b64decode(token).decode().removeprefix("from-"))
     except (binascii.Error, ValueError, UnicodeDecodeError) as error:
-        raise ApiError(400, "Invalid value for field 'pageToken'") from error
+        raise Refusal(400, "Invalid value for field 'pageToken'") from error
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,15 @@ class Term:
 
 
 def read_filter(text: str) -> list[Term]:
-    """Return the terms of a filter, all of which a resource must fit. Raises ApiError for an unreadable filter."""
+    """Return the terms of a filter, all of which a resource must fit. Raises Refusal for an unreadable filter."""
     if len(text) > MOST_CHARACTERS:
-        raise ApiError(400, f"Invalid list filter expression: longer than {MOST_CHARACTERS} characters")
+        raise Refusal(400, f"Invalid list filter expression: longer than {MOST_CHARACTERS} characters")
     tokens = [token for token in _TOKEN.findall(text) if token.strip() and token not in ("(", ")", "AND")]
     triples = zip(*[iter(tokens)] * 3, strict=False)
     terms = [Term(path, operator, _unquoted(value)) for path, operator, value in triples]
     unbalanced = text.count("(") != text.count(")")
     if unbalanced or len(tokens) % 3 or any(term.operator not in _OPERATORS for term in terms):
-        raise ApiError(400, f"Invalid list filter expression: {text}")
+        raise Refusal(400, f"Invalid list filter expression: {text}")
     for term in terms:
         if term.operator in ("eq", "ne"):
             _pieces(term.value)
@@ -115,13 +115,13 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def _pieces(pattern: str) -> list[re.Pattern[str]]:
-    """Split a pattern at its ``.*``; no piece can repeat anything. Raises ApiError for other regular expressions."""
+    """Split a pattern at its ``.*``; no piece can repeat anything. Raises Refusal for other regular expressions."""
     pieces = [""]
     for part in re.findall(r"\\.|\.\*|.", pattern, re.DOTALL):
         if part in (".*", "*"):
             pieces.append("")
         elif part in "^$+?{}[]|()\\":
-            raise ApiError(400, f"Invalid list filter expression: '{part}' in '{pattern}' is not supported here")
+            raise Refusal(400, f"Invalid list filter expression: '{part}' in '{pattern}' is not supported here")
         else:
             pieces[-1] += part if part == "." else re.escape(part[-1])
     return [re.compile(piece, re.DOTALL) for piece in pieces]

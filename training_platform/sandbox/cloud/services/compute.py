@@ -14,7 +14,7 @@ from training_platform.catalog import ZONES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import Json
 from training_platform.catalog.zones import zones_in
-from training_platform.sandbox.cloud.requests.errors import ApiError, in_use, not_found, required
+from training_platform.sandbox.cloud.requests.errors import Refusal, in_use, not_found, required
 from training_platform.sandbox.cloud.resources import lists
 from training_platform.sandbox.cloud.resources.actions import check_versions, etag
 from training_platform.sandbox.cloud.resources.model import Call, Fill, Hook, ResourceKind, Service, fill_in, nothing
@@ -110,12 +110,12 @@ def _link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None
         message = (
             f"Invalid value for field 'resource.network': '{text}'. The referenced network resource cannot be found."
         )
-        raise ApiError(400, message)
+        raise Refusal(400, message)
     record.body["network"] = COMPUTE_LINK + path
 
 
 def _fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    """Fill in a subnetwork. Raises ApiError for ranges that are not valid, or overlap others of its network."""
+    """Fill in a subnetwork. Raises Refusal for ranges that are not valid, or overlap others of its network."""
     body = record.body
     primary = _read_range(body.get("ipCidrRange", ""), "resource.ipCidrRange")
     if not old:
@@ -129,7 +129,7 @@ def _fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         if other.name != record.name and "/subnetworks/" in other.name and other.body.get("network") == body["network"]:
             for mine, theirs in ((a, b) for a in ranges for b in _ranges_of(other) if a.overlaps(b)):
                 message = f"Invalid IPCidrRange: {mine} conflicts with existing subnetwork '{other.id}' ({theirs})."
-                raise ApiError(400, message)
+                raise Refusal(400, message)
 
 
 def _ranges_of(subnet: Record) -> Iterator[IPv4Network]:
@@ -143,9 +143,9 @@ def _read_range(text: str, field: str) -> IPv4Network:
         network = ip_network(text)
     except ValueError as error:
         message = f"Invalid value for field '{field}': '{text}'. Must be a CIDR range without host bits."
-        raise ApiError(400, message) from error
+        raise Refusal(400, message) from error
     if not isinstance(network, IPv4Network) or not 4 <= network.prefixlen <= 29:
-        raise ApiError(400, f"Invalid value for field '{field}': '{text}'. Must be an IPv4 range of /4 to /29.")
+        raise Refusal(400, f"Invalid value for field '{field}': '{text}'. Must be an IPv4 range of /4 to /29.")
     return network
 
 
@@ -153,7 +153,7 @@ def _expand_range(cloud: Cloud, call: Call) -> Json:
     record = _changed_by(cloud, call)
     old, new = IPv4Network(record.body["ipCidrRange"]), _read_range(call.body.get("ipCidrRange", ""), "ipCidrRange")
     if not old.subnet_of(new):
-        raise ApiError(400, "The new range must contain the old one.")
+        raise Refusal(400, "The new range must contain the old one.")
     record.body |= {"ipCidrRange": str(new), "fingerprint": etag(cloud)}
     return _write(cloud, record, "expandIpCidrRange")
 
@@ -170,7 +170,7 @@ def _fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
     for nat in record.body.get("nats", ()):
         if nat.get("name") in names:
             message = f"Invalid value for field 'resource.nats': the name '{nat.get('name')}' is there twice."
-            raise ApiError(400, message)
+            raise Refusal(400, message)
         names.add(nat.get("name"))
         fill_in(nat, "router.nat")
         for subnet in nat.get("subnetworks", ()):
@@ -178,13 +178,13 @@ def _fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
             path = "projects/" + required(subnet, "name", field).split("projects/", 1)[-1]
             subnet["name"] = COMPUTE_LINK + path
             if cloud.store.get(f"compute/{path}") is None:
-                raise ApiError(400, f"Invalid value for field '{field}.name': '{subnet['name']}' is not there.")
+                raise Refusal(400, f"Invalid value for field '{field}.name': '{subnet['name']}' is not there.")
 
 
 def _fill_firewall(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
     body = record.body
     if bool(body.get("allowed")) == bool(body.get("denied")):
-        raise ApiError(400, "Exactly one of 'allowed' and 'denied' must be specified.")
+        raise Refusal(400, "Exactly one of 'allowed' and 'denied' must be specified.")
     sources = ("sourceRanges", "sourceTags", "sourceServiceAccounts")
     if body["direction"] == "INGRESS" and not any(body.get(field) for field in sources):
         body["sourceRanges"] = ["0.0.0.0/0"]
@@ -210,7 +210,7 @@ def _resize_disk(cloud: Cloud, call: Call) -> Json:
     record = _changed_by(cloud, call)
     old, new = record.body["sizeGb"], call.body.get("sizeGb", "0")
     if int(new) <= int(old):
-        raise ApiError(400, f"New disk size '{new}' GB must be larger than existing size '{old}' GB.")
+        raise Refusal(400, f"New disk size '{new}' GB must be larger than existing size '{old}' GB.")
     record.body["sizeGb"] = new
     return _write(cloud, record, "resizeDisk")
 
@@ -294,7 +294,7 @@ def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", clean_up: 
 
 
 def _fill_new(cloud: Cloud, call: Call, record: Record, schema: str) -> None:
-    """Fill in what every resource of Compute Engine has. Raises ApiError for an unknown region or zone."""
+    """Fill in what every resource of Compute Engine has. Raises Refusal for an unknown region or zone."""
     path = record.name.partition("/")[2]
     parts = path.split("/")
     record.body |= {

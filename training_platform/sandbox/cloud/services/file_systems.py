@@ -13,7 +13,7 @@ from typing import Final
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import Json
 from training_platform.sandbox.cloud.requests.errors import (
-    ApiError,
+    Refusal,
     failed_precondition,
     invalid,
     not_found,
@@ -35,7 +35,7 @@ def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None
         _check_instance_change(body, old)
         return
     if not body.get("fileShares") or not body.get("networks"):
-        raise ApiError(400, "An instance needs one file share and one network")
+        raise Refusal(400, "An instance needs one file share and one network")
     for share in body["fileShares"]:
         required(share, "name", "instance.file_shares[]")
         _check_restorable(cloud, share)
@@ -55,7 +55,7 @@ def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None
 
 
 def _check_restorable(cloud: Cloud, share: Json) -> None:
-    """Raise ApiError where a share is to start with a backup that does not exist, or is larger than the share."""
+    """Raise Refusal where a share is to start with a backup that does not exist, or is larger than the share."""
     source = share.get("sourceBackup") or share.get("sourceBackupdrBackup")
     if not source:
         return
@@ -64,20 +64,20 @@ def _check_restorable(cloud: Cloud, share: Json) -> None:
         raise not_found(source)
     held, wanted = int(backup.body.get("capacityGb", 0)), int(share.get("capacityGb", 0))
     if wanted < held:
-        raise ApiError(400, f"A share of {wanted} GiB cannot hold backup '{source}' of {held} GiB")
+        raise Refusal(400, f"A share of {wanted} GiB cannot hold backup '{source}' of {held} GiB")
 
 
 def _check_instance_change(body: Json, old: Json) -> None:
     before, after = (int(instance["fileShares"][0].get("capacityGb", 0)) for instance in (old, body))
     if after < before and str(old.get("tier", "")).startswith(_BASIC):
-        raise ApiError(400, f"Cannot reduce the capacity of a {old['tier']} instance from {before} to {after} GiB")
+        raise Refusal(400, f"Cannot reduce the capacity of a {old['tier']} instance from {before} to {after} GiB")
     _check_unchanged(body, old, ("tier", "networks", "protocol"))
 
 
 def _check_unchanged(body: Json, old: Json, fields: tuple[str, ...]) -> None:
     for field in fields:
         if body.get(field) != old.get(field):
-            raise ApiError(400, f"The field '{field}' of an instance cannot be changed")
+            raise Refusal(400, f"The field '{field}' of an instance cannot be changed")
 
 
 def _fill_backup(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
@@ -90,7 +90,7 @@ def _fill_backup(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     shares = {share["name"]: share for share in instance.body["fileShares"]}
     share = record.body.get("sourceFileShare", "")
     if share not in shares:
-        raise ApiError(400, f"The instance '{source}' has no file share '{share}'")
+        raise Refusal(400, f"The instance '{source}' has no file share '{share}'")
     record.body |= {
         "sourceInstanceTier": instance.body["tier"], "capacityGb": shares[share]["capacityGb"],
         "storageBytes": "0", "downloadBytes": "0",
@@ -102,7 +102,7 @@ def _check_snapshot(cloud: Cloud, call: Call, _record: Record, old: Json) -> Non
         return
     instance = cloud.store.get(call.name.rpartition("/")[0])
     if instance and "/instances/" in call.name and str(instance.body["tier"]).startswith(_BASIC):
-        raise ApiError(400, f"Instances of tier {instance.body['tier']} do not support snapshots")
+        raise Refusal(400, f"Instances of tier {instance.body['tier']} do not support snapshots")
 
 
 _READY: Final = ("state", "CREATING", "READY", "READY", "DELETING")
@@ -140,12 +140,12 @@ def _fill_lustre(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         )
         before, after = int(old["capacityGib"]), int(body["capacityGib"])
         if after < before:
-            raise ApiError(400, f"The capacity of an instance cannot be reduced, from {before} to {after} GiB")
+            raise Refusal(400, f"The capacity of an instance cannot be reduced, from {before} to {after} GiB")
         return
     for field in ("filesystem", "capacityGib", "network"):
         required(body, field, "instance")
     if not re.fullmatch(r"[A-Za-z0-9]{1,8}", body["filesystem"]):
-        raise ApiError(400, "The filesystem of an instance has at most 8 letters and digits")
+        raise Refusal(400, "The filesystem of an instance has at most 8 letters and digits")
     serial = cloud.store.serial()
     _check_private(cloud, body["network"])
     body |= {
@@ -155,10 +155,10 @@ def _fill_lustre(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _check_private(cloud: Cloud, network: str) -> None:
-    """Raise ApiError for a network that does not exist, or that Google's services have not joined."""
+    """Raise Refusal for a network that does not exist, or that Google's services have not joined."""
     match = _NETWORK.fullmatch(network)
     if match is None:
-        raise ApiError(400, f"Invalid network '{network}': projects/PROJECT/global/networks/NETWORK is wanted")
+        raise Refusal(400, f"Invalid network '{network}': projects/PROJECT/global/networks/NETWORK is wanted")
     name = f"projects/{cloud.projects.resolve(match[1])}/global/networks/{match[2]}"
     if cloud.store.get(f"compute/{name}") is None:
         raise not_found(name)

@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError, conflict, failed_precondition, not_found, required
+from training_platform.sandbox.cloud.requests.errors import Refusal, conflict, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.actions import etag, merge, refuse
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.services.gke_defaults import (
@@ -41,9 +41,9 @@ def _fill_cluster(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         pools = body.pop("nodePools", None)
         count, config = body.get("initialNodeCount"), body.get("nodeConfig", {})
         if pools and (count or config):
-            raise ApiError(400, "Cluster.initial_node_count and node_config must not be set together with node_pools.")
+            raise Refusal(400, "Cluster.initial_node_count and node_config must not be set together with node_pools.")
         if not pools and not count and not body.get("autopilot", {}).get("enabled"):
-            raise ApiError(400, "Cluster.initial_node_count must be greater than zero.")
+            raise Refusal(400, "Cluster.initial_node_count must be greater than zero.")
         for pool in pools or ():
             required(pool, "name", "cluster.node_pools[]")
         body.pop("id", None)  # GKE's to give
@@ -102,7 +102,7 @@ def _check_cluster_free(cloud: Cloud, _call: Call, record: Record) -> None:
 
 
 def _check_free(cloud: Cloud, name: str) -> None:
-    """Raise ApiError while an operation on a cluster or pool is under way; the provider then tries again."""
+    """Raise Refusal while an operation on a cluster or pool is under way; the provider then tries again."""
     operation = cloud.operations.pending(name)
     if operation is not None:
         raise failed_precondition(f"Cluster is running incompatible operation {operation.id}.")
@@ -139,7 +139,7 @@ def _update_cluster(cloud: Cloud, call: Call) -> Json:
 
 
 def _place(call: Call, desired: str) -> list[str]:
-    """Return where in a cluster a field of an update belongs. Raises ApiError for a field that belongs nowhere."""
+    """Return where in a cluster a field of an update belongs. Raises Refusal for a field that belongs nowhere."""
     if desired in _TABLE["places"]:
         return _TABLE["places"][desired].split(".")
     name = desired.removeprefix("desired")
@@ -148,7 +148,7 @@ def _place(call: Call, desired: str) -> list[str]:
     for schema, parent in parents.items():
         if field in call.properties(schema):
             return [*parent, field]
-    raise ApiError(501, f"Changing a cluster's {desired} is not implemented by the local cloud")
+    raise Refusal(501, f"Changing a cluster's {desired} is not implemented by the local cloud")
 
 
 def _put(body: Json, place: list[str], value: object) -> None:
@@ -161,7 +161,7 @@ def _put(body: Json, place: list[str], value: object) -> None:
 
 
 def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> None:
-    """Set fields of the pool that an update names, or of all. Raises ApiError for a pool that does not exist."""
+    """Set fields of the pool that an update names, or of all. Raises Refusal for a pool that does not exist."""
     wanted = call.body["update"].get("desiredNodePoolId", "-")
     pools = cloud.store.children(f"{cluster.name}/nodePools")
     names = [pool.name for pool in pools if wanted in ("-", pool.id)]
@@ -233,7 +233,7 @@ def _set_size(cloud: Cloud, call: Call) -> Json:
 
 
 def _free_pool(cloud: Cloud, call: Call) -> Record:
-    """Return the pool that a request changes. Raises ApiError while the pool or its cluster is being changed."""
+    """Return the pool that a request changes. Raises Refusal while the pool or its cluster is being changed."""
     record = cloud.existing(call.name)
     _check_free(cloud, record.name)
     _check_free(cloud, _cluster_of(record))
@@ -252,7 +252,7 @@ def _write_pool(cloud: Cloud, call: Call, record: Record) -> Json:
 
 
 def _complete_pool(cloud: Cloud, call: Call, record: Record) -> None:
-    """Complete a changed pool and charge it. Raises ApiError for what Google would refuse."""
+    """Complete a changed pool and charge it. Raises Refusal for what Google would refuse."""
     fill_pool(record.body, cloud.existing(_cluster_of(record)).body)
     refuse(call, record, cloud.existing(record.name))
     cloud.charge(call.service, record)

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError, invalid
+from training_platform.sandbox.cloud.requests.errors import Refusal, invalid
 from training_platform.sandbox.cloud.resources.model import fill_in
 from training_platform.sandbox.cloud.services.compute import node_zones
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -52,7 +52,7 @@ def fill_cluster(cloud: Cloud, record: Record) -> None:
 
 
 def resolve_version(asked: str, channel: str) -> str:
-    """Return a version in full. Raises ApiError for a version that no channel offers."""
+    """Return a version in full. Raises Refusal for a version that no channel offers."""
     if asked in ("", "-", "latest"):
         return CHANNEL_VERSIONS.get(channel, CHANNEL_VERSIONS[""])
     fitting = [full for full in CHANNEL_VERSIONS.values() if f"{full}.".startswith((f"{asked}.", f"{asked}-"))]
@@ -60,7 +60,7 @@ def resolve_version(asked: str, channel: str) -> str:
         return max(fitting)
     if "-gke." in asked:
         return asked  # written in full: our table is older than it
-    raise ApiError(400, f'Master version "{asked}" is unsupported.')
+    raise Refusal(400, f'Master version "{asked}" is unsupported.')
 
 
 def _fill_network(cloud: Cloud, record: Record) -> None:
@@ -70,10 +70,10 @@ def _fill_network(cloud: Cloud, record: Record) -> None:
     network = _full_path(body.get("network") or "default", f"projects/{project}/global/networks/")
     subnet = _full_path(body.get("subnetwork") or "default", f"projects/{project}/regions/{region}/subnetworks/")
     if cloud.store.get(f"compute/{network}") is None:
-        raise ApiError(400, f'Network "{network.rpartition("/")[2]}" does not exist.')
+        raise Refusal(400, f'Network "{network.rpartition("/")[2]}" does not exist.')
     record_of_subnet = cloud.store.get(f"compute/{subnet}")
     if record_of_subnet is None:
-        raise ApiError(400, f'Subnetwork "{subnet.rpartition("/")[2]}" does not exist in region {region}.')
+        raise Refusal(400, f'Subnetwork "{subnet.rpartition("/")[2]}" does not exist in region {region}.')
     body |= {"network": network.rpartition("/")[2], "subnetwork": subnet.rpartition("/")[2]}
     body["networkConfig"] |= {"network": network, "subnetwork": subnet}
     secondary = record_of_subnet.body.get("secondaryIpRanges", ())
@@ -82,7 +82,7 @@ def _fill_network(cloud: Cloud, record: Record) -> None:
     for word, default in (("cluster", "10.4.0.0/14"), ("services", "34.118.224.0/20")):
         name = allocation.get(f"{word}SecondaryRangeName")
         if name and name not in ranges:
-            raise ApiError(400, f'Services range or pod range "{name}" does not exist in the subnetwork.')
+            raise Refusal(400, f'Services range or pod range "{name}" does not exist in the subnetwork.')
         cidr = ranges.get(name or "", allocation.get(f"{word}Ipv4CidrBlock") or default)
         allocation[f"{word}Ipv4Cidr"] = allocation[f"{word}Ipv4CidrBlock"] = body[f"{word}Ipv4Cidr"] = cidr
 
@@ -130,7 +130,7 @@ def fill_pool(body: Json, cluster: Json) -> None:
     scaling = body["autoscaling"]
     if scaling.get("enabled"):
         if scaling.get("maxNodeCount", 0) < scaling.get("minNodeCount", 0):
-            raise ApiError(400, "Maximum node count must not be less than minimum node count.")
+            raise Refusal(400, "Maximum node count must not be less than minimum node count.")
         scaling.setdefault("locationPolicy", "BALANCED")
     _fill_node_config(config, cluster)
 
@@ -146,7 +146,7 @@ def _fill_node_config(config: Json, cluster: Json) -> None:
     if cluster.get("workloadIdentityConfig", {}).get("workloadPool"):
         config.setdefault("workloadMetadataConfig", {"mode": "GKE_METADATA"})
     elif config.get("workloadMetadataConfig", {}).get("mode") == "GKE_METADATA":
-        raise ApiError(400, "GKE_METADATA requires workload identity to be enabled on the cluster.")
+        raise Refusal(400, "GKE_METADATA requires workload identity to be enabled on the cluster.")
     for accelerator in config.get("accelerators", ()):
         fill_in(accelerator, "node.accelerator")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError, not_found
+from training_platform.sandbox.cloud.requests.errors import Refusal, not_found
 from training_platform.sandbox.cloud.resources.actions import mask_paths, read_policy, write_policy
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -47,7 +47,7 @@ def _patch_account(cloud: Cloud, call: Call) -> Json:
     record = cloud.existing(call.name)
     for path in mask_paths(call.body.get("updateMask", "")):
         if path not in ("displayName", "description"):
-            raise ApiError(400, f"Invalid field mask path: {path}")
+            raise Refusal(400, f"Invalid field mask path: {path}")
         record.body[path] = call.body.get("serviceAccount", {}).get(path, "")
     cloud.store.put(record)
     return record.body

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition
+from training_platform.sandbox.cloud.requests.errors import Refusal, failed_precondition
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.services.vertex_jobs import JOB_KINDS, PIPELINES
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -30,9 +30,9 @@ def _fill_channel(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     label = _LABELS.get(body.get("type", ""))
     if not body.get("type"):
-        raise ApiError(400, "A channel has a type")
+        raise Refusal(400, "A channel has a type")
     if label and label not in body.get("labels", {}):
-        raise ApiError(400, f"Field \"notification_channel.labels\" lacks '{label}'")
+        raise Refusal(400, f"Field \"notification_channel.labels\" lacks '{label}'")
     changed = {"mutateTime": cloud.time()}
     body["mutationRecords"] = [changed, *old.get("mutationRecords", [])[: _KEPT_MUTATIONS - 1]]
     body["creationRecord"] = old.get("creationRecord", dict(changed))
@@ -48,7 +48,7 @@ def _check_channel_unused(cloud: Cloud, call: Call, record: Record) -> None:
 def _fill_alert_policy(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     if not body.get("conditions"):
-        raise ApiError(400, "Field alert_policy.conditions had an invalid value: there must be at least one condition.")
+        raise Refusal(400, "Field alert_policy.conditions had an invalid value: there must be at least one condition.")
     for channel in body.get("notificationChannels", ()):
         cloud.existing(f"monitoring/{channel}")
     for condition in body["conditions"]:
@@ -62,9 +62,9 @@ def _fill_alert_policy(cloud: Cloud, _call: Call, record: Record, old: Json) -> 
 def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
     """Refuse a dashboard with several layouts. Source: the document's Dashboard, read 2026-11-22."""
     if not record.body.get("displayName"):
-        raise ApiError(400, "Field dashboard.displayName is required.")
+        raise Refusal(400, "Field dashboard.displayName is required.")
     if len(layouts := _LAYOUTS & record.body.keys()) > 1:
-        raise ApiError(400, f"A dashboard has one layout, not {', '.join(sorted(layouts))}.")
+        raise Refusal(400, f"A dashboard has one layout, not {', '.join(sorted(layouts))}.")
 
 
 MONITORING: Final = Service(
@@ -106,7 +106,7 @@ def _write_entries(cloud: Cloud, call: Call) -> Json:
             "timestamp": cloud.time(), "insertId": cloud.number(), **written,
         }  # fmt: skip
         if not entry["logName"].startswith("projects/"):
-            raise ApiError(400, "An entry needs a log_name, projects/[PROJECT_ID]/logs/[LOG_ID].")
+            raise Refusal(400, "An entry needs a log_name, projects/[PROJECT_ID]/logs/[LOG_ID].")
         project = cloud.projects.resolve(entry["logName"].split("/")[1])
         cloud.store.put(Record(name=f"{_FOLDER}/{entry['insertId']}", project=project, body=entry))
     return {}
@@ -146,12 +146,12 @@ def _entries_of_job(record: Record) -> Iterator[Json]:
 def _read_filter(text: str) -> Iterator[Callable[[Json], bool]]:
     """Yield the comparisons of a filter, which AND joins, each with a value or several in brackets, which OR joins.
 
-    Raises ApiError for anything else of Logging's language.
+    Raises Refusal for anything else of Logging's language.
     """
     for part in text.split(" AND ") if text else ():
         match = _TERM.fullmatch(part.strip())
         if match is None:
-            raise ApiError(400, f"Unparseable filter: {part}")
+            raise Refusal(400, f"Unparseable filter: {part}")
         values = _VALUE.findall(match["values"])
         if match["path"]:
             yield _comparison(match["path"], _OPERATORS[match["operator"]], values)

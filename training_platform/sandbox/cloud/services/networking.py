@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError, already_exists, not_found, required
+from training_platform.sandbox.cloud.requests.errors import Refusal, already_exists, not_found, required
 from training_platform.sandbox.cloud.resources import lists
 from training_platform.sandbox.cloud.resources.actions import change, merge, start_operation
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
@@ -22,7 +22,7 @@ from training_platform.sandbox.cloud.state.store import Record
 def _fill_zone(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     if not str(body.get("dnsName", "")).endswith("."):
-        raise ApiError(400, f"Invalid value for 'entity.managedZone.dnsName': '{body.get('dnsName', '')}'")
+        raise Refusal(400, f"Invalid value for 'entity.managedZone.dnsName': '{body.get('dnsName', '')}'")
     for network in body.get("privateVisibilityConfig", {}).get("networks", ()):
         path = "projects/" + network.get("networkUrl", "").partition("projects/")[2]
         if cloud.store.get(f"compute/{path}") is None:
@@ -42,7 +42,7 @@ def _patch_zone(cloud: Cloud, call: Call) -> Json:
 
 def _check_zone_empty(cloud: Cloud, _call: Call, zone: Record) -> None:
     if cloud.store.children(f"{zone.name}/rrsets"):
-        raise ApiError(400, f"The resource '{zone.body['name']}' is not empty", reason="containerNotEmpty")
+        raise Refusal(400, f"The resource '{zone.body['name']}' is not empty", reason="containerNotEmpty")
 
 
 def _delete_changes(cloud: Cloud, _call: Call, zone: Record) -> None:
@@ -57,7 +57,7 @@ def _change_records(cloud: Cloud, call: Call) -> Json:
     for name, deletion in deleted.items():
         held = cloud.existing(name)
         if any(held.body.get(field) != deletion.get(field) for field in ("ttl", "rrdatas")):
-            raise ApiError(412, f"Precondition not met for 'entity.change.deletions': {deletion.get('name')}")
+            raise Refusal(412, f"Precondition not met for 'entity.change.deletions': {deletion.get('name')}")
     added = [
         Record(name=_record_name(zone, addition), project=zone.project, body=addition)
         for addition in call.body.get("additions", ())
@@ -66,7 +66,7 @@ def _change_records(cloud: Cloud, call: Call) -> Json:
         if record.name in cloud.store and record.name not in deleted:
             raise already_exists(f"{record.body['name']} ({record.body['type']})")
         if not record.body.get("rrdatas"):
-            raise ApiError(400, f"Invalid value for 'entity.change.additions[].rrdata': {record.body['name']} has none")
+            raise Refusal(400, f"Invalid value for 'entity.change.additions[].rrdata': {record.body['name']} has none")
     for name in deleted:
         cloud.store.delete(name)
     for record in added:
@@ -81,7 +81,7 @@ def _change_records(cloud: Cloud, call: Call) -> Json:
 def _record_name(zone: Record, body: Json) -> str:
     name, domain = str(body.get("name", "")), zone.body["dnsName"]
     if name != domain and not name.endswith(f".{domain}"):
-        raise ApiError(400, f"Invalid value for 'entity.change.additions[].name': '{name}' is not in {domain}")
+        raise Refusal(400, f"Invalid value for 'entity.change.additions[].name': '{name}' is not in {domain}")
     return f"{zone.name}/rrsets/{body.get('type', '')} {name}"
 
 
@@ -153,7 +153,7 @@ def _network(cloud: Cloud, name: str) -> str:
     """Return the path of a network with its project by id, since clients write its number."""
     parts = name.split("/")
     if len(parts) < 2:
-        raise ApiError(400, f"Invalid network '{name}': projects/PROJECT/global/networks/NETWORK is wanted")
+        raise Refusal(400, f"Invalid network '{name}': projects/PROJECT/global/networks/NETWORK is wanted")
     parts[1] = cloud.projects.resolve(parts[1])
     path = "/".join(parts)
     if cloud.store.get(f"compute/{path}") is None:

@@ -16,7 +16,7 @@ from uuid import UUID
 from training_platform.catalog.types import Json
 from training_platform.quota.snapshot import Limit
 from training_platform.sandbox.cloud.requests.errors import (
-    ApiError,
+    Refusal,
     already_exists,
     conflict,
     failed_precondition,
@@ -182,7 +182,7 @@ def _fill_budget(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         unique = str(UUID(int=cloud.store.serial() * 2**64 + 2**126))
         record.name, body["name"] = f"{call.name}/{unique}", f"{call.path}/{unique}"
     if "amount" not in body:
-        raise ApiError(400, "Request contains an invalid argument: a budget has an amount.")
+        raise Refusal(400, "Request contains an invalid argument: a budget has an amount.")
     if not body["budgetFilter"].get("customPeriod"):
         body["budgetFilter"].setdefault("calendarPeriod", "MONTH")
     for rule in body.get("thresholdRules", ()):
@@ -205,7 +205,7 @@ _FIELDS: Final = frozenset(
 
 
 def answer_cloud_quotas(cloud: Cloud, verb: str, path: str, query: Mapping[str, str], body: Any) -> Json:
-    """Answer a request below ``/cloudquotas/``. Raises ApiError."""
+    """Answer a request below ``/cloudquotas/``. Raises Refusal."""
     match = _PATH.fullmatch(path)
     if match is not None:
         project = cloud.projects.resolve(match[2])
@@ -219,7 +219,7 @@ def answer_cloud_quotas(cloud: Cloud, verb: str, path: str, query: Mapping[str, 
             return _write_preference(
                 cloud, project, name, body, new=verb == "POST", create=query.get("allowMissing") == "true"
             )
-    raise ApiError(404, f"Method not found: {verb} /cloudquotas/{path}.")
+    raise Refusal(404, f"Method not found: {verb} /cloudquotas/{path}.")
 
 
 def _quota_infos(cloud: Cloud, project: str, service: str, quota_id: str | None) -> Json:
@@ -269,16 +269,16 @@ def _write_preference(cloud: Cloud, project: str, name: str, body: Any, *, new: 
         raise not_found(path)
     old = held.body if held else {}
     if not isinstance(body, dict) or not isinstance(body.get("quotaConfig"), dict):
-        raise ApiError(400, "quota_config is required")
+        raise Refusal(400, "quota_config is required")
     unknown = sorted(set(body) - _FIELDS)
     if unknown:
-        raise ApiError(400, f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.')
+        raise Refusal(400, f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot find field.')
     if old and body.get("etag", old["etag"]) != old["etag"]:
         raise conflict("The etag is stale.")
     value = str(body["quotaConfig"].get("preferredValue", ""))
     if not re.fullmatch(r"-?[0-9]{1,18}", value):
         field = "quota_preference.quota_config.preferred_value"
-        raise ApiError(400, f"Invalid value at '{field}' (TYPE_INT64), \"{value}\"")
+        raise Refusal(400, f"Invalid value at '{field}' (TYPE_INT64), \"{value}\"")
     written = {
         **old,
         **body,

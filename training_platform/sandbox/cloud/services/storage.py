@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import Refusal
 from training_platform.sandbox.cloud.resources.actions import ACTIONS, read_policy, write_policy
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -34,7 +34,7 @@ def _fill_bucket(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         if soft.get("retentionDurationSeconds") != "0":
             soft.setdefault("effectiveTime", now)
     elif body.get("location", "").upper() != old["location"]:
-        raise ApiError(400, "The location of a bucket cannot be changed.")
+        raise Refusal(400, "The location of a bucket cannot be changed.")
     iam = body["iamConfiguration"]
     uniform = iam["uniformBucketLevelAccess"]
     if uniform.get("enabled"):
@@ -49,7 +49,7 @@ def _write_on_conditions(cloud: Cloud, call: Call) -> Json:
     for name, wanted in (("ifMetagenerationMatch", True), ("ifMetagenerationNotMatch", False)):
         value = call.parameters.get(name)
         if value is not None and (str(value) == held) is not wanted:
-            raise ApiError(412, "At least one of the pre-conditions you specified did not hold.")
+            raise Refusal(412, "At least one of the pre-conditions you specified did not hold.")
     return ACTIONS[call.method.action](cloud, STORAGE.kinds[0], call)
 
 
@@ -117,7 +117,7 @@ def _fill_repository(cloud: Cloud, call: Call, record: Record, old: Json) -> Non
     body = record.body
     if not old:
         if body.get("format", "FORMAT_UNSPECIFIED") == "FORMAT_UNSPECIFIED":
-            raise ApiError(400, "a repository format must be specified")
+            raise Refusal(400, "a repository format must be specified")
         host = f"{call.location}-{body['format'].lower()}.pkg.dev"
         body["registryUri"] = f"{host}/{record.project}/{record.id}"
         body["satisfiesPzs"] = body["satisfiesPzi"] = False
@@ -127,7 +127,7 @@ def _fill_repository(cloud: Cloud, call: Call, record: Record, old: Json) -> Non
             "enablementStateReason": "API containerscanning.googleapis.com is not enabled.",
         }
     elif body.get("format") != old.get("format"):
-        raise ApiError(400, "The format of a repository cannot be changed")
+        raise Refusal(400, "The format of a repository cannot be changed")
     body["updateTime"] = cloud.time()
 
 

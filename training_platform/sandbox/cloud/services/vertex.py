@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
+from training_platform.sandbox.cloud.requests.errors import Refusal, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.resources.actions import patch, start_operation
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
 from training_platform.sandbox.cloud.services import vertex_jobs
@@ -21,7 +21,7 @@ def _fill_persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Js
     name_and_date(cloud, record, old)
     pools = record.body.get("resourcePools")
     if not pools:
-        raise ApiError(400, "resource_pools is required")
+        raise Refusal(400, "resource_pools is required")
     for index, pool in enumerate(pools):
         pool.setdefault("id", f"pool-{index}")
         pool["usedReplicaCount"] = pool.get("usedReplicaCount", "0")
@@ -37,7 +37,7 @@ def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
     Source: persistentResources.patch of the discovery document of google-api-python-client 2.202, read 2026-11-22.
     """
     if not call.parameters.get("updateMask"):
-        raise ApiError(400, "update_mask is required")
+        raise Refusal(400, "update_mask is required")
     return patch(cloud, _PERSISTENT_RESOURCES, call)
 
 
@@ -73,7 +73,7 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
 def _fill_tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     name_and_date(cloud, record, old)
     if not record.body.get("displayName"):
-        raise ApiError(400, "display_name is required")
+        raise Refusal(400, "display_name is required")
     if not old:
         record.body["blobStoragePathPrefix"] = f"cloud-ai-platform-{record.id[-8:]}"
 
@@ -133,7 +133,7 @@ def _fill_instance(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         if name and cloud.store.get(f"compute/projects/{name}") is None:
             raise not_found(f"projects/{name}")
     if len(body.get("instanceOwners", ())) > 1:
-        raise ApiError(400, "An instance has one owner at most")
+        raise Refusal(400, "An instance has one owner at most")
     body |= {
         "id": f"{cloud.store.serial():019d}",
         "proxyUri": f"{record.id}-dot-{call.location}.notebooks.example.com", "healthState": "HEALTHY",
@@ -155,10 +155,10 @@ def _resize_disk(cloud: Cloud, call: Call) -> Json:
     size = required(call.body.get(field, {}), "diskSizeGb", field)
     disk = setup.get("bootDisk") if field == "bootDisk" else next(iter(setup.get("dataDisks", ())), None)
     if disk is None:
-        raise ApiError(400, f"The instance '{call.path}' has no {field}")
+        raise Refusal(400, f"The instance '{call.path}' has no {field}")
     before, after = int(disk.get("diskSizeGb", 0)), int(size)
     if after < before:
-        raise ApiError(400, f"A disk cannot be made smaller, from {before} to {after} GB")
+        raise Refusal(400, f"A disk cannot be made smaller, from {before} to {after} GB")
     disk["diskSizeGb"] = str(after)
     return _write_instance(cloud, call, record, {})
 

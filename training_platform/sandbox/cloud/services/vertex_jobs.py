@@ -27,7 +27,7 @@ from training_platform.catalog.types import Json
 from training_platform.config.reading.source import whole_numbers
 from training_platform.quota.charges import VERTEX_DEFAULT_DISK, QuotaKey, VmUsage, vertex_usage
 from training_platform.sandbox.cloud.requests.discovery import Api
-from training_platform.sandbox.cloud.requests.errors import ApiError, failed_precondition, not_found, required
+from training_platform.sandbox.cloud.requests.errors import Refusal, failed_precondition, not_found, required
 from training_platform.sandbox.cloud.requests.validation import read_body
 from training_platform.sandbox.cloud.resources.model import Call, Handler, ResourceKind
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -73,7 +73,7 @@ def _create(cloud: Cloud, call: Call) -> Json:
     charges = list(_charges(cloud, call, job.meta["job"], trials))
     try:
         cloud.quota.hold("aiplatform", job, charges)
-    except ApiError:
+    except Refusal:
         # A job is queued until there is quota; one that exceeds a limit alone is refused. Source: Vertex AI docs,
         # understanding the training service; read 2026-11-22.
         if any((limit := cloud.quota.limit(key)) is not None and amount > limit for key, amount in charges):
@@ -90,21 +90,21 @@ def _create(cloud: Cloud, call: Call) -> Json:
 
 
 def _job_spec(kind: str, body: Json) -> Json:
-    """Return the CustomJobSpec of a job. Raises ApiError for a job without one."""
+    """Return the CustomJobSpec of a job. Raises Refusal for a job without one."""
     if kind == "customJobs":
         return dict(required(body, "jobSpec", "custom_job"))
     if kind == "hyperparameterTuningJobs":
         return dict(required(body, "trialJobSpec", "hyperparameter_tuning_job"))
     inputs = required(body, "trainingTaskInputs", "training_pipeline")
     if not isinstance(inputs, dict):
-        raise ApiError(400, "training_pipeline.training_task_inputs must be a message")
+        raise Refusal(400, "training_pipeline.training_task_inputs must be a message")
     return dict(inputs.get("trialJobSpec") or inputs)
 
 
 def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
     """Return the job that does the work of a new pipeline, without what it asks for.
 
-    Raises ApiError where the inputs, which the document types as anything, are not those of such a job.
+    Raises Refusal where the inputs, which the document types as anything, are not those of such a job.
     """
     body = pipeline.body
     inputs = whole_numbers(body["trainingTaskInputs"])  # a field that is typed as anything has doubles alone
@@ -118,9 +118,9 @@ def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
     }
     try:
         job = read_body(api, api.methods[f"aiplatform.projects.locations.{kind}.create"], job)
-    except ApiError as error:
+    except Refusal as error:
         where = "Unable to parse `training_pipeline.training_task_inputs` into the `inputs` defined in the file:"
-        raise ApiError(400, f"{where} {body['trainingTaskDefinition']}: {error}") from error
+        raise Refusal(400, f"{where} {body['trainingTaskDefinition']}: {error}") from error
     parent = pipeline.name.rpartition(f"/{PIPELINES}/")[0]
     record = Record(name=f"{parent}/{kind}/{cloud.number()}", project=pipeline.project, body=job)
     pipeline.meta[_JOB] = record.name
@@ -129,15 +129,15 @@ def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
 
 
 def _ask_for(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
-    """Return what a job asks for, as data that outlives the server. Raises ApiError for what Vertex AI refuses."""
+    """Return what a job asks for, as data that outlives the server. Raises Refusal for what Vertex AI refuses."""
     pools = [pool for pool in spec.get("workerPoolSpecs", ()) if pool]
     if not pools:
-        raise ApiError(400, "worker_pool_specs must have at least one worker pool")
+        raise Refusal(400, "worker_pool_specs must have at least one worker pool")
     scheduling = spec.get("scheduling", {})
     strategy = scheduling.get("strategy", "STANDARD")
     machines = [_machine(pool) for pool in pools]
     if strategy == "FLEX_START" and len({(pool["machine"], pool["accelerator"]) for pool in machines}) > 1:
-        raise ApiError(400, "FLEX_START requires the same machine configuration for all worker pools.")
+        raise Refusal(400, "FLEX_START requires the same machine configuration for all worker pools.")
     resource = spec.get("persistentResourceId", "")
     if resource:
         path = f"{call.path.rpartition('/')[0]}/persistentResources/{resource}"
@@ -155,9 +155,9 @@ def _machine(pool: Json) -> Json:
     name = required(machine, "machineType", "worker_pool_specs[].machine_spec")
     if name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
-        raise ApiError(400, f'Machine type "{name}" is not supported.' + (f" Nearest: {nearest}." if nearest else ""))
+        raise Refusal(400, f'Machine type "{name}" is not supported.' + (f" Nearest: {nearest}." if nearest else ""))
     if not (pool.get("containerSpec") or pool.get("pythonPackageSpec")):
-        raise ApiError(400, "worker_pool_specs[] requires container_spec or python_package_spec")
+        raise Refusal(400, "worker_pool_specs[] requires container_spec or python_package_spec")
     disk = pool.get("diskSpec", {})
     return {
         "machine": name, "accelerator": machine.get("acceleratorType", ""),
@@ -264,7 +264,7 @@ def _leave_queue(cloud: Cloud, record: Record) -> bool:
     if "asks" in job:
         try:
             cloud.quota.hold("aiplatform", record, charges_of(job["asks"]))
-        except ApiError:
+        except Refusal:
             return False
         del job["asks"]
         _queue(cloud, record)

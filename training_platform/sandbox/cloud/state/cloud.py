@@ -57,14 +57,14 @@ class Cloud:
         self.quota = Ledger(projects, store)
 
     def existing(self, name: str) -> Record:
-        """Return a resource. Raises ApiError where it does not exist."""
+        """Return a resource. Raises Refusal where it does not exist."""
         record = self.store.get(name)
         if record is None:
             raise not_found(name.partition("/")[2])
         return record
 
     def charge(self, service: str, record: Record) -> None:
-        """Charge a resource that is created or changed. Raises ApiError where a limit is exceeded."""
+        """Charge a resource that is created or changed. Raises Refusal where a limit is exceeded."""
         self.quota.charge(service, record, self.settings.node_quota)
 
     def number(self) -> str:

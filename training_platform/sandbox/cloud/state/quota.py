@@ -19,7 +19,7 @@ from training_platform.quota.charges import QuotaKey
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.snapshot import Snapshot
 from training_platform.rules import View
-from training_platform.sandbox.cloud.requests.errors import ApiError
+from training_platform.sandbox.cloud.requests.errors import Refusal
 from training_platform.sandbox.cloud.state.store import Record, Store
 from training_platform.views.adapters import views_of_rest
 from training_platform.views.node_pool import NodePoolView
@@ -47,11 +47,11 @@ class Projects:
         return sorted(self._ids)
 
     def resolve(self, text: str) -> str:
-        """Return the id of a project named by id or number. Raises ApiError: Google does not say which is missing."""
+        """Return the id of a project named by id or number. Raises Refusal: Google does not say which is missing."""
         for project in self._ids:
             if text in (project, number(project)):
                 return project
-        raise ApiError(403, f"Permission denied on resource project {text} (or it may not exist).")
+        raise Refusal(403, f"Permission denied on resource project {text} (or it may not exist).")
 
 
 def number(project: str) -> str:
@@ -69,7 +69,7 @@ class Ledger:
     def charge(self, service: str, record: Record, nodes: NodeQuota) -> None:
         """Charge a resource that is created or changed, and of its VMs those that ``nodes`` says.
 
-        Raises ApiError in its API's form where a limit is exceeded.
+        Raises Refusal in its API's form where a limit is exceeded.
         """
         collection = f"{service}.{record.name.split('/')[-2]}"
         views = views_of_rest(collection, record.body, project=record.project, name=record.name.partition("/")[2])
@@ -80,7 +80,7 @@ class Ledger:
         self.hold(service, record, [(self.charged_key(row.keys), row.amount) for row in charges if row.amount])
 
     def hold(self, service: str, record: Record, charges: Iterable[tuple[QuotaKey, float]]) -> None:
-        """Charge amounts to a resource, in place of what it held. Raises ApiError where a limit is exceeded."""
+        """Charge amounts to a resource, in place of what it held. Raises Refusal where a limit is exceeded."""
         wanted = _sums(charges)
         used = self.used(record.project, without=record.name)
         for key, amount in wanted.items():
@@ -121,7 +121,7 @@ def finite(limit: float | None) -> float | None:
 
 
 def _with_known_machine(view: View) -> View:
-    """Return a view with a machine type that can be charged. Raises ApiError for an unknown machine type.
+    """Return a view with a machine type that can be charged. Raises Refusal for an unknown machine type.
 
     An upgrade takes its extra VMs when it runs, so that a pool is charged without them.
     """
@@ -136,7 +136,7 @@ def _with_known_machine(view: View) -> View:
         nearest = find_nearest(name, MACHINE_TYPES)
         hint = f"; nearest: '{nearest}'" if nearest else ""
         message = f"Machine type with name '{name}' does not exist (the local cloud has those of the catalogue{hint})."
-        raise ApiError(400, message)
+        raise Refusal(400, message)
     return view
 
 
@@ -157,7 +157,7 @@ def _sums(charges: Iterable[tuple[QuotaKey, float]]) -> dict[QuotaKey, float]:
     return total
 
 
-def _refusal(service: str, key: QuotaKey, asked: float, limit: float, used: float) -> ApiError:
+def _refusal(service: str, key: QuotaKey, asked: float, limit: float, used: float) -> Refusal:
     """Return the error as each API words it. Sources: reports of users that quote them, general knowledge."""
     left = max(0.0, limit - used)
     place = f" in region {key.location}" if key.location else " globally"
@@ -167,10 +167,10 @@ def _refusal(service: str, key: QuotaKey, asked: float, limit: float, used: floa
             f"'{asked:.1f}' and is short '{asked - left:.1f}'. project has a quota of '{limit:.1f}' with '{left:.1f}' "
             f"available{place}."
         )
-        return ApiError(403, message, reason="quotaExceeded")
+        return Refusal(403, message, reason="quotaExceeded")
     if service == "compute":
         message = f"Quota '{metric(key.quota_id)}' exceeded.  Limit: {limit:.1f}{place}."
-        return ApiError(403, message, reason="quotaExceeded")
+        return Refusal(403, message, reason="quotaExceeded")
     if service == "aiplatform":
-        return ApiError(429, f"The following quotas are exceeded: {key.quota_id}")
-    return ApiError(429, f"Quota limit '{key.quota_id}' has been exceeded. Limit: {limit:.0f}{place}.")
+        return Refusal(429, f"The following quotas are exceeded: {key.quota_id}")
+    return Refusal(429, f"Quota limit '{key.quota_id}' has been exceeded. Limit: {limit:.0f}{place}.")
