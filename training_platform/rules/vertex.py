@@ -139,7 +139,7 @@ def workbench_gpus(instance: WorkbenchView) -> Iterator[Draft]:
         counts = gpu_counts(machine, gpu) if gpu else ()
         if count not in counts and (gpu or not machine.name.startswith("n1-")):
             message = f"{machine.name} does not go with {count} of {kind}"
-            near = min(counts, key=lambda each: abs(each - count), default=None)
+            near = min(counts, key=lambda fitting: abs(fitting - count), default=None)
             field = "accelerator_count" if counts else "accelerator_type"
             yield finding(
                 instance, field, message, allowed=", ".join(map(str, counts)) or "none, or an N1 machine", nearest=near

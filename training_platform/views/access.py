@@ -7,16 +7,8 @@ from typing import Self
 
 from training_platform.catalog import CHARTS
 from training_platform.config.reading.finding import Path
+from training_platform.resources import register
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import (
-    ALERT_POLICY,
-    IAM_BINDING,
-    IAM_MEMBER,
-    REGISTER,
-    RELEASE,
-    SERVICE_ACCOUNT,
-    labels_path,
-)
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, unrolled
@@ -26,7 +18,7 @@ from training_platform.views.view import Settings, View
 class AccountView(Settings):
     """A service account: its e-mail follows from its id and project."""
 
-    TYPES = (SERVICE_ACCOUNT,)
+    TYPES = (register.SERVICE_ACCOUNT,)
 
     project = fields.project()
 
@@ -39,35 +31,35 @@ class AccountView(Settings):
 class RoleGrantView(Settings):
     """A role of one member in a project; ``account`` names the service account where it is one."""
 
-    TYPES = (IAM_MEMBER, IAM_BINDING)
+    TYPES = (register.IAM_MEMBER, register.IAM_BINDING)
 
     project = fields.project()
-    role = fields.said("role")
+    role = fields.required("role")
 
     @classmethod
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
         """Yield a view for every member."""
         lists = () if at(planned.inputs, ("member",)) is not None else ("members",)
         for inputs in unrolled(planned.inputs, lists):
-            yield cls.made(planned, origin, inputs)
+            yield cls.viewed(planned, origin, inputs)
 
     @fields.field("member", "members")
     def account(self) -> str | None:
         """The service account, by e-mail or logical name."""
         path = "member" if self.read("member") is not None else "members"
-        name: str | None = self.refers((path,), SERVICE_ACCOUNT)
+        name: str | None = self.refers((path,), register.SERVICE_ACCOUNT)
         return name.removeprefix("serviceAccount:") if isinstance(name, str) else name
 
 
 class AlertPolicyView(View):
     """An alert policy: how many notification channels it tells."""
 
-    TYPES = (ALERT_POLICY,)
+    TYPES = (register.ALERT_POLICY,)
 
     channels = fields.count("notificationChannels", place="emails")
 
 
-_PATHS = {token: labels_path(token) or () for token, row in REGISTER.items() if row.labels}
+_PATHS = {token: register.labels_path(token) or () for token, row in register.REGISTER.items() if row.labels}
 
 
 class LabelledView(View):
@@ -82,14 +74,14 @@ class LabelledView(View):
     @fields.field()
     def labels(self) -> dict[str, str] | None:
         """Its labels, None where it has none at all."""
-        found: dict[str, str] | None = of.as_labels(at(self.inputs, _PATHS.get(self.type, ())))
-        return found
+        labels: dict[str, str] | None = of.as_labels(at(self.inputs, _PATHS.get(self.type, ())))
+        return labels
 
 
 class ReleaseView(View):
     """A Helm release: which chart, by its name, and which version of it; None is a folder's own."""
 
-    TYPES = (RELEASE,)
+    TYPES = (register.RELEASE,)
 
     chart = fields.name("chart")
     version = fields.text("version")
@@ -97,6 +89,6 @@ class ReleaseView(View):
     @classmethod
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
         """Yield a view; ours stand in the environment's section of charts, by the chart's name."""
-        view = cls.made(planned, origin, planned.inputs)
+        view = cls.viewed(planned, origin, planned.inputs)
         known = view.read("name")
-        yield cls.made(planned, ("charts", known), planned.inputs) if origin and known in CHARTS else view
+        yield cls.viewed(planned, ("charts", known), planned.inputs) if origin and known in CHARTS else view

@@ -8,7 +8,6 @@ Vertex AI differ from pulumi-gcp's inputs in few names: ``views_of_rest`` transl
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -37,27 +36,21 @@ VIEWS: tuple[type[View], ...] = (
 )  # fmt: skip
 
 
-def _by_type() -> Mapping[str, list[type[View]]]:
-    found: dict[str, list[type[View]]] = defaultdict(list)
-    for view in VIEWS:
-        for token in view.TYPES:
-            found[token].append(view)
-    return dict(found)
-
-
-VIEWS_OF = _by_type()
+VIEWS_OF: Mapping[str, list[type[View]]] = {
+    token: [kind for kind in VIEWS if token in kind.TYPES] for view in VIEWS for token in view.TYPES
+}
 _PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for token, kinds in VIEWS_OF.items()}
 
 
 def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) -> list[View]:
     """Return the views of a stack's planned resources, each with its section of the stack file where one is given."""
-    found: list[View] = []
-    for each in planned:
-        if kinds := kinds_of(each.type):
-            origin = locator.path(each.name) if locator else ()
+    views: list[View] = []
+    for resource in planned:
+        if kinds := kinds_of(resource.type):
+            origin = locator.path(resource.name) if locator else ()
             for kind in kinds:
-                found.extend(kind.of(each, origin))
-    return found
+                views.extend(kind.of(resource, origin))
+    return views
 
 
 def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
@@ -86,10 +79,6 @@ def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> li
     return [view for view in views if not isinstance(view, (InlinePoolView, ObjectView))]
 
 
-def _as_it_is(body: Json, _parts: list[str]) -> dict[str, Any]:
-    return dict(body)
-
-
 def _cluster(body: Json, parts: list[str]) -> dict[str, Any]:
     network, scaling = body.get("networkConfig") or {}, body.get("autoscaling") or {}
     return {
@@ -110,8 +99,8 @@ def _cluster(body: Json, parts: list[str]) -> dict[str, Any]:
 def _node_pool(body: Json, parts: list[str]) -> dict[str, Any]:
     config = dict(body.get("config") or {})
     config["guestAccelerators"] = [
-        {**each, "type": each.get("acceleratorType"), "count": each.get("acceleratorCount")}
-        for each in config.get("accelerators", ())
+        {**gpus, "type": gpus.get("acceleratorType"), "count": gpus.get("acceleratorCount")}
+        for gpus in config.get("accelerators", ())
     ]
     scaling = body.get("autoscaling") or {}
     # A number or a truth value that is left out of a body is 0 or false, and 0 is what a limit that does not hold says.
@@ -131,22 +120,6 @@ def _node_pool(body: Json, parts: list[str]) -> dict[str, Any]:
     }
 
 
-def _filestore(body: Json, _parts: list[str]) -> dict[str, Any]:
-    return {**body, "deletionProtectionEnabled": body.get("deletionProtectionEnabled")}
-
-
-def _persistent_resource(body: Json, parts: list[str]) -> dict[str, Any]:
-    return {**body, "name": parts[-1]}
-
-
-def _workbench(body: Json, parts: list[str]) -> dict[str, Any]:
-    return {**body, "name": parts[-1], "location": parts[3]}
-
-
-def _in_a_region(body: Json, parts: list[str]) -> dict[str, Any]:
-    return {**body, "region": parts[3]}
-
-
 def _nats(body: Json, parts: list[str]) -> dict[str, Any]:
     return {"region": parts[3], "natIps": [ip for nat in body.get("nats", ()) for ip in nat.get("natIps", ())]}
 
@@ -154,12 +127,15 @@ def _nats(body: Json, parts: list[str]) -> dict[str, Any]:
 _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] = {
     "container.clusters": (register.CLUSTER, _cluster),
     "container.nodePools": (register.NODE_POOL, _node_pool),
-    "file.instances": (register.FILESTORE, _filestore),
-    "lustre.instances": (register.LUSTRE, _as_it_is),
-    "aiplatform.persistentResources": (register.PERSISTENT_RESOURCE, _persistent_resource),
-    "notebooks.instances": (register.WORKBENCH, _workbench),
-    "compute.networks": (register.NETWORK, _as_it_is),
-    "compute.resourcePolicies": (register.RESOURCE_POLICY, _in_a_region),
-    "compute.subnetworks": (register.SUBNETWORK, _as_it_is),
+    "file.instances": (register.FILESTORE, lambda body, _: body),
+    "lustre.instances": (register.LUSTRE, lambda body, _: body),
+    "aiplatform.persistentResources": (register.PERSISTENT_RESOURCE, lambda body, parts: {**body, "name": parts[-1]}),
+    "notebooks.instances": (
+        register.WORKBENCH,
+        lambda body, parts: {**body, "name": parts[-1], "location": parts[3]},
+    ),
+    "compute.networks": (register.NETWORK, lambda body, _: body),
+    "compute.resourcePolicies": (register.RESOURCE_POLICY, lambda body, parts: {**body, "region": parts[3]}),
+    "compute.subnetworks": (register.SUBNETWORK, lambda body, _: body),
     "compute.routers": (register.ROUTER_NAT, _nats),
 }

@@ -9,15 +9,8 @@ from typing import Any, NamedTuple, Self
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Path
+from training_platform.resources import register
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import (
-    CLUSTER,
-    COMPUTE_CLASS,
-    NETWORK,
-    RESERVATION,
-    RESOURCE_POLICY,
-    SUBNETWORK,
-)
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, keys, rows
@@ -69,7 +62,7 @@ class ClusterView(View):
     is set that an Autopilot cluster does not support; ``window`` is None where GKE may upgrade at any time.
     """
 
-    TYPES = (CLUSTER,)
+    TYPES = (register.CLUSTER,)
 
     project = fields.project()
     cluster = fields.text("name", place="")
@@ -79,8 +72,8 @@ class ClusterView(View):
     labels = fields.labels("resourceLabels")
     version = fields.text("minMasterVersion")
     release_channel = fields.text("releaseChannel.channel")
-    network = fields.reference("network", NETWORK, place="")
-    subnetwork = fields.reference("subnetwork", SUBNETWORK)
+    network = fields.reference("network", register.NETWORK, place="")
+    subnetwork = fields.reference("subnetwork", register.SUBNETWORK)
     pods_range = fields.text("ipAllocationPolicy.clusterSecondaryRangeName", place="subnet.pods")
     max_pods = fields.whole("defaultMaxPodsPerNode", place="")
     datapath = fields.text("datapathProvider", place="")
@@ -140,14 +133,10 @@ class ResourceLimit(NamedTuple):
     maximum: int | None
 
 
-def _limit(row: Any) -> ResourceLimit:
-    return ResourceLimit(of.as_text(at(row, ("resourceType",))), of.as_whole(at(row, ("maximum",))))
-
-
 class AutoProvisioningView(Settings):
     """Node auto-provisioning of a cluster; ``written`` says whether the defaults of its pools are written at all."""
 
-    TYPES = (CLUSTER,)
+    TYPES = (register.CLUSTER,)
 
     zones = fields.texts(f"{_AUTOSCALING}.autoProvisioningLocations", place="auto_provisioning.zones")
     written = fields.written(_DEFAULTS)
@@ -156,7 +145,11 @@ class AutoProvisioningView(Settings):
     strategy = fields.text(f"{_DEFAULTS}.upgradeSettings.strategy", place="auto_provisioning")
     max_surge = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxSurge", place="auto_provisioning.max_surge")
 
-    limits = fields.entries(f"{_AUTOSCALING}.resourceLimits", _limit, place="auto_provisioning")
+    limits = fields.entries(
+        f"{_AUTOSCALING}.resourceLimits",
+        lambda row: ResourceLimit(of.as_text(at(row, ("resourceType",))), of.as_whole(at(row, ("maximum",)))),
+        place="auto_provisioning",
+    )
 
     @classmethod
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
@@ -173,8 +166,8 @@ class AutoProvisioningView(Settings):
         )  # fmt: skip
 
     def path(self, name: str) -> Path:
-        """Return where a field stands; a limit, by the name of its resource, stands at a line of its own."""
-        if name not in _LIMITS and self.known("limits") and any(each.resource == name for each in self.limits):
+        """Return where a field is; a limit, by the name of its resource, is at a line of its own."""
+        if name not in _LIMITS and self.known("limits") and any(limit.resource == name for limit in self.limits):
             return (*super().path("limits"), "accelerators", name)
         return (*super().path("limits"), _LIMITS[name]) if name in _LIMITS else super().path(name)
 
@@ -185,16 +178,13 @@ class AutoProvisioningView(Settings):
 
     def limit(self, resource: str) -> int | None:
         """Return the limit of a resource; None where it has none."""
-        return next((each.maximum for each in self.limits if each.resource == resource), None)
+        return next((limit.maximum for limit in self.limits if limit.resource == resource), None)
 
     def accelerators(self) -> Iterator[tuple[ResourceLimit, list[MachineType]]]:
         """Yield every limit above 0 of an accelerator that the catalogue knows, and the machines that have it."""
         for limit in self.limits:
-            machines = [
-                machine
-                for machine in MACHINE_TYPES.values()
-                if machine.accelerator is not None and machine.accelerator.gke_label == limit.resource
-            ]
+            accelerated = [row for row in MACHINE_TYPES.values() if row.accelerator]
+            machines = [row for row in accelerated if row.accelerator and row.accelerator.gke_label == limit.resource]
             if machines and limit.maximum != 0:
                 yield limit, machines
 
@@ -225,19 +215,18 @@ def version_of(pool: NodePoolView, program: Program) -> str | None:
 
 def _by_name(program: Program) -> dict[str | None, ClusterView]:
     """Return clusters by both of their names, in Google Cloud and in the program; a pool's input may hold either."""
-    found: dict[str | None, ClusterView] = {each.name: each for each in program.all(ClusterView)}
-    found.update({each.cluster: each for each in program.all(ClusterView) if each.known("cluster")})
-    return found
+    clusters = program.all(ClusterView)
+    own = {cluster.cluster: cluster for cluster in clusters if cluster.known("cluster")}
+    return {**{cluster.name: cluster for cluster in clusters}, **own}
 
 
 def _pools(program: Program) -> dict[str, list[NodePoolView]]:
-    found: dict[str, list[NodePoolView]] = defaultdict(list)
+    pools: dict[str, list[NodePoolView]] = defaultdict(list)
     only = len(program.all(ClusterView)) == 1
     for pool in program.all(NodePoolView):
-        cluster = cluster_of(pool, program) if only or pool.known("cluster") else None
-        if cluster:
-            found[cluster.name].append(pool)
-    return found
+        if (only or pool.known("cluster")) and (cluster := cluster_of(pool, program)):
+            pools[cluster.name].append(pool)
+    return pools
 
 
 ONLY_RESERVED = ("Specific", "AnyThenFail")  # affinities that never fall back to on-demand VMs
@@ -280,7 +269,7 @@ class ClassPriority(NamedTuple):
 class ComputeClassView(Settings):
     """A custom compute class; ``makes_pools`` says whether GKE makes pools for it."""
 
-    TYPES = (COMPUTE_CLASS,)
+    TYPES = (register.COMPUTE_CLASS,)
 
     compute_class = fields.text("metadata.name")
     makes_pools = fields.flag("spec.nodePoolAutoCreation.enabled", default=False)
@@ -289,10 +278,10 @@ class ComputeClassView(Settings):
     def priorities(self) -> tuple[ClassPriority, ...]:
         """In the order in which GKE looks; a zone of the class's own defaults holds where a priority says no place."""
         zones = of.as_count(self.read("spec.priorityDefaults.location.zones"))
-        found = tuple(_priority(row, zones) for row in rows(self.read("spec.priorities")))
-        if any(part is UNKNOWN for row in found for part in row):
+        priorities = tuple(_priority(row, zones) for row in rows(self.read("spec.priorities")))
+        if any(part is UNKNOWN for priority in priorities for part in priority):
             raise of.NotKnownError
-        return found
+        return priorities
 
 
 def _priority(row: Any, zones: Any) -> ClassPriority:
@@ -323,7 +312,7 @@ _VMS = "specificReservation.instanceProperties"
 class ResourcePolicyView(Settings):
     """A resource policy of Compute Engine that places VMs."""
 
-    TYPES = (RESOURCE_POLICY,)
+    TYPES = (register.RESOURCE_POLICY,)
 
     project = fields.project()
     region = fields.located("region")
@@ -341,7 +330,7 @@ class ResourcePolicyView(Settings):
 class ReservationView(Settings):
     """A reservation of VMs in one zone; ``local_ssds`` and GPUs are those that it lists, for each VM."""
 
-    TYPES = (RESERVATION,)
+    TYPES = (register.RESERVATION,)
 
     project = fields.project()
     zone = fields.located("zone")

@@ -38,7 +38,7 @@ written = FieldKind[bool](of.is_written)  # whether a block is there at all
 labels = FieldKind[dict[str, str] | None](of.as_labels)
 texts_by_key = FieldKind[dict[str, str]](of.as_labels, {})
 # What every resource of the kind has: one that is missing is not known.
-said = FieldKind[str](of.as_text, UNKNOWN)
+required = FieldKind[str](of.as_text, UNKNOWN)
 size = FieldKind[int](of.as_whole, UNKNOWN)
 amount = FieldKind[int](of.as_quantity, UNKNOWN)
 located = FieldKind[str](of.as_name, UNKNOWN)  # a region or zone: where none is named it is the provider's
@@ -58,10 +58,10 @@ def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) ->
 
     def convert(value: Any) -> Any:
         try:
-            found = tuple(make(row) for row in of.rows(value))
+            tuples = tuple(make(row) for row in of.rows(value))
         except of.NotKnownError:
             return UNKNOWN
-        return UNKNOWN if any(part is UNKNOWN for row in found for part in row) else found
+        return UNKNOWN if any(part is UNKNOWN for row in tuples for part in row) else tuples
 
     return PlainField(convert, place, (spelled,), ())
 
@@ -69,7 +69,7 @@ def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) ->
 def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
     """Declare whether one of several switches is on."""
     above = spelled[0].rpartition(".")[0]
-    switches = [keys(each.removeprefix(f"{above}.")) for each in spelled]
+    switches = [keys(path.removeprefix(f"{above}.")) for path in spelled]
 
     def read(block: Any) -> Any:
         return of.any_of(*(of.as_flag(at(block, path)) for path in switches))

@@ -6,13 +6,8 @@ from collections.abc import Iterator
 from typing import Self
 
 from training_platform.config.reading.finding import Path
+from training_platform.resources import register
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import (
-    CLUSTER_QUEUE,
-    OLD_CLUSTER_QUEUE,
-    OLD_RESOURCE_FLAVOR,
-    RESOURCE_FLAVOR,
-)
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, rows
@@ -26,9 +21,9 @@ _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 class FlavorView(View):
     """A Kueue ResourceFlavor: the labels of the nodes that it stands for, and the keys of what its pods tolerate."""
 
-    TYPES = (RESOURCE_FLAVOR, OLD_RESOURCE_FLAVOR)
+    TYPES = (register.RESOURCE_FLAVOR, register.OLD_RESOURCE_FLAVOR)
 
-    flavor = fields.said("metadata.name")
+    flavor = fields.required("metadata.name")
     node_labels = fields.texts_by_key("spec.nodeLabels", place="")
     topology = fields.text("spec.topologyName", place="")
 
@@ -41,13 +36,13 @@ class FlavorView(View):
 class FlavorQuotaView(View):
     """One flavor of one resource in a ClusterQueue; quantities in chips or GPUs, ``checks`` by their names."""
 
-    TYPES = (CLUSTER_QUEUE, OLD_CLUSTER_QUEUE)
+    TYPES = (register.CLUSTER_QUEUE, register.OLD_CLUSTER_QUEUE)
     EACH = ("spec", "resourceGroups", "flavors", "resources")
 
-    queue = fields.said("metadata.name")
+    queue = fields.required("metadata.name")
     cohort = fields.text("spec.cohortName", "spec.cohort")
-    resource = fields.said(f"{_ROW}.resources.name")
-    flavor = fields.said(f"{_ROW}.name")
+    resource = fields.required(f"{_ROW}.resources.name")
+    flavor = fields.required(f"{_ROW}.name")
     nominal_quota = fields.amount(f"{_ROW}.resources.nominalQuota")
     borrowing_limit = fields.quantity(f"{_ROW}.resources.borrowingLimit")
     lending_limit = fields.quantity(f"{_ROW}.resources.lendingLimit")
@@ -64,8 +59,8 @@ class FlavorQuotaView(View):
     @classmethod
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
         """Yield a view for every accelerator, and for what may be one."""
-        found = super().of(planned, origin)
-        return (each for each in found if not each.known("resource") or each.resource in COUNTED)
+        views = super().of(planned, origin)
+        return (view for view in views if not view.known("resource") or view.resource in COUNTED)
 
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file: below the flavor of the share."""

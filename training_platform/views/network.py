@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from training_platform.config.reading.finding import Path
-from training_platform.resources.register import (
-    ADDRESS,
-    FIREWALL,
-    GLOBAL_ADDRESS,
-    INSTANCE,
-    INSTANCE_TEMPLATE,
-    NETWORK,
-    ROUTER,
-    ROUTER_NAT,
-    SUBNETWORK,
-)
+from training_platform.resources import register
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, rows
@@ -28,7 +18,7 @@ _RANGE = ("rangeName", "ipCidrRange")
 class NetworkView(Settings):
     """A VPC; ``profile`` is the name of a network profile, which makes it one of RDMA."""
 
-    TYPES = (NETWORK,)
+    TYPES = (register.NETWORK,)
 
     project = fields.project()
     network = fields.text("name")
@@ -39,7 +29,7 @@ class NetworkView(Settings):
 class CountedView(Settings):
     """A part of a network that counts against a limit of its project; ``kind`` is of addresses alone."""
 
-    TYPES = (ADDRESS, FIREWALL, NETWORK, ROUTER, SUBNETWORK)
+    TYPES = (register.ADDRESS, register.FIREWALL, register.NETWORK, register.ROUTER, register.SUBNETWORK)
 
     project = fields.project()
     region = fields.located("region")
@@ -48,35 +38,35 @@ class CountedView(Settings):
     @property
     def quota(self) -> str | None:
         """The catalogue's name of the quota; None of addresses that are not one of those that are counted."""
-        return _QUOTAS.get((self.type, self.kind if self.type == ADDRESS else None))
+        return _QUOTAS.get((self.type, self.kind if self.type == register.ADDRESS else None))
 
 
 _QUOTAS = {
-    (ADDRESS, None): "static-addresses",
-    (ADDRESS, "EXTERNAL"): "static-addresses",
-    (FIREWALL, None): "firewalls",
-    (NETWORK, None): "networks",
-    (ROUTER, None): "routers",
-    (SUBNETWORK, None): "subnetworks",
+    (register.ADDRESS, None): "static-addresses",
+    (register.ADDRESS, "EXTERNAL"): "static-addresses",
+    (register.FIREWALL, None): "firewalls",
+    (register.NETWORK, None): "networks",
+    (register.ROUTER, None): "routers",
+    (register.SUBNETWORK, None): "subnetworks",
 }
 
 
 class SubnetView(Settings):
     """A subnet: its primary range, and its secondary ranges by name. ``network`` names the VPC."""
 
-    TYPES = (SUBNETWORK,)
+    TYPES = (register.SUBNETWORK,)
 
     project = fields.project()
     region = fields.located("region")
     subnetwork = fields.text("name")
-    network = fields.reference("network", NETWORK)
+    network = fields.reference("network", register.NETWORK)
     cidr = fields.text("ipCidrRange", place="subnet.nodes")
 
     @fields.field(_RANGES, place="subnet")
     def ranges(self) -> dict[str, str]:
         """Its secondary ranges by name."""
-        found = rows(self.read(_RANGES))
-        names, ranges = ([of.known(of.as_text(at(row, (key,)))) for row in found] for key in _RANGE)
+        blocks = rows(self.read(_RANGES))
+        names, ranges = ([of.known(of.as_text(at(row, (key,)))) for row in blocks] for key in _RANGE)
         return dict(zip(names, ranges, strict=True))
 
     def path(self, name: str) -> Path:
@@ -91,7 +81,7 @@ class SubnetView(Settings):
 class ServicesRangeView(Settings):
     """Addresses that are reserved in a VPC, as for services of Google that join it (purpose ``VPC_PEERING``)."""
 
-    TYPES = (GLOBAL_ADDRESS,)
+    TYPES = (register.GLOBAL_ADDRESS,)
 
     purpose = fields.text("purpose")
     prefix = fields.whole("prefixLength")
@@ -105,9 +95,9 @@ class ServicesRangeView(Settings):
 class FirewallView(Settings):
     """A firewall rule; ``ports`` are those of TCP that it lets in, ``0-65535`` for all, none where it denies."""
 
-    TYPES = (FIREWALL,)
+    TYPES = (register.FIREWALL,)
 
-    network = fields.reference("network", NETWORK)
+    network = fields.reference("network", register.NETWORK)
 
     @fields.field("allows")
     def ports(self) -> tuple[str, ...]:
@@ -131,7 +121,7 @@ class GatewayView(View):
     Ports are those of one VM.
     """
 
-    TYPES = (ROUTER_NAT,)
+    TYPES = (register.ROUTER_NAT,)
 
     project = fields.project()
     region = fields.located("region")
@@ -151,7 +141,7 @@ class GatewayView(View):
 class InterfaceView(View):
     """A network interface of a VM, or of a template of VMs; ``public`` counts its addresses on the internet."""
 
-    TYPES = (INSTANCE, INSTANCE_TEMPLATE)
+    TYPES = (register.INSTANCE, register.INSTANCE_TEMPLATE)
     EACH = ("networkInterfaces",)
 
     @fields.field("networkInterfaces.accessConfigs", "networkInterfaces.ipv6AccessConfigs", place="")

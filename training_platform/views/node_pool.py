@@ -16,7 +16,7 @@ from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
 from training_platform.views import fields
 from training_platform.views import inputs as of
-from training_platform.views.inputs import at, rows
+from training_platform.views.inputs import at, keys, rows
 from training_platform.views.view import Field, View
 
 _ATTACHED = {"accelerator_type": "accelerator", "accelerator_count": "accelerator_count"}
@@ -52,10 +52,6 @@ class PoolNic(NamedTuple):
     subnetwork: str | None
 
 
-def _spot_twice(config: Any) -> bool:
-    return at(config, ("spot",)) is True and at(config, ("preemptible",)) is True
-
-
 def _disk_twice(config: Any) -> bool:
     """Whether both spellings of the boot disk are there, with different values."""
     if at(config, ("diskSizeGb",)) is None and at(config, ("diskType",)) is None:
@@ -63,11 +59,6 @@ def _disk_twice(config: Any) -> bool:
     sizes = {of.as_whole(at(config, path)) for path in (("diskSizeGb",), ("bootDisk", "sizeGb"))}
     kinds = {of.as_text(at(config, path)) for path in (("diskType",), ("bootDisk", "diskType"))}
     return any(len(values - {None, UNKNOWN}) > 1 for values in (sizes, kinds))
-
-
-def _provisioned(disk: Any) -> bool:
-    """Whether IOPS or throughput of the boot disk are written."""
-    return at(disk, ("provisionedIops",)) not in (None, 0) or at(disk, ("provisionedThroughput",)) not in (None, 0)
 
 
 def _nics(value: Any) -> Any:
@@ -166,9 +157,15 @@ class NodePoolView(View):
     service_account = fields.reference("nodeConfig.serviceAccount", SERVICE_ACCOUNT, place="")
     tags = fields.count("nodeConfig.resourceManagerTags", place="")
 
-    spot_twice = fields.of_block("nodeConfig", _spot_twice, False, "nodeConfig.spot", place="capacity")
+    spot_twice = fields.of_block(
+        "nodeConfig", lambda config: all(at(config, (key,)) is True for key in ("spot", "preemptible")), False,
+        "nodeConfig.spot", place="capacity",
+    )  # fmt: skip
     disk_twice = fields.of_block("nodeConfig", _disk_twice, False, "nodeConfig.bootDisk", place="")
-    provisioned = fields.of_block("nodeConfig.bootDisk", _provisioned, False, *_SPEED, place="")
+    provisioned = fields.of_block(
+        "nodeConfig.bootDisk",
+        lambda disk: any(at(disk, keys(path)[-1:]) not in (None, 0) for path in _SPEED), False, *_SPEED, place="",
+    )  # fmt: skip
     nics: Field[tuple[PoolNic, ...]] = fields.of_block(_NICS, _nics, (), _NICS, place="gpu_direct")
     taints = fields.entries(
         "nodeConfig.taints", lambda row: Taint(*(of.as_text(at(row, (key,))) for key in Taint._fields))
@@ -203,8 +200,8 @@ class NodePoolView(View):
         tpu = machine is not None and machine.kind == "tpu"
         if name == "placement_type" and machine is not None and not tpu:
             return (*self.origin, "compact")
-        found = super().path(name)
-        return (*self.origin, _SLICES[str(found[-1])]) if tpu and found and found[-1] in _SLICES else found
+        path = super().path(name)
+        return (*self.origin, _SLICES[str(path[-1])]) if tpu and path and path[-1] in _SLICES else path
 
     @cached_property
     def machine(self) -> MachineType | None:
@@ -289,12 +286,12 @@ class InlinePoolView(NodePoolView):
 
     @classmethod
     def _inside(cls, planned: Planned, origin: Path, inputs: dict[str, Any], prefix: str) -> Self:
-        made = cls(
+        pool = cls(
             stack=planned.stack, type=planned.type, name=planned.name, origin=origin,
             inputs={**inputs, "cluster": planned.name},
         )  # fmt: skip
-        made.prefix = prefix
-        return made
+        pool.prefix = prefix
+        return pool
 
     def spelled(self, name: str) -> str:
         """Return the input as the cluster has it."""

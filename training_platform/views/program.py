@@ -24,7 +24,7 @@ class Program(View):
     whether the house rules for production hold.
     """
 
-    environment = fields.said()
+    environment = fields.required()
     team = fields.text()
     production = fields.flag()
 
@@ -35,7 +35,7 @@ class Program(View):
         for view in self.views:
             self._of.setdefault(view.__class__, []).append(view)
         self._by_kind: dict[tuple[builtins.type[View], str], tuple[Any, ...]] = {}
-        self._kept: dict[Callable[[Program], Any], Any] = {}
+        self._built: dict[Callable[[Program], Any], Any] = {}
 
     def all(self, kind: builtins.type[V], field: str = "") -> tuple[V, ...]:
         """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource.
@@ -43,22 +43,21 @@ class Program(View):
         With a field only those that have it, or of which it is not known.
         """
         if (kind, field) not in self._by_kind:
-            views = (view for view in self.all(kind) if view.may_have(field)) if field else self._every(kind)
+            kinds = [own for own in self._of if issubclass(own, kind)]
+            views: Iterable[View] = self._of[kinds[0]] if len(kinds) == 1 else ()
+            if field:
+                views = (view for view in self.all(kind) if view.may_have(field))
+            elif len(kinds) > 1:
+                views = (view for view in self.views if view.__class__ in kinds)
             self._by_kind[kind, field] = tuple(views)
         return self._by_kind[kind, field]
 
-    def _every(self, kind: builtins.type[View]) -> Iterable[View]:
-        kinds = [own for own in self._of if issubclass(own, kind)]
-        if len(kinds) > 1:
-            return (view for view in self.views if view.__class__ in kinds)
-        return self._of[kinds[0]] if kinds else ()
-
     def once(self, build: Callable[[Program], T]) -> T:
         """Return what a function makes of the program; kept, so that an index is built once and not for every pool."""
-        if build not in self._kept:
-            self._kept[build] = build(self)
-        kept: T = self._kept[build]
-        return kept
+        if build not in self._built:
+            self._built[build] = build(self)
+        built: T = self._built[build]
+        return built
 
 
 def program(

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from training_platform.resources import register
 from training_platform.resources.filestore import LOCATION, MOST
-from training_platform.resources.register import (
-    BUCKET,
-    CLUSTER,
-    FILESTORE,
-    FILESTORE_SNAPSHOT,
-    LUSTRE,
-    METADATA_STORE,
-    NETWORK,
-    PERSISTENT_RESOURCE,
-    PERSISTENT_VOLUME_CLAIM,
-    REPOSITORY,
-    STORAGE_CLASS,
-    TENSORBOARD,
-    WORKBENCH,
-)
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.view import Settings, View
@@ -40,11 +26,11 @@ class Export(NamedTuple):
 class FilestoreView(View):
     """A Filestore instance; capacity in GiB (the API's ``capacityGb``). Only its first share is read: it has one."""
 
-    TYPES = (FILESTORE,)
+    TYPES = (register.FILESTORE,)
 
     project = fields.project()
     instance = fields.text("name", place="")
-    tier = fields.said("tier")
+    tier = fields.required("tier")
     location = fields.located("location", "zone")
     capacity_gib = fields.size("fileShares.capacityGb")
     protocol = fields.text("protocol")
@@ -69,36 +55,36 @@ class FilestoreView(View):
 class LustreView(View):
     """A Managed Lustre instance; capacity in GiB, throughput in MB/s per TiB."""
 
-    TYPES = (LUSTRE,)
+    TYPES = (register.LUSTRE,)
 
     project = fields.project()
-    location = fields.said("location")
+    location = fields.required("location")
     capacity_gib = fields.size("capacityGib")
     mbps_per_tib = fields.whole("perUnitStorageThroughput", place="mbps_per_tib")
-    network = fields.reference("network", NETWORK, place="")
+    network = fields.reference("network", register.NETWORK, place="")
 
 
 class SnapshotView(View):
     """A snapshot of a Filestore instance."""
 
-    TYPES = (FILESTORE_SNAPSHOT,)
+    TYPES = (register.FILESTORE_SNAPSHOT,)
 
-    instance = fields.reference("instance", FILESTORE, place="snapshots")
+    instance = fields.reference("instance", register.FILESTORE, place="snapshots")
 
 
 class EncryptedView(View):
     """What a key of Cloud KMS may encrypt, beside the disks of pools; ``encryption`` is the key, None for Google's."""
 
     TYPES = (
-        BUCKET,
-        CLUSTER,
-        FILESTORE,
-        LUSTRE,
-        METADATA_STORE,
-        PERSISTENT_RESOURCE,
-        REPOSITORY,
-        TENSORBOARD,
-        WORKBENCH,
+        register.BUCKET,
+        register.CLUSTER,
+        register.FILESTORE,
+        register.LUSTRE,
+        register.METADATA_STORE,
+        register.PERSISTENT_RESOURCE,
+        register.REPOSITORY,
+        register.TENSORBOARD,
+        register.WORKBENCH,
     )
 
     location = fields.located("location", "region", "zone")
@@ -116,9 +102,9 @@ class EncryptedView(View):
 class BucketView(View):
     """A Cloud Storage bucket; ``force_destroy`` deletes its objects with it."""
 
-    TYPES = (BUCKET,)
+    TYPES = (register.BUCKET,)
 
-    location = fields.said("location")
+    location = fields.required("location")
     force_destroy = fields.flag("forceDestroy", default=False, place="")
     versioning = fields.flag("versioning.enabled", default=False)
     hierarchical = fields.flag("hierarchicalNamespace.enabled", default=False, place="hierarchical_namespace")
@@ -127,20 +113,20 @@ class BucketView(View):
 class StorageClassView(Settings):
     """A StorageClass of Kubernetes."""
 
-    TYPES = (STORAGE_CLASS,)
+    TYPES = (register.STORAGE_CLASS,)
 
     class_name = fields.text("metadata.name")
-    provisioner = fields.said("provisioner")
+    provisioner = fields.required("provisioner")
     parameters = fields.texts_by_key("parameters")
     tier = fields.text("parameters.tier")
     largest_share = fields.text("parameters.max-volume-size", place="largest_share_gib")
     most_gib = fields.whole(f"metadata.annotations.{MOST}", place="teams")
-    location = fields.said(f"metadata.annotations.{LOCATION}", place="")
+    location = fields.required(f"metadata.annotations.{LOCATION}", place="")
 
 
 class VolumeClaimView(Settings):
     """A PersistentVolumeClaim; ``class_name`` is None where the cluster's default class is meant."""
 
-    TYPES = (PERSISTENT_VOLUME_CLAIM,)
+    TYPES = (register.PERSISTENT_VOLUME_CLAIM,)
 
     class_name = fields.text("spec.storageClassName")

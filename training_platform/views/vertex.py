@@ -27,7 +27,7 @@ class PersistentPoolView(View):
     EACH = (_POOL,)
 
     project = fields.project()
-    region = fields.said("location")
+    region = fields.required("location")
     resource_id = fields.text("name", place="")
     network_attachment = fields.text("pscInterfaceConfig.networkAttachment")
     labels = fields.labels("labels")
@@ -41,11 +41,11 @@ class PersistentPoolView(View):
     disk_type = fields.text(f"{_POOL}.diskSpec.bootDiskType", place="boot_disk.type")
 
     @classmethod
-    def made(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
+    def viewed(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
         """Return the view of a pool; one that is not the first has a section of its own in the stack file."""
         pool = at(inputs, keys(f"{_POOL}.id"))
         own = pool_path(pool) if origin and isinstance(pool, str) else ()
-        return super().made(planned, (*origin, *own), inputs)
+        return super().viewed(planned, (*origin, *own), inputs)
 
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file: what pools share above those that are not the first."""
@@ -73,7 +73,7 @@ class WorkbenchView(View):
     TYPES = (WORKBENCH,)
 
     project = fields.project()
-    zone = fields.said("location")
+    zone = fields.required("location")
     machine_type = fields.text("gceSetup.machineType")
     accelerator_type = fields.text("gceSetup.acceleratorConfigs.type", place="accelerator")
     accelerator_count = fields.whole("gceSetup.acceleratorConfigs.coreCount")

@@ -30,7 +30,7 @@ class NeedsUnknown(Exception):
 class Field(Generic[T]):
     """One field of a view: read from the inputs when a rule first asks for it, and kept.
 
-    ``place`` is where it stands in the stack file below the view's section, ``upgrades.strategy``: "" for the section
+    ``place`` is where it is in the stack file below the view's section, ``upgrades.strategy``: "" for the section
     itself, None for a line of its own name. ``inputs`` are its spellings in a program, the first the common one.
     """
 
@@ -49,7 +49,7 @@ class Field(Generic[T]):
     @overload
     def __get__(self, view: View, owner: type) -> T: ...
     def __get__(self, view: View | None, owner: type) -> Self | T:
-        """Return the value, which then stands in the instance before this. Raises NeedsUnknown."""
+        """Return the value, which the instance then keeps. Raises NeedsUnknown."""
         if view is None:
             return self
         try:
@@ -92,7 +92,7 @@ class View:
 
     ``TYPES`` are the types of resources that have such a view, ``EACH`` the lists along whose entries each has one. A
     finding about a field lands on the nearest line that the file has. ``SHARED`` names the fields that all sections of
-    a file share: their values stand at its top. ``values`` stand in for what the inputs say.
+    a file share: their values are at its top. ``values`` are read instead of the inputs.
     """
 
     TYPES: ClassVar[tuple[str, ...]] = ()
@@ -106,14 +106,10 @@ class View:
 
     def __init_subclass__(cls) -> None:
         """Gather the fields of the class, those of its bases included."""
-        cls.FIELDS = {**cls.FIELDS, **{name: each for name, each in vars(cls).items() if isinstance(each, Field)}}
-        cls.PLACES = {name: cls._place(each) for name, each in cls.FIELDS.items()}
-
-    @classmethod
-    def _place(cls, field: Field[Any]) -> Path:
-        if field.place is None:
-            return (field.name,) if cls.LINES else ()
-        return tuple(field.place.split(".")) if field.place else ()
+        cls.FIELDS = {**cls.FIELDS, **{name: field for name, field in vars(cls).items() if isinstance(field, Field)}}
+        for name, field in cls.FIELDS.items():
+            place = (name if cls.LINES else "") if field.place is None else field.place
+            cls.PLACES = {**cls.PLACES, name: tuple(place.split(".")) if place else ()}
 
     def __init__(
         self, *, stack: str, type: str, name: str, origin: Path = (), inputs: Any = None,  # noqa: A002 # Pulumi's word
@@ -125,18 +121,21 @@ class View:
         self.origin = origin
         self.inputs: Any = {} if inputs is None else inputs
         self.options: Mapping[str, Any] = options or {}
-        self._given = values
+        self._values = values
+        if wrong := values.keys() - self.FIELDS.keys():
+            raise TypeError(f"{builtins.type(self).__name__} has no {', '.join(sorted(wrong))}")
         if values:
-            self._put(values)
+            self.unknown = frozenset(name for name, value in values.items() if value is UNKNOWN)
+            self.__dict__.update({name: value for name, value in values.items() if value is not UNKNOWN})
 
     @classmethod
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
         """Yield the views of this class that a planned resource has."""
         for inputs in unrolled(planned.inputs, cls.EACH) if cls.EACH else (planned.inputs,):
-            yield cls.made(planned, origin, inputs)
+            yield cls.viewed(planned, origin, inputs)
 
     @classmethod
-    def made(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
+    def viewed(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
         """Return the view of a resource, or of the one entry of its lists that ``inputs`` has in their place."""
         return cls(
             stack=planned.stack, type=planned.type, name=planned.name, origin=origin, inputs=inputs,
@@ -147,14 +146,8 @@ class View:
         """Return a copy with other values of some fields. Raises TypeError for a name that is not one of them."""
         return builtins.type(self)(
             stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
-            options=self.options, **{**self._given, **values},
+            options=self.options, **{**self._values, **values},
         )  # fmt: skip
-
-    def _put(self, values: Mapping[str, Any]) -> None:
-        if wrong := values.keys() - self.FIELDS.keys():
-            raise TypeError(f"{builtins.type(self).__name__} has no {', '.join(sorted(wrong))}")
-        self.unknown = frozenset(name for name, value in values.items() if value is UNKNOWN)
-        self.__dict__.update({name: value for name, value in values.items() if value is not UNKNOWN})
 
     def __repr__(self) -> str:
         """Return what it is a view of."""
@@ -169,7 +162,7 @@ class View:
     def spelled(self, name: str) -> str:
         """Return the input that a field is read from: of several spellings the one that is written, else the first."""
         inputs = self.FIELDS[name].inputs if name in self.FIELDS else ()
-        written = (each for each in inputs if self.read(each) is not None)
+        written = (path for path in inputs if self.read(path) is not None)
         return next(written, inputs[0] if inputs else "")
 
     def known(self, name: str) -> bool:
@@ -204,7 +197,7 @@ class View:
 
     def depends_on(self, kind: str) -> Any:
         """Return the logical name of the one dependency of a type: before deployment its path is often unknown."""
-        after = [name for each, name in self.options.get("dependsOn", ()) if each == kind]
+        after = [name for token, name in self.options.get("dependsOn", ()) if token == kind]
         return after[0] if len(after) == 1 else UNKNOWN
 
     def is_meant(self, reference: str | None, field: str) -> bool:
@@ -215,6 +208,6 @@ class View:
 
 
 class Settings(View):
-    """What a program settles by itself: fields without a line of their own, so that findings stand at the section."""
+    """What a program settles by itself: fields without a line of their own, so that findings are at the section."""
 
     LINES = False

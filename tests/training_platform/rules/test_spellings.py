@@ -40,7 +40,7 @@ def _written(paths: tuple[str, ...], states: tuple[str, ...]) -> dict[str, Any]:
 def test_the_first_spelling_that_is_written_holds(kind: type[View], name: str, paths: tuple[str, ...]) -> None:
     for states in product((NEITHER, KNOWN, UNSAID), repeat=len(paths)):
         planned = Planned(stack="dev", type=kind.TYPES[0], name="a", inputs=_written(paths, states))
-        view = kind.made(planned, (), planned.inputs)
+        view = kind.viewed(planned, (), planned.inputs)
         first = next((number for number, state in enumerate(states) if state != NEITHER), None)
         if first is None:
             missing = cast("PlainField[Any]", kind.FIELDS[name]).missing
@@ -60,7 +60,7 @@ def test_a_name_that_deployment_tells_is_that_of_the_one_dependency_of_its_type(
     options = {"dependsOn": [("gcp:serviceaccount/account:Account", "nodes-account")]}
     kind = next(each for each in VIEWS if each.__name__ == "NodePoolView")
     planned = Planned(stack="dev", type=kind.TYPES[0], name="a", inputs=inputs, options=options)
-    view = kind.made(planned, (), inputs)
+    view = kind.viewed(planned, (), inputs)
 
     assert view.values()["service_account"] == "nodes-account"
     assert view.values()["machine_type"] == "a3-highgpu-8g"

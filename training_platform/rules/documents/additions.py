@@ -138,7 +138,7 @@ def _joined(shape: Shape, extra: Shape, *, known: bool) -> Shape:
         return {name: value for name, value in extra.items() if name not in both} | narrower
     needed = {*shape.get("required", ()), *extra.get("required", ())} - {*extra.get("optional", ())}
     lists = {
-        name: [*shape.get(name, ()), *(each for each in extra[name] if each not in shape.get(name, ()))]
+        name: [*shape.get(name, ()), *(row for row in extra[name] if row not in shape.get(name, ()))]
         for name in _LISTS if name in extra
     }  # fmt: skip
     return {**extra, **lists, "required": sorted(needed)}

@@ -17,16 +17,15 @@ Check = Callable[[Mapping[str, Any], Where, Report], None]
 
 def compared(shape: Shape) -> Check | None:
     """Return what judges the inputs of a block by each other; None where nothing is said of them."""
-    needed, orders = _needing(shape.get("required", ())), shape.get("orders", ())
-    groups = [(frozenset(each["of"]).isdisjoint, each.get("least", 0), each) for each in shape.get("groups", ())]
-    cases = [(_always_in(each["when"]), each) for each in shape.get("cases", ())]
-    disjoint = shape.get("disjoint", ())
-    if not (groups or cases or orders or disjoint):
-        return needed
+    required, orders, disjoint = shape.get("required", ()), shape.get("orders", ()), shape.get("disjoint", ())
+    groups = [(frozenset(group["of"]).isdisjoint, group.get("least", 0), group) for group in shape.get("groups", ())]
+    cases = [(_always_in(case["when"]), case) for case in shape.get("cases", ())]
+    if not (required or groups or cases or orders or disjoint):
+        return None
 
     def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
-        if needed:
-            needed(value, where, report)
+        for key in filter(lambda key: value.get(key) is None, required):
+            report(missing(where, key))
         for has_none, least, group in groups:
             if least or not has_none(value):
                 _counted(value, group, where, report)
@@ -48,25 +47,14 @@ def _always_in(when: Shape) -> frozenset[str]:
     return frozenset(key.partition(".")[0] for key, values in when.items() if None not in values)
 
 
-def _needing(required: Sequence[str]) -> Check | None:
-    """Return what judges whether all that a block must have is there; None where that is nothing."""
-
-    def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
-        for key in required:
-            if value.get(key) is None:
-                report(missing(where, key))
-
-    return check if required else None
-
-
 def _below(value: Any, path: str) -> Any:
     """Return an input by its path; of a list the first one that an entry has."""
     if "." not in path:
         return value.get(path)
     for key in path.split("."):
         if isinstance(value, list):
-            entries = (each.get(key) for each in value if isinstance(each, Mapping))
-            value = next((each for each in entries if each is not None), None)
+            values = (entry.get(key) for entry in value if isinstance(entry, Mapping))
+            value = next((inner for inner in values if inner is not None), None)
         else:
             value = value.get(key) if isinstance(value, Mapping) else None
     return value
@@ -116,15 +104,15 @@ def _valued(value: Mapping[str, Any], case: Shape, why: str, where: Where, repor
     """Report inputs with values that a case does not allow, of another form, or out of its bounds."""
     for key, values in case.get("only", {}).items():
         found = _below(value, key)
-        if found not in (None, UNKNOWN) and not any(_is_like(found, each) for each in values):
-            report(refused("enum", (where, key), found, why, ", ".join(str(each) for each in values)))
+        if found not in (None, UNKNOWN) and not any(_is_like(found, allowed) for allowed in values):
+            report(refused("enum", (where, key), found, why, ", ".join(map(str, values))))
     for key, pattern in case.get("like", {}).items():
         found = _below(value, key)
         if isinstance(found, str) and not re.search(pattern, found):
             report(refused("format", (where, key), found, why, f"a text that matches {pattern}"))
     for key, values in case.get("never", {}).items():
         found = _below(value, key)
-        if found is not UNKNOWN and any(_is_like(found, each) for each in values):
+        if found is not UNKNOWN and any(_is_like(found, refused_value) for refused_value in values):
             report(refused("range", (where, key), found, why, "another value of one of them"))
     for key, bounds in case.get("within", {}).items():
         found = _below(value, key)
@@ -178,7 +166,7 @@ def _ordered(value: Mapping[str, Any], order: Sequence[Any], where: Where, repor
         return
     strictly, found = "<" in how, [first, _below(value, large)]
     if found[1] is None:
-        found[1] = next((each for each in how if isinstance(each, int)), None)
+        found[1] = next((number for number in how if isinstance(number, int)), None)
     kinds, sizes = zip(*map(measured, found), strict=True)
     if kinds[0] is None or kinds[0] != kinds[1] or sizes[0] < sizes[1] or (sizes[0] == sizes[1] and not strictly):
         return
@@ -194,7 +182,7 @@ def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
     for index, item in enumerate(value):
         own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
         if own in seen and UNKNOWN not in own and own not in ([None], [""]):
-            name = ", ".join(str(each) for each in own if each is not None)
+            name = ", ".join(str(part) for part in own if part is not None)
             report(Problem("range", (where, index), f"{name} is listed twice", "each entry once"))
         seen.append(own)
 

@@ -56,7 +56,7 @@ class KindReader:
 
     def kind(self, schema: Schema, metadata: int) -> int:
         """Return the number of a kind's shape."""
-        fields = {name: self.number(each) for name, each in schema.get("properties", {}).items() if name != "metadata"}
+        fields = {name: self.number(part) for name, part in schema.get("properties", {}).items() if name != "metadata"}
         fields["metadata"] = metadata
         if not self.alone:
             fields["status"] = self.shapes.number(ANY)
@@ -66,7 +66,7 @@ class KindReader:
         """Return what the server fills in before it looks: a CRD's defaults; those of its own kinds are Go's zeros."""
         custom = {} if self.schemas else schema.get("properties", {})
         return {field for owner, field in _FILLED_IN if owner == name} | {
-            key for key, each in custom.items() if "default" in each
+            key for key, inner in custom.items() if "default" in inner
         }
 
     def number(self, schema: Schema, name: str = "") -> int:
@@ -87,7 +87,7 @@ class KindReader:
             return {"is": "quantity"}
         kind = schema.get("type")
         if "properties" in schema:
-            fields = {key: self.number(each) for key, each in schema["properties"].items()}
+            fields = {key: self.number(inner) for key, inner in schema["properties"].items()}
             return _block(fields, schema, without=self._filled_in(schema, name))
         if kind == "object":
             inner = schema.get("additionalProperties")
@@ -134,7 +134,7 @@ class KindReader:
         if "enum" in part and not typed.get("type"):
             typed["type"] = "string" if isinstance(part["enum"][0], str) else "integer"
         if "properties" in typed:
-            inner = {key: self._part(each) for key, each in typed["properties"].items()}
+            inner = {key: self._part(field) for key, field in typed["properties"].items()}
             shape = {**_block(inner, typed, without=set()), "open": True, **self._combined(part)}
             return self.shapes.number(shape)
         return self.number(typed)

@@ -78,9 +78,11 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Pr
 
 def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool) -> Problem:
     """Return that a text is not one of an enum's values, which may be older than the API where it is not ``closed``."""
-    known = [each for each in values if not each.endswith("_UNSPECIFIED")]
+    known = [name for name in values if not name.endswith("_UNSPECIFIED")]
     nearest = find_nearest(value, known)
-    error = closed or _is_misspelt(value, nearest)
+    # With other digits a value is another model, which may be newer; with other letters it is misspelt.
+    digits, of_nearest = ([letter for letter in name if letter.isdigit()] for name in (value, nearest or ""))
+    error = closed or (nearest is not None and digits == of_nearest)
     verb = "does not take" if error else "is not known to take"
     message = f"{_name(where)} {verb} {shown(value)}"
     return Problem("enum", where, message, ", ".join(known), nearest, "error" if error else "warning")
@@ -94,9 +96,3 @@ def a_written(key: str) -> str:
 def missing(where: Where, key: str) -> Problem:
     """Return that an input is not there which must be."""
     return Problem("required", (where, key), f"{key} is required, and is not written", a_written(key))
-
-
-def _is_misspelt(value: str, nearest: str | None) -> bool:
-    """Whether a value is another one with other letters: other digits are another model, which may be newer."""
-    digits = [[letter for letter in each if letter.isdigit()] for each in (value, nearest or "")]
-    return nearest is not None and digits[0] == digits[1]

@@ -10,7 +10,7 @@ from training_platform.rules.documents.shapes import check_of, known_beside
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.program import ObjectView, Program
 
-Found = dict[Kind, list[tuple[ObjectView, Problem]]]
+Problems = dict[Kind, list[tuple[ObjectView, Problem]]]
 SOURCE = (
     "Google's discovery documents (google-api-python-client 2.202.0) and pulumi-gcp 10.2.0; OpenAPI of Kubernetes "
     "1.36.3; CustomResourceDefinitions of Kueue 0.19.2, JobSet 0.12.0, Managed Prometheus 0.19, GKE's networks "
@@ -22,7 +22,7 @@ SOURCE = (
 
 def _document_rule(kind: Kind, rule_id: str, summary: str) -> None:
     def check(program: Program) -> Iterator[Draft]:
-        for view, problem in program.once(_found)[kind]:
+        for view, problem in program.once(_problems)[kind]:
             yield finding(
                 view, problem.path, problem.message,
                 allowed=problem.allowed, nearest=problem.nearest, severity=problem.severity,
@@ -40,27 +40,24 @@ _document_rule("range", "document-range", "Find a number, a length or a count ou
 _document_rule("format", "document-format", "Find a text that is not in the form of its input.")
 
 
-def _found(program: Program) -> Found:
-    """Return every problem of every object, by kind; a newer kind of a known group is said once."""
-    found: Found = defaultdict(list)
-    problems: list[Problem] = []
-    report = problems.append
+def _problems(program: Program) -> Problems:
+    """Return every problem of every object, by kind."""
+    by_kind: Problems = defaultdict(list)
     for view in program.all(ObjectView):
         if (check := check_of(view.type)) is not None:
-            check(view.inputs, (), report)
-        if problems:
+            problems: list[Problem] = []
+            check(view.inputs, (), problems.append)
             for problem in problems:
-                found[problem.kind].append((view, problem))
-            problems.clear()
-    return found
+                by_kind[problem.kind].append((view, problem))
+    return by_kind
 
 
 @rule("document-missing", ruleset="documents", severity="note", owner="documents", source=SOURCE)
 def document_missing(program: Program) -> Iterator[Draft]:
     """Find a kind of object that is newer than the documents, and so not judged by them."""
-    said: set[str] = set()
+    reported: set[str] = set()
     for view in program.all(ObjectView):
-        if view.type not in said and check_of(view.type) is None and known_beside(view.type):
-            said.add(view.type)
+        if view.type not in reported and check_of(view.type) is None and known_beside(view.type):
+            reported.add(view.type)
             message = f"{view.type} is not in the documents of this version: it is not judged"
             yield finding(view, "kind", message, allowed=", ".join(known_beside(view.type)))

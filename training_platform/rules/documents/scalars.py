@@ -10,7 +10,7 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address, ip_interface, ip_network
@@ -34,7 +34,7 @@ _UNITS: Final = {
     "": 1.0, "m": 1e-3, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
     **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
 }  # fmt: skip
-_KEPT: Final = 4096  # texts that were right, of each kind of input
+_REMEMBERED: Final = 4096  # texts that were right, of each kind of input
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
 # The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
 _SIGNED: Final = r"^(\+|-)?"  # how the pattern of a CRD's quantities begins, such as bytes
@@ -45,17 +45,15 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     """Return which values are right without a check, and the check of all others."""
     kind = shape["is"]
     if kind == "any":
-        return None, _anything
+        return None, lambda _value, _where, _report: None
     if kind == "output":
         return None, _output
     if kind == "flag":
-        return bool, _flag if strict else _flag_or_text
+        return bool, _flag(strict=strict)
     if kind in WIDTHS:
         low, high = _bounds(shape)
         right = set(shape["among"]) if "among" in shape else range(low, high + 1)
-        if "step" in shape:
-            right = set()
-        return right, _whole(shape, strict=strict)
+        return (set() if "step" in shape else right), _whole(shape, strict=strict)
     if kind == "number":
         return (float if len(shape) == 1 else None), _number(shape, strict=strict)
     if kind == "quantity":
@@ -65,21 +63,16 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     return _text(shape, strict=strict)
 
 
-def _anything(_value: Any, _where: Where, _report: Report) -> None:
-    """Take every value."""
-
-
 def _output(_value: Any, where: Where, report: Report) -> None:
     report(Problem("unknown", where, "only the API sets it, and a program does not write it", "nothing"))
 
 
-def _flag(value: Any, where: Where, report: Report) -> None:
-    report(refused("type", where, value, "which is neither true nor false", "true, false"))
+def _flag(*, strict: bool) -> Check:
+    def check(value: Any, where: Where, report: Report) -> None:
+        if strict or value not in ("true", "false"):
+            report(refused("type", where, value, "which is neither true nor false", "true, false"))
 
-
-def _flag_or_text(value: Any, where: Where, report: Report) -> None:
-    if value not in ("true", "false"):
-        _flag(value, where, report)
+    return check
 
 
 def _bounds(shape: Shape) -> tuple[int, int]:
@@ -113,22 +106,16 @@ def _number(shape: Shape, *, strict: bool) -> Check:
     low, high = shape.get("least", float("-inf")), shape.get("most", float("inf"))
 
     def check(value: Any, where: Where, report: Report) -> None:
-        number = _as_number(value, strict=strict)
-        if number is None:
+        try:
+            number = float(value) if isinstance(value, (int, float) if strict else (int, float, str)) else None
+        except ValueError:
+            number = None
+        if number is None or isinstance(value, bool):
             report(refused("type", where, value, "which is not a number", "a number"))
         elif not low <= number <= high and number != shape.get("also"):
             _outside(where, value, low, high, report)
 
     return check
-
-
-def _as_number(value: Any, *, strict: bool) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)) or (strict and isinstance(value, str)):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
 
 
 def _outside(where: Where, value: Any, low: float, high: float, report: Report) -> None:
@@ -178,11 +165,8 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     values = shape.get("enum", ())
     right = set(values) if strict else {*values, ""} if values else set()
     keeps = not values and not shape.get("format", "").endswith("byte")  # a secret is not kept
-    wrong = (
-        _wrong_choice(values, closed=strict or shape.get("closed", False))
-        if values
-        else _wrong_form(shape, strict=strict)
-    )
+    closed = strict or shape.get("closed", False)
+    wrong = None if values else _wrong_form(shape, strict=strict)
 
     def check(value: Any, where: Where, report: Report) -> None:
         if value.__class__ is str and value in right:
@@ -190,16 +174,12 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
         if not isinstance(value, str):
             if strict or not isinstance(value, (bool, int, float)):
                 report(refused("type", where, value, "which is not a text", "a text"))
-        elif problem := wrong(value, where):
+        elif problem := wrong(value, where) if wrong else not_one_of(where, value, values, closed=closed):
             report(problem)
-        elif keeps and len(right) < _KEPT:
+        elif keeps and len(right) < _REMEMBERED:
             right.add(value)
 
     return (str if len(shape) == 1 else right), check
-
-
-def _wrong_choice(values: list[str], *, closed: bool) -> Callable[[str, Where], Problem | None]:
-    return lambda value, where: not_one_of(where, value, values, closed=closed)
 
 
 def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
@@ -248,8 +228,8 @@ def _off_step(value: str, step: str, where: Where) -> Problem | None:
 
 def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
     """Return what tells whether a pattern matches: Google's are those of whole texts, and Python wants flags first."""
-    made = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
-    return lru_cache(_KEPT)(made.fullmatch if whole else made.search)  # names and labels come again and again
+    compiled = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
+    return lru_cache(_REMEMBERED)(compiled.fullmatch if whole else compiled.search)  # names and labels are repeated
 
 
 _GOOGLE_DURATION: Final = re.compile(r"-?[0-9]+(\.[0-9]{1,9})?s\Z")
@@ -275,11 +255,6 @@ def _is_base64(value: str) -> bool:
     except (binascii.Error, ValueError):
         return False
     return True
-
-
-def _is_google_base64(value: str) -> bool:
-    """Whether Google takes a text for bytes: of either alphabet, padded or not."""
-    return _is_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
 
 
 def _is_time_zone(value: str) -> bool:
@@ -314,18 +289,9 @@ def _is_json(value: str) -> bool:
     return True
 
 
-def _is_range(value: str) -> bool:
-    """Whether a text is a range of addresses, or one address."""
-    return _is_network(value) or _is_address(value)
-
-
 def _is_block(value: str) -> bool:
     """Whether a text is a range, or the length of one that the API picks."""
     return bool(_LENGTH.match(value)) or _is_cidr(value)
-
-
-def _is_alias(value: str) -> bool:
-    return _is_block(value) or _is_address(value)
 
 
 def _is_address(value: str) -> bool:
@@ -355,20 +321,29 @@ def _is_re2(value: str) -> bool:
 
 FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "address": (_is_address, "an address such as 10.0.0.5"),
-    "alias": (_is_alias, "an address, a range such as 10.0.0.0/24, or a length such as /24"),
+    "alias": (
+        lambda value: _is_block(value) or _is_address(value),
+        "an address, a range such as 10.0.0.0/24, or a length such as /24",
+    ),
     "block": (_is_block, "a range such as 10.0.0.0/24, or a length such as /24"),
     "byte": (_is_base64, "a text in base64"),
     "cidr": (_is_cidr, "a range such as 10.0.0.0/24"),
     "cluster-ip": (lambda value: value in ("None", "") or _is_address(value), "an address such as 10.0.0.5, or None"),
     "date-time": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "duration": (_GO_DURATION.match, "a duration with its unit, such as 30s or 1h30m"),
-    "google-byte": (_is_google_base64, "a text in base64"),
+    "google-byte": (  # of either alphabet, padded or not
+        lambda value: _is_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4)),
+        "a text in base64",
+    ),
     "google-datetime": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "google-duration": (_GOOGLE_DURATION.match, "seconds and an s, such as 3600s"),
     "json": (_is_json, "a text in JSON"),
     "network": (_is_network, "a range that begins at its first address, such as 10.0.0.0/24"),
     "ports": (_are_ports, "a port up to 65535, or the lower and the higher one of a range, such as 8000-8100"),
-    "range": (_is_range, "a range that begins at its first address, such as 10.0.0.0/24, or an address"),
+    "range": (
+        lambda value: _is_network(value) or _is_address(value),
+        "a range that begins at its first address, such as 10.0.0.0/24, or an address",
+    ),
     "re2": (_is_re2, "a regular expression of RE2, which has balanced brackets and does not look around"),
     "single-domain": (lambda value: not value.startswith("*"), "a domain without *"),
     "time-zone": (_is_time_zone, "a zone of the tz database, such as Europe/Berlin"),
@@ -381,9 +356,8 @@ def measured(value: Any) -> tuple[str | None, float]:
         return "number", float(value)
     if not isinstance(value, str):
         return None, 0.0
-    parts = list(_lengths(value))
-    if parts:
-        return "time", sum(parts)
+    if value and _PARTS.sub("", value) == "" and not value.endswith("m"):  # 500m may be half a CPU
+        return "time", sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))
     match = _SUFFIXED.match(value)
     if match and match[2] in _UNITS:
         return "number", float(match[1]) * _UNITS[match[2]]
@@ -392,9 +366,3 @@ def measured(value: Any) -> tuple[str | None, float]:
     except ValueError:
         return None, 0.0
     return "moment", moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-
-
-def _lengths(value: str) -> Iterator[float]:
-    """Yield the parts of a length of time, such as ``1h30s``; nothing of ``500m``, which may be half a CPU."""
-    if _PARTS.sub("", value) == "" and not value.endswith("m"):
-        yield from (float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))

@@ -54,7 +54,7 @@ def known_beside(token: str) -> list[str]:
     group = f"{token.partition('/')[0]}/"
     package = _package(group)
     documents = _documents(package) if package != "gcp" and group not in _IN_PART else None
-    return [each for each in documents.types if each.startswith(group)] if documents else []
+    return [known for known in documents.types if known.startswith(group)] if documents else []
 
 
 class Documents:
@@ -71,7 +71,7 @@ class Documents:
         self.strict = strict
         self.alone = alone
         self._shapes = shapes
-        self._made: dict[int, Judged] = {}
+        self._judged: dict[int, Judged] = {}
         self._parts: Made = {}
 
     def check_of(self, token: str) -> Check | None:
@@ -82,11 +82,15 @@ class Documents:
 
     def judged(self, number: int) -> Judged:
         """Return how values of a shape are judged."""
-        if number not in self._made:
+        if number not in self._judged:
             shape = self._shapes[number]
-            made = self._make(shape)
-            self._made[number] = Judged(None, self._combined(shape, made.check)) if _COMBINED & shape.keys() else made
-        return self._made[number]
+            makers = {"block": self._block, "list": self._list, "map": self._map}
+            make = makers.get(shape["is"])
+            judged = Judged(None, make(shape)) if make else Judged(*scalar(shape, strict=self.strict))
+            if _COMBINED & shape.keys():
+                judged = Judged(None, self._combined(shape, judged.check))
+            self._judged[number] = judged
+        return self._judged[number]
 
     def _combined(self, shape: Shape, own: Check) -> Check:
         """Return what judges a value by its shape and by the parts beside it: ``anyOf`` and the like."""
@@ -99,44 +103,34 @@ class Documents:
             if value is None and shape.get("nullable"):
                 return
             own(value, where, report)
-            for each in every:
-                each(value, where, report)
+            for judge in every:
+                judge(value, where, report)
             if not choices or holds_unknown(value):
                 return
             for name, checks in choices:
-                wrong = [_problems(each, value, where) for each in checks]
-                fitting = wrong.count([])
+                problems: list[list[Problem]] = [[] for _ in checks]
+                for judge, of_one in zip(checks, problems, strict=True):
+                    judge(value, where, of_one.append)
+                fitting = problems.count([])
                 if fitting == 0 and name != "not":
-                    said = " or ".join(dict.fromkeys(problem.message for found in wrong for problem in found))
-                    report(
-                        Problem("format", where, said, f"{'one' if name == 'oneOf' else 'any'} of {len(checks)} forms")
-                    )
+                    message = " or ".join(dict.fromkeys(problem.message for of_one in problems for problem in of_one))
+                    allowed = f"{'one' if name == 'oneOf' else 'any'} of {len(checks)} forms"
+                    report(Problem("format", where, message, allowed))
                 elif (name == "oneOf" and fitting > 1) or (name == "not" and fitting):
                     report(refused("format", where, value, "which its definition excludes", "another value"))
 
         return check
 
-    def _make(self, shape: dict[str, Any]) -> Judged:
-        kind = shape["is"]
-        if kind == "block":
-            return Judged(None, self._block(shape))
-        if kind == "list":
-            return Judged(None, self._list(shape))
-        if kind == "map":
-            return Judged(None, self._map(shape))
-        right, check = scalar(shape, strict=self.strict)
-        return Judged(right, check)
-
     def _block(self, bare: dict[str, Any]) -> Check:
         shape = bare if self.alone else with_names(bare, self._shapes, strict=self.strict)
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
-        right = {name: each.right for name, each in fields.items()}.get
-        inside = {name: each.check for name, each in fields.items()}.get
+        right = {name: judged.right for name, judged in fields.items()}.get
+        inside = {name: judged.check for name, judged in fields.items()}.get
         closed, is_open, together, nulls = self.strict, shape.get("open", False), compared(shape), self.alone
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
-                _each(value, where, report, check, strict=closed)
+                _blocks(value, where, report, check, strict=closed)
                 return
             for key, item in value.items():
                 kind, fine = item.__class__, right(key)
@@ -158,7 +152,7 @@ class Documents:
     def _list(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         listed, values = _listing(right)
-        sized, nulls = _sized(shape, "entries"), self.alone
+        sized, nulls = _sized(shape), self.alone
         keys, strict = shape.get("keys"), self.strict
         more = [make(shape[name]) for name, make in LISTS.items() if name in shape]
 
@@ -180,15 +174,15 @@ class Documents:
                 sized(value, where, report)
             if keys is not None:
                 repeated(value, keys, where, report)
-            for each in more:
-                each(value, where, report)
+            for judge in more:
+                judge(value, where, report)
 
         return check
 
     def _map(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         listed, values = _listing(right)
-        sized, nulls = _sized(shape, "entries"), self.alone
+        sized, nulls = _sized(shape), self.alone
         keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
         holds = holding(shape["holds"]) if "holds" in shape else None
 
@@ -213,12 +207,6 @@ class Documents:
         return check
 
 
-def _problems(check: Check, value: Any, where: Where) -> list[Problem]:
-    found: list[Problem] = []
-    check(value, where, found.append)
-    return found
-
-
 def _listing(right: Right) -> tuple[type | None, Container[Any]]:
     """Return the class of what is listed as right, and the list; no class where nothing is listed."""
     if isinstance(right, set):
@@ -238,17 +226,17 @@ def _documents(package: str) -> Documents | None:
     return Documents(content["shapes"], content["types"], strict=package != "gcp")
 
 
-def _each(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
-    """Judge a list that stands for a block: the provider has one block in places where its state has a list."""
+def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
+    """Judge a list in the place of a block: the provider has one block in places where its state has a list."""
     if strict or not is_list(value):
         report(refused("type", where, value, "which is not a block of inputs", "a block of inputs"))
         return
-    for item in value:
-        if item is not None and item is not UNKNOWN:
-            check(item, where, report)
+    for entry in value:
+        if entry is not None and entry is not UNKNOWN:
+            check(entry, where, report)
 
 
-def _sized(shape: Shape, what: str) -> Check | None:
+def _sized(shape: Shape) -> Check | None:
     fewest, most = shape.get("fewest", 0), shape.get("most")
     if not fewest and most is None:
         return None
@@ -256,6 +244,6 @@ def _sized(shape: Shape, what: str) -> Check | None:
     def check(value: Any, where: Where, report: Report) -> None:
         if len(value) < fewest or (most is not None and len(value) > most):
             bound = f"at least {fewest}" if most is None else f"{fewest} to {most}"
-            report(Problem("range", where, f"there are {len(value)} {what}", f"{bound} {what}"))
+            report(Problem("range", where, f"there are {len(value)} entries", f"{bound} entries"))
 
     return check

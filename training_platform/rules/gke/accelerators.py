@@ -54,7 +54,7 @@ def gpu_fixed_pair(pool: NodePoolView) -> Iterator[Draft]:
 
 def _not_attached(pool: NodePoolView, machine: MachineType, kind: str, count: int | None) -> Draft:
     """Return the finding about GPUs that a machine without its own does not take, at all or in this number."""
-    accelerator = next((each for each in ACCELERATORS.values() if each.gke_label == kind), None)
+    accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == kind), None)
     if accelerator is None and kind.startswith("nvidia-") and machine.name.startswith("n1-"):
         message = f"{kind} is not in the catalogue, so that its counts are not checked"
         return finding(pool, "accelerator_type", message, allowed="GPUs of the catalogue", severity="warning")
@@ -62,7 +62,7 @@ def _not_attached(pool: NodePoolView, machine: MachineType, kind: str, count: in
     if not counts:
         message = f"{machine.name} does not support GPUs, but {kind} is requested"
         return finding(pool, "accelerator_type", message, allowed="none")
-    nearest = min(counts, key=lambda each: abs(each - (count or 0)))
+    nearest = min(counts, key=lambda fitting: abs(fitting - (count or 0)))
     message = f"{machine.name} does not take {count} of {kind}"
     return finding(pool, "accelerator_count", message, allowed=", ".join(map(str, counts)), nearest=nearest)
 

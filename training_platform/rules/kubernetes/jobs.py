@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.types import Json, MachineType, chips_in
+from training_platform.catalog.types import Json, chips_in
 from training_platform.rules.kubernetes.objects import (
     SERVER,
     Flaw,
@@ -53,10 +53,12 @@ def job_policy(inputs: Json) -> Iterator[Flaw]:
             if row.get("action") == "FailIndex" and job.get("backoffLimitPerIndex") is None:
                 message = "FailIndex goes with backoffLimitPerIndex alone"
                 yield Flaw(f"{place}.action", message, "Count, FailJob, Ignore")
-            names, name = _containers(job), text(codes, "containerName")
-            if name is not None and names and name not in names:
-                yield Flaw(f"{place}.onExitCodes.containerName", f"the pod has no container {name}", ", ".join(names))
-            values = [each for each in codes.get("values") or () if isinstance(each, (int, float))]
+            names = [text(container, "name") for _, container in containers("", block(job, "template", "spec"))]
+            name = text(codes, "containerName")
+            if name is not None and names and not {name, None} & {*names}:
+                allowed = ", ".join(filter(None, names))
+                yield Flaw(f"{place}.onExitCodes.containerName", f"the pod has no container {name}", allowed)
+            values = [code for code in codes.get("values") or () if isinstance(code, (int, float))]
             if values != sorted(set(values)):
                 yield Flaw(here, "exit codes are not in ascending order without duplicates", str(sorted(set(values))))
             if 0 in values and codes.get("operator") == "In":
@@ -65,16 +67,10 @@ def job_policy(inputs: Json) -> Iterator[Flaw]:
         if rules and job.get("completionMode") in (None, "NonIndexed"):
             yield Flaw(f"{at}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
         for index, row in rules:
-            last = max((int(each) for each in re.findall(r"[0-9]+", text(row, "succeededIndexes") or "")), default=-1)
+            last = max(map(int, re.findall(r"[0-9]+", text(row, "succeededIndexes") or "")), default=-1)
             if most is not None and last >= most:
                 here = f"{at}.successPolicy.rules[{index}].succeededIndexes"
                 yield Flaw(here, f"index {last} is beyond the {most} completions", f"0 to {most - 1}")
-
-
-def _containers(job: Json) -> list[str]:
-    """Return the names of the containers of a job's pod; none where one is not known."""
-    names = [text(container, "name") for _, container in containers("", block(job, "template", "spec"))]
-    return [] if None in names else [name for name in names if name is not None]
 
 
 _ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
@@ -94,9 +90,8 @@ def jobset_names(inputs: Json) -> Iterator[Flaw]:
         job = text(row, "name")
         if name is None or job is None or is_unknown(row, "replicas"):
             continue
-        pods = whole(block(row, "template", "spec"), "completions") or whole(
-            block(row, "template", "spec"), "parallelism"
-        )
+        spec = block(row, "template", "spec")
+        pods = whole(spec, "completions") or whole(spec, "parallelism")
         length = len(name) + len(job) + len(str(max((whole(row, "replicas") or 1) - 1, 0)))
         length += len(str(max((pods or 1) - 1, 0))) + 9
         if length > _LONGEST:
@@ -123,39 +118,33 @@ def jobset_references(inputs: Json) -> Iterator[Flaw]:
     spec = block(inputs, "spec")
     jobs = {text(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
     allowed = ", ".join(filter(None, jobs)) or "a name in replicatedJobs"
-    for path, name in _references(spec):
+    policies = [("successPolicy", block(spec, "successPolicy"))]
+    policies += [(f"failurePolicy.rules[{at}]", row) for at, row in entries(block(spec, "failurePolicy"), "rules")]
+    references = [
+        (f"{at}.targetReplicatedJobs", name)
+        for at, policy in policies
+        for name in texts(policy, "targetReplicatedJobs")
+    ]
+    coordinator = block(spec, "coordinator")
+    leader = text(coordinator, "replicatedJob")
+    for path, name in [*references, *([("coordinator.replicatedJob", leader)] if leader is not None else [])]:
         if name not in jobs:
-            yield Flaw(path, f"the JobSet has no job {name}", allowed)
+            yield Flaw(f"spec.{path}", f"the JobSet has no job {name}", allowed)
     for index, row in entries(spec, "replicatedJobs"):
         for place, other in entries(row, "dependsOn"):
             path = f"spec.replicatedJobs[{index}].dependsOn[{place}].name"
-            before = [text(each, "name") for _, each in entries(spec, "replicatedJobs")[:index]]
+            before = [text(earlier, "name") for _, earlier in entries(spec, "replicatedJobs")[:index]]
             if text(other, "name") not in before:
                 known = ", ".join(filter(None, before)) or "none for the first job"
                 yield Flaw(path, f"no job {text(other, 'name')} stands before this one", known)
-    yield from _coordinator(block(spec, "coordinator"), jobs)
-
-
-def _references(spec: Json) -> Iterator[tuple[str, str]]:
-    for name in texts(block(spec, "successPolicy"), "targetReplicatedJobs"):
-        yield "spec.successPolicy.targetReplicatedJobs", name
-    for index, row in entries(block(spec, "failurePolicy"), "rules"):
-        for name in texts(row, "targetReplicatedJobs"):
-            yield f"spec.failurePolicy.rules[{index}].targetReplicatedJobs", name
-    if (leader := text(block(spec, "coordinator"), "replicatedJob")) is not None:
-        yield "spec.coordinator.replicatedJob", leader
-
-
-def _coordinator(coordinator: Json, jobs: Mapping[str | None, Json]) -> Iterator[Flaw]:
-    job = jobs.get(text(coordinator, "replicatedJob"))
-    if job is None:
+    if leader not in jobs:
         return
-    inner = block(job, "template", "spec")
-    sizes = {"jobIndex": whole(job, "replicas"), "podIndex": whole(inner, "completions") or whole(inner, "parallelism")}
-    for name, size in sizes.items():
-        index = whole(coordinator, name)
-        if index is not None and not 0 <= index < (size or 1):
-            yield Flaw(f"spec.coordinator.{name}", f"there is none of index {index}", f"0 to {(size or 1) - 1}", "0")
+    inner = block(jobs[leader], "template", "spec")
+    pods = whole(inner, "completions") or whole(inner, "parallelism")
+    for name, size in (("jobIndex", whole(jobs[leader], "replicas") or 1), ("podIndex", pods or 1)):
+        number = whole(coordinator, name)
+        if number is not None and not 0 <= number < size:
+            yield Flaw(f"spec.coordinator.{name}", f"there is none of index {number}", f"0 to {size - 1}", "0")
 
 
 @object_rule("jobset-policies", JOB_SET, ruleset="jobsets", source=_ASKED)
@@ -197,9 +186,9 @@ def lws_subgroup_size(inputs: Json) -> Iterator[Flaw]:
         return
     divided = (size - 1,) if text(policy, "subGroupPolicyType") == "LeaderExcluded" else (size, size - 1)
     if part < 1 or part > size or all(pods % part for pods in divided):
-        fitting = [each for each in range(1, size + 1) if not all(pods % each for pods in divided)]
+        fitting = [count for count in range(1, size + 1) if not all(pods % count for pods in divided)]
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
-        nearest = min(fitting, key=lambda each: abs(each - part))
+        nearest = min(fitting, key=lambda count: abs(count - part))
         yield Flaw(path, f"{size} pods cannot be divided by {part}", ", ".join(map(str, fitting)), str(nearest))
 
 
@@ -219,35 +208,23 @@ def tpu_job_chips(inputs: Json) -> Iterator[Flaw]:
         pod = block(job, "template", "spec")
         selector = block(pod, "nodeSelector")
         topology, kind = text(selector, _TOPOLOGY), text(selector, _ACCELERATOR)
-        asked = [_chips(container) for _, container in entries(pod, "containers")]
+        resources = [block(container, "resources") for _, container in entries(pod, "containers")]
+        requests = [(block(row, "limits").get(_TPU), block(row, "requests").get(_TPU)) for row in resources]
+        asked = [int(next((chips for chips in map(quantity, row) if chips is not None), 0)) for row in requests]
         size = chips_in(topology) if topology else None
         if not (size and kind and any(asked)):
             continue
-        sizes = sorted({row.chips for row in MACHINE_TYPES.values() if _takes(row, kind, size)})
+        # VMs of these machine types make slices of so many chips: alone, or several together.
+        rows = [row for row in MACHINE_TYPES.values() if row.kind == "tpu" and row.accelerator]
+        rows = [row for row in rows if row.accelerator and row.accelerator.gke_label == kind]
+        sizes = sorted({row.chips for row in rows if row.chips == size or (row.multi_host and row.chips < size)})
         if sizes and sum(asked) > sizes[-1]:
             allowed = ", ".join(map(str, sizes))
             message = f"a pod asks for {sum(asked)} chips, and a VM of {kind} with topology {topology} has fewer"
             yield Flaw(f"{at}.template.spec.containers", message, allowed, str(sizes[-1]))
         elif sizes and sum(asked) in sizes and size > sizes[-1]:
-            yield from _pods_of_slice(at, job, size // sum(asked))
-
-
-def _pods_of_slice(at: str, job: Json, hosts: int) -> Iterator[Flaw]:
-    for name in ("parallelism", "completions"):
-        pods = whole(job, name)
-        if pods is not None and pods % hosts:
-            message = f"{pods} pods do not fill slices of {hosts} hosts: the others wait for ever"
-            yield Flaw(f"{at}.{name}", message, f"{hosts} for one slice", str(hosts))
-
-
-def _chips(container: Json) -> int:
-    resources = block(container, "resources")
-    found = (quantity(block(resources, name).get(_TPU)) for name in ("limits", "requests"))
-    return int(next((each for each in found if each is not None), 0))
-
-
-def _takes(row: MachineType, kind: str, size: int) -> bool:
-    """Whether VMs of a machine type make slices of a number of chips: alone, or several together."""
-    if row.kind != "tpu" or row.accelerator is None or row.accelerator.gke_label != kind:
-        return False
-    return row.chips == size or (row.multi_host and row.chips < size)
+            hosts = size // sum(asked)
+            for name in ("parallelism", "completions"):
+                if (pods := whole(job, name)) is not None and pods % hosts:
+                    message = f"{pods} pods do not fill slices of {hosts} hosts: the others wait for ever"
+                    yield Flaw(f"{at}.{name}", message, f"{hosts} for one slice", str(hosts))

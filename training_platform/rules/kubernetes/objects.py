@@ -10,11 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import yaml
-
+from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.registry import Draft, Owner, finding, rule
@@ -43,8 +41,8 @@ def object_rule(
 
     def register(check: Check) -> Check:
         def over(program: Program) -> Iterator[Draft]:
-            found = program.once(_by_kind)
-            for view in (view for kind in kinds for view in found.get(kind, ())):
+            objects = program.once(_by_kind)
+            for view in (view for kind in kinds for view in objects.get(kind, ())):
                 for wrong in check(view.inputs):
                     yield finding(view, wrong.path, wrong.message, allowed=wrong.allowed, nearest=wrong.nearest)
 
@@ -79,14 +77,14 @@ def texts(value: Any, name: str) -> list[str]:
 
 def text(value: Any, name: str) -> str | None:
     """Return a text of a block."""
-    found = value.get(name) if is_block(value) else None
-    return found if isinstance(found, str) else None
+    written = value.get(name) if is_block(value) else None
+    return written if isinstance(written, str) else None
 
 
 def whole(value: Any, name: str) -> int | None:
     """Return a whole number of a block."""
-    found = value.get(name) if is_block(value) else None
-    return int(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
+    number = value.get(name) if is_block(value) else None
+    return int(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else None
 
 
 def is_unknown(value: Any, name: str) -> bool:
@@ -109,12 +107,12 @@ def _rows(value: Any, name: str) -> Sequence[Any]:
 
 
 def _by_kind(program: Program) -> Mapping[str, list[ObjectView]]:
-    found: dict[str, list[ObjectView]] = defaultdict(list)
+    objects: dict[str, list[ObjectView]] = defaultdict(list)
     for view in program.all(ObjectView):
         if view.type.startswith("kubernetes:"):
             _, version, kind = view.type.split(":")
-            found[f"{version.partition('/')[0]}:{kind}"].append(view)
-    return found
+            objects[f"{version.partition('/')[0]}:{kind}"].append(view)
+    return objects
 
 
 _GROUP: Final = "admissionregistration.k8s.io"
@@ -211,9 +209,8 @@ def removed_version(program: Program) -> Iterator[Draft]:
 
 @cache
 def _removed() -> Mapping[str, Mapping[str, tuple[str, str | None]]]:
-    text = Path(__file__).with_name("removed_versions.yaml").read_text(encoding="utf-8")
-    loaded: Mapping[str, Mapping[str, tuple[str, str | None]]] = yaml.load(text, Loader=yaml.CSafeLoader)  # safe
-    return loaded
+    versions: Mapping[str, Mapping[str, tuple[str, str | None]]] = table(__file__, "removed_versions.yaml")
+    return versions
 
 
 # Types whose data is used by Kubernetes; of the keys of a tuple in a tuple one is enough.

@@ -118,7 +118,7 @@ def _compared(here: str, requests: Json, limits: Json) -> Iterator[Flaw]:
     for name in dict.fromkeys((*requests, *limits)):
         asked, most = quantity(requests.get(name)), quantity(limits.get(name))
         device = ("/" in name and "kubernetes.io/" not in name) or name.startswith(_PAGES)
-        if any(each is not None and each < 0 for each in (asked, most)):
+        if any(amount is not None and amount < 0 for amount in (asked, most)):
             part = "requests" if asked is not None and asked < 0 else "limits"
             yield Flaw(f"{here}.{part}", f"{name} is below 0", "at least 0", "0")
         elif device and name in requests and name not in limits:
@@ -143,11 +143,10 @@ def pod_parts(inputs: Json) -> Iterator[Flaw]:
     the API server and the webhook take.
     """
     spec = block(inputs, "spec")
-    policies = entries(spec, "volumeClaimPolicies")
-    templates = [row for _, each in policies for row in entries(each, "templates")]
+    templates = [row for _, policy in entries(spec, "volumeClaimPolicies") for row in entries(policy, "templates")]
     groups = block(spec, "leaderWorkerTemplate")
-    claims = [*entries(spec, "volumeClaimTemplates"), *entries(groups, "volumeClaimTemplates"), *templates]
-    claimed = [text(row.get("metadata"), "name") for _, row in claims]
+    templates += [*entries(spec, "volumeClaimTemplates"), *entries(groups, "volumeClaimTemplates")]
+    claimed = [text(row.get("metadata"), "name") for _, row in templates]
     open_end = any(is_unknown(spec, name) for name in ("volumeClaimPolicies", "volumeClaimTemplates"))
     open_end = open_end or is_unknown(groups, "volumeClaimTemplates")
     for at, pod in pods(inputs):
@@ -158,23 +157,20 @@ def pod_parts(inputs: Json) -> Iterator[Flaw]:
             own = [(here, name) for here, kind, name in rows if kind == what]
             for index, name in twice([name for _, name in own]):
                 yield Flaw(f"{own[index][0]}.name", f"there are two {what} {name}", "a name for each")
-        given = _OF_RAY if "GroupSpec" in at else ()
-        volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed, *given]
+        volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed]
+        volumes += _OF_RAY if "GroupSpec" in at else ()
         for here, container in containers(at, pod):
             if not (is_unknown(pod, "volumes") or open_end):
                 yield from _mounts(here, container, volumes)
-            yield from _claimed(here, container, [text(row, "name") for _, row in entries(pod, "resourceClaims")])
+            claims = [text(row, "name") for _, row in entries(pod, "resourceClaims")]
+            for place, row in entries(block(container, "resources"), "claims"):
+                if text(row, "name") not in (None, *claims):
+                    allowed = ", ".join(filter(None, claims)) or "a name in resourceClaims"
+                    message = f"the pod has no claim {row['name']}"
+                    yield Flaw(f"{here}.resources.claims[{place}].name", message, allowed)
             for place, variable in entries(container, "env"):
                 if variable.get("value") and variable.get("valueFrom"):
                     yield Flaw(f"{here}.env[{place}].valueFrom", "the variable has a value, too", "one of both")
-
-
-def _claimed(here: str, container: Json, claims: list[str | None]) -> Iterator[Flaw]:
-    for place, row in entries(block(container, "resources"), "claims"):
-        name = text(row, "name")
-        if name is not None and name not in claims:
-            allowed = ", ".join(filter(None, claims)) or "a name in resourceClaims"
-            yield Flaw(f"{here}.resources.claims[{place}].name", f"the pod has no claim {name}", allowed)
 
 
 def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[Flaw]:
@@ -221,12 +217,11 @@ def pod_selector(inputs: Json) -> Iterator[Flaw]:
     labels = block(inputs, "spec", "template", "metadata", "labels")
     for key, value in wanted.items():
         if isinstance(value, str) and isinstance(labels.get(key, ""), str) and labels.get(key) != value:
-            found = labels.get(key, "not there")
-            yield Flaw("spec.selector.matchLabels", f"{key} is {value}, and of the pods {found}", "a label of the pods")
+            message = f"{key} is {value}, and of the pods {labels.get(key, 'not there')}"
+            yield Flaw("spec.selector.matchLabels", message, "a label of the pods")
     for index, row in entries(block(inputs, "spec", "selector"), "matchExpressions"):
         if not _matches(row, labels):
-            found = labels.get(str(row.get("key")), "not there")
-            message = f"{row.get('key')} of the pods is {found}"
+            message = f"{row.get('key')} of the pods is {labels.get(str(row.get('key')), 'not there')}"
             yield Flaw(f"spec.selector.matchExpressions[{index}]", message, "an expression that the pods match")
 
 
