@@ -15,7 +15,7 @@ def register(declared: Declared, parent: pulumi.Resource, depends_on: Sequence[p
     """Register a resource of Google Cloud and return it, of the provider's class for its type."""
     _, module, name = declared.type.split(":")  # gcp:compute/network:Network is pulumi_gcp.compute.Network
     create = getattr(import_module(f"pulumi_gcp.{module.partition('/')[0]}"), name)
-    inputs = without_none({**declared.alike.inputs, **declared.inputs})
+    inputs = without_none(declared.inputs)
     return create(declared.name, **inputs, opts=resource_options(declared, parent, depends_on))
 
 

@@ -7,12 +7,12 @@ components register.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from functools import cache
+from typing import Any, Protocol
 
-from training_platform.resources.planned import UNKNOWN, Planned, Shared
+from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import KUBERNETES
 from training_platform.resources.scope import Scope
 
@@ -37,7 +37,7 @@ class Options:
     replacement_trigger: str | None = None
     timeouts: Mapping[str, str] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def planned(self) -> dict[str, Any]:
         """The options as ``Planned`` has them: those that are set."""
         every = {
@@ -53,66 +53,28 @@ class Options:
 
 
 PLAIN = Options()
-_PLAIN_TYPES = frozenset({str, int, bool, float})
 
 
-class Alike:
-    """Inputs that several resources have in common: spelt for the wire once, however many there are."""
-
-    def __init__(self, inputs: Mapping[str, Any]) -> None:
-        self.inputs = inputs
-
-    @cached_property
-    def planned(self) -> tuple[dict[str, Any], frozenset[tuple[str, str]]]:
-        """The inputs as a plan has them, and what they wait for."""
-        after: set[tuple[str, str]] = set()
-        return _wire(dict(self.inputs), after), frozenset(after)
-
-
-NOTHING = Alike({})
-P = ParamSpec("P")
-B = TypeVar("B")
-
-
-class _Block(Shared):
-    """A shared block as Python spells it, with all that are in it."""
-
-    def __init__(self, block: Mapping[str, Any]) -> None:
-        super().__init__({key: _Block(item) if isinstance(item, dict) else item for key, item in block.items()})
-
-    @cached_property
-    def planned(self) -> Shared:
-        """The block as a plan has it."""
-        return Shared(_wire(dict(self), set()))
-
-
-def shared(build: Callable[P, B]) -> Callable[P, B]:
-    """Keep the blocks that a function builds: many resources have them, and each is spelt and judged once."""
-    return cast(Callable[P, B], lru_cache(lambda *args: _Block(build(*args))))  # type: ignore[call-arg, arg-type]
-
-
-@dataclass(kw_only=True)  # not frozen: a fleet makes many
+@dataclass(frozen=True, kw_only=True)
 class Declared:
     """A resource before it is registered.
 
-    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out; ``alike`` are further
-    ones. What only a deployment tells is an output of Pulumi, or ``Later`` where nothing is deployed. Those of a
-    Kubernetes object are the object, with ``UNKNOWN`` for such a value, and without any None.
+    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out. What only a deployment
+    tells is an output of Pulumi, or ``Later`` where nothing is deployed. Those of a Kubernetes object are the object,
+    with ``UNKNOWN`` for such a value, and without any None.
     """
 
     type: str
     name: str
     inputs: Mapping[str, Any]
-    alike: Alike = NOTHING
     options: Options = PLAIN
 
     def planned(self, stack: str) -> Planned:
         """Return the resource as a plan has it, without parent, and with the dependencies that inputs make."""
         inputs, options = self.inputs, self.options.planned
         if not self.type.startswith(KUBERNETES):
-            common, waited = self.alike.planned
-            after = set(waited)
-            inputs = {**common, **_wire(dict(inputs), after)}
+            after: set[tuple[str, str]] = set()
+            inputs = _wire(inputs, after)
             options = {**options, "dependsOn": sorted(after)} if after else options
         return Planned(stack=stack, type=self.type, name=self.name, inputs=inputs, options=options)
 
@@ -162,22 +124,15 @@ def without_none(value: Any) -> Any:
 
 def _wire(value: Any, after: set[tuple[str, str]]) -> Any:
     """Return a value as the wire has it, its keys respelt; ``after`` gets what it waits for."""
-    kind = value.__class__
-    if kind is dict:
-        wired = {}
-        for key, item in value.items():
-            if (is_of := item.__class__) in _PLAIN_TYPES:
-                wired[NAMES[key]] = item
-            elif is_of is _Block:
-                wired[NAMES[key]] = item.planned
-            elif item is not None:
-                wired[NAMES[key]] = _map(item, after) if key in MAP_FIELDS else _wire(item, after)
-        return wired
-    if kind is _Block:
-        return value.planned
-    if kind is list or kind is tuple:
-        return [item if item.__class__ in _PLAIN_TYPES else _wire(item, after) for item in value]
-    if kind is Later:
+    if isinstance(value, dict):
+        return {
+            camel_case(key): _map(item, after) if key in MAP_FIELDS else _wire(item, after)
+            for key, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, list | tuple):
+        return [_wire(item, after) for item in value]
+    if isinstance(value, Later):
         after.add((value.type, value.name))
         return UNKNOWN
     return value
@@ -185,11 +140,9 @@ def _wire(value: Any, after: set[tuple[str, str]]) -> Any:
 
 def _map(value: Any, after: set[tuple[str, str]]) -> Any:
     """Return the value of a map field as the wire has it: its keys are users' and stay."""
-    if value.__class__ is not dict:
-        return _wire(value, after)
-    if _PLAIN_TYPES.issuperset(map(type, value.values())):
-        return value
-    return {key: _wire(item, after) for key, item in value.items() if item is not None}
+    if isinstance(value, dict):
+        return {key: _wire(item, after) for key, item in value.items() if item is not None}
+    return _wire(value, after)
 
 
 # Inputs that are maps: their keys are users', and go as they are.
@@ -207,21 +160,11 @@ MAP_FIELDS = frozenset(
 )
 
 
-class _Names(dict[str, str]):
-    """Names as the wire has them, each worked out once."""
-
-    def __missing__(self, name: str) -> str:
-        self[name] = camel_case(name)
-        return self[name]
-
-
+@cache
 def camel_case(name: str) -> str:
     """Return a name as the wire has it."""
     first, *others = name.split("_")
     return first + "".join(other[:1].upper() + other[1:] for other in others)
-
-
-NAMES = _Names()
 
 
 def kubernetes_object(type_: str, logical_name: str, scope: Scope, name: str, spec: dict[str, Any]) -> Declared:

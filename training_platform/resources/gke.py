@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, Register, shared
+from training_platform.resources.declared import Declared, Options, Register
 from training_platform.resources.network import own_ranges
 from training_platform.resources.node_pools import OAUTH_SCOPES
 from training_platform.resources.register import CLUSTER, IAM_MEMBER, SERVICE_ACCOUNT
@@ -59,7 +59,7 @@ def gke_cluster(
 
     ``lustre`` says whether it has the driver of Managed Lustre.
     """
-    ranges = own_ranges(spec)
+    ranges, key_name = own_ranges(spec), scope.key(spec.location)
     inputs = gcp.cluster(
         project=scope.project,
         location=spec.location,
@@ -81,23 +81,36 @@ def gke_cluster(
         enable_multi_networking=True,
         enable_intranode_visibility=spec.intranode_visibility,
         enable_fqdn_network_policy=spec.fqdn_policies or None,
-        gateway_api_config=_gateway_api(spec),
+        # The kinds of Kubernetes' Gateway API, where notebooks have a gateway; elsewhere the setting stays as it is.
+        gateway_api_config={"channel": "CHANNEL_STANDARD"} if spec.notebooks and spec.notebooks.gateway else None,
         private_cluster_config={"enable_private_nodes": True},
-        control_plane_endpoints_config=_control_plane_endpoints(),
-        authenticator_groups_config=_groups(google_groups_domain),
+        # The control plane is reached by name and IAM, from anywhere, and by no address at all.
+        control_plane_endpoints_config={
+            "dns_endpoint_config": {"allow_external_traffic": True},
+            "ip_endpoints_config": {"enabled": False},
+        },
+        # Whose groups Kubernetes may give rights to; without a domain, groups have none there.
+        authenticator_groups_config=(
+            {"security_group": f"gke-security-groups@{google_groups_domain}"} if google_groups_domain else None
+        ),
         workload_identity_config={"workload_pool": f"{scope.project}.svc.id.goog"},
         enable_shielded_nodes=True,
-        database_encryption=_database_encryption(scope.key(spec.location)),
+        # Secrets are encrypted before they are stored; one that was switched on stays where nothing is said.
+        database_encryption={"state": "ENCRYPTED", "key_name": key_name} if key_name else None,
         binary_authorization={"evaluation_mode": BINARY_POLICY} if spec.binary_authorization else None,
         security_posture_config={"mode": "BASIC"},
         vertical_pod_autoscaling={"enabled": True},
         cost_management_config={"enabled": True},
         logging_config={"enable_components": list(LOGS)},
-        monitoring_config=_monitoring(),
+        monitoring_config={"enable_components": list(METRICS), "managed_prometheus": {"enabled": True}},
         addons_config=_addons(lustre, "slice-controller" in spec.operators),
-        managed_machine_learning_diagnostics_config=_diagnostics(spec),
-        node_pool_defaults=_node_pool_defaults(),
-        cluster_autoscaling=cluster_autoscaling(spec, service_account, scope.key(spec.location)),
+        # Profiles of training.
+        managed_machine_learning_diagnostics_config={"enabled": True} if "ml-diagnostics" in spec.operators else None,
+        # Image streaming for pools that somebody makes by hand and that do not say otherwise. It does not reach
+        # auto-provisioned pools, whose defaults have no such field: only those of compute classes stream.
+        # Source: terraform-provider-google #23978, read 2026-11-22.
+        node_pool_defaults={"node_config_defaults": {"gcfs_config": {"enabled": True}}},
+        cluster_autoscaling=cluster_autoscaling(spec, service_account, key_name),
         # GKE makes no cluster without a pool; ours are resources of their own.
         remove_default_node_pool=True,
         initial_node_count=1,
@@ -110,11 +123,6 @@ def gke_cluster(
 def cluster_name(scope: Scope, cluster: str, spec: ClusterSpec) -> str:
     """Return a cluster's name in Google Cloud, at most 40 characters: ``{environment}-{cluster}``, or its owner's."""
     return spec.existing or f"{scope.environment}-{cluster}"
-
-
-def _gateway_api(spec: ClusterSpec) -> container.ClusterGatewayApiConfigArgsDict | None:
-    """Return the kinds of Kubernetes' Gateway API, where notebooks have one; elsewhere the setting stays as it is."""
-    return {"channel": "CHANNEL_STANDARD"} if spec.notebooks and spec.notebooks.gateway else None
 
 
 def is_frozen(cluster: ClusterSpec) -> bool:
@@ -130,7 +138,11 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
     jobs. Patches of the control plane still come.
     """
     spec = cluster.maintenance
-    frozen = is_frozen(cluster) and FREEZE not in spec.exclusions
+    freeze: Exclusion = {
+        "exclusion_name": FREEZE,
+        "start_time": spec.start,
+        "exclusion_options": {"scope": "NO_MINOR_OR_NODE_UPGRADES", "end_time_behavior": "UNTIL_END_OF_SUPPORT"},
+    }
     exclusions: list[Exclusion] = [
         {
             "exclusion_name": name,
@@ -140,55 +152,14 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
         }
         for name, exclusion in sorted(spec.exclusions.items())
     ]
+    if is_frozen(cluster) and FREEZE not in spec.exclusions:
+        exclusions.append(freeze)
     return {
-        "recurring_window": _window(spec.start, spec.end, spec.recurrence),
-        "maintenance_exclusions": [*exclusions, *([_freeze(spec.start)] if frozen else [])] or None,
+        "recurring_window": {"start_time": spec.start, "end_time": spec.end, "recurrence": spec.recurrence},
+        "maintenance_exclusions": exclusions or None,
     }
 
 
-@shared
-def _window(start: str, end: str, recurrence: str) -> container.ClusterMaintenancePolicyRecurringWindowArgsDict:
-    return {"start_time": start, "end_time": end, "recurrence": recurrence}
-
-
-@shared
-def _freeze(start: str) -> Exclusion:
-    return {
-        "exclusion_name": FREEZE,
-        "start_time": start,
-        "exclusion_options": {
-            "scope": "NO_MINOR_OR_NODE_UPGRADES",
-            "end_time_behavior": "UNTIL_END_OF_SUPPORT",
-        },
-    }
-
-
-@shared
-def _control_plane_endpoints() -> container.ClusterControlPlaneEndpointsConfigArgsDict:
-    """Return how the control plane is reached: by name and IAM, from anywhere, and by no address at all."""
-    return {
-        "dns_endpoint_config": {"allow_external_traffic": True},
-        "ip_endpoints_config": {"enabled": False},
-    }
-
-
-def _database_encryption(key: str | None) -> container.ClusterDatabaseEncryptionArgsDict | None:
-    """Return what encrypts Secrets before they are stored; one that was switched on stays where nothing is said."""
-    return {"state": "ENCRYPTED", "key_name": key} if key else None
-
-
-def _groups(domain: str | None) -> container.ClusterAuthenticatorGroupsConfigArgsDict | None:
-    """Return whose groups Kubernetes may give rights to; without a domain, groups have none there."""
-    return {"security_group": f"gke-security-groups@{domain}"} if domain else None
-
-
-@shared
-def _monitoring() -> container.ClusterMonitoringConfigArgsDict:
-    """Return what is measured: GKE's packages, and managed Prometheus for everything else."""
-    return {"enable_components": list(METRICS), "managed_prometheus": {"enabled": True}}
-
-
-@shared
 def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict:
     """Return the storage drivers, that of Managed Lustre where data is on it, and the slice controller of TPU 7x."""
     addons: container.ClusterAddonsConfigArgsDict = {
@@ -201,21 +172,6 @@ def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict
     if slices:
         addons["slice_controller_config"] = {"enabled": True}
     return addons
-
-
-def _diagnostics(spec: ClusterSpec) -> container.ClusterManagedMachineLearningDiagnosticsConfigArgsDict | None:
-    """Return whether GKE collects profiles of training."""
-    return {"enabled": True} if "ml-diagnostics" in spec.operators else None
-
-
-@shared
-def _node_pool_defaults() -> container.ClusterNodePoolDefaultsArgsDict:
-    """Return what pools get that somebody makes by hand and that do not say otherwise: image streaming.
-
-    It does not reach auto-provisioned pools, whose defaults have no such field: only those of compute classes stream.
-    Source: terraform-provider-google #23978, read 2026-11-22.
-    """
-    return {"node_config_defaults": {"gcfs_config": {"enabled": True}}}
 
 
 def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
@@ -256,7 +212,7 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
     """
     spec = cluster.auto_provisioning
     if spec is None:
-        return _none(cluster.autoscaling_profile)
+        return {"enabled": False, "autoscaling_profile": cluster.autoscaling_profile}
     limits = {"cpu": spec.cpu, "memory": spec.memory_gb, **spec.accelerators}
     return {
         "enabled": True,
@@ -265,11 +221,6 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
         "auto_provisioning_defaults": _defaults(spec, service_account, key),
         "resource_limits": [{"resource_type": resource, "maximum": most} for resource, most in limits.items()],
     }
-
-
-@shared
-def _none(profile: str) -> Autoscaling:
-    return {"enabled": False, "autoscaling_profile": profile}
 
 
 def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:

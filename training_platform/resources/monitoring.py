@@ -21,7 +21,7 @@ from training_platform.config.model.environment import AlertsSpec, BudgetSpec, E
 from training_platform.config.model.team import Team
 from training_platform.config.reading.section import Section
 from training_platform.resources import gcp
-from training_platform.resources.declared import Alike, Declared, Register, shared
+from training_platform.resources.declared import Declared, Register
 from training_platform.resources.filestore import instance_name
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.register import ALERT_POLICY, BUDGET, DASHBOARD, NOTIFICATION_CHANNEL
@@ -178,7 +178,6 @@ def _widget(chart: Chart, names: Mapping[str, str]) -> Json:
 
 if TYPE_CHECKING:
     from pulumi_gcp.monitoring import AlertPolicyConditionArgsDict as Condition
-    from pulumi_gcp.monitoring import AlertPolicyDocumentationArgsDict as Documentation
 
 EVALUATION = "60s"  # as often as GKE's system metrics come
 
@@ -216,13 +215,6 @@ def alert_policies(
 
     ``clusters`` are names in GKE with what is installed there, ``told`` the names of channels.
     """
-    common = gcp.alert_policy(
-        project=scope.project,
-        combiner="OR",
-        notification_channels=list(told),
-        user_labels=scope.labels,
-    )
-    alike = Alike(common)
     for rule_name, rule in alert_rules().items():
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
         if not names:
@@ -231,14 +223,13 @@ def alert_policies(
             display_name=f"{scope.environment}: {rule.title}",
             conditions=[_condition(rule_name, rule, rule.query(names, scope.project))],
             severity=rule.severity,
-            documentation=_documentation(rule.documentation),
+            documentation={"content": rule.documentation, "mime_type": "text/markdown"},
+            project=scope.project,
+            combiner="OR",
+            notification_channels=list(told),
+            user_labels=scope.labels,
         )
-        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs, alike=alike)
-
-
-@shared
-def _documentation(content: str) -> Documentation:
-    return {"content": content, "mime_type": "text/markdown"}
+        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs)
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:

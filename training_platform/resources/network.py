@@ -17,7 +17,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import OWN_ATTACHMENT
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, Register, shared
+from training_platform.resources.declared import Declared, Options, Register
 from training_platform.resources.register import (
     ADDRESS,
     FIREWALL,
@@ -159,14 +159,9 @@ def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Seque
         enable_endpoint_independent_mapping=False,  # excludes dynamic ports
         min_ports_per_vm=NAT_MIN_PORTS,
         max_ports_per_vm=NAT_MAX_PORTS,
-        log_config=_errors(),
+        log_config={"enable": True, "filter": "ERRORS_ONLY"},
     )
     return Declared(type=ROUTER_NAT, name=f"{name}-{region}-nat", inputs=inputs)
-
-
-@shared
-def _errors() -> compute.RouterNatLogConfigArgsDict:
-    return {"enable": True, "filter": "ERRORS_ONLY"}
 
 
 def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Declared:
@@ -315,18 +310,16 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
             {"range_name": ranges.services_range, "ip_cidr_range": ranges.services},
         ],
         private_ip_google_access=True,  # Google's APIs and registries without the NAT gateway
-        log_config=_flow_logs(),
+        # A sample, seldom: hosts of one slice exchange more than anybody would pay to have logged.
+        log_config={
+            "aggregation_interval": "INTERVAL_10_MIN",
+            "flow_sampling": 0.1,
+            "metadata": "INCLUDE_ALL_METADATA",
+        },
     )
     return Declared(type=SUBNETWORK, name=f"{name}-subnet", inputs=inputs, options=_OPTIONS)
 
 
-@shared
-def _flow_logs() -> compute.SubnetworkLogConfigArgsDict:
-    """Return a sample, seldom: hosts of one slice exchange more than anybody would pay to have logged."""
-    return {"aggregation_interval": "INTERVAL_10_MIN", "flow_sampling": 0.1, "metadata": "INCLUDE_ALL_METADATA"}
-
-
-@shared
 def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
     """Return what a firewall rule lets through: all ports of a protocol unless some are named."""
     return {"protocol": protocol, "ports": list(ports)} if ports else {"protocol": protocol}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from training_platform.catalog import MACHINE_TYPES
@@ -17,7 +16,6 @@ from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import (
     BootDiskSpec,
-    GpuSharing,
     NodePoolSpec,
     PathwaysPoolSpec,
     SystemPoolSpec,
@@ -33,20 +31,17 @@ from training_platform.config.pools import (
     pool_labels,
 )
 from training_platform.resources import gcp
-from training_platform.resources.declared import Alike, Declared, Options, shared
+from training_platform.resources.declared import Declared, Options
 from training_platform.resources.register import NODE_POOL, RESOURCE_POLICY
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:
-    from pulumi_gcp.container import NodePoolAutoscalingArgsDict as Autoscaling
     from pulumi_gcp.container import NodePoolManagementArgsDict as Management
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
     from pulumi_gcp.container import NodePoolNetworkConfigArgsDict as NetworkConfig
     from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
-    from pulumi_gcp.container import NodePoolNodeConfigBootDiskArgsDict as Disk
     from pulumi_gcp.container import NodePoolNodeConfigConfidentialNodesArgsDict as Confidential
     from pulumi_gcp.container import NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict as EphemeralSsd
-    from pulumi_gcp.container import NodePoolNodeConfigFastSocketArgsDict as FastSocket
     from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorArgsDict as Gpu
     from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict as Sharing
     from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigArgsDict as LinuxNodeConfig
@@ -83,42 +78,21 @@ class PoolPlace:
 
 def accelerator_pools(pool: ExpandedPool, place: PoolPlace) -> Iterator[Declared]:
     """Yield the GKE node pools of a pool: each slice over several VMs is one of its own."""
-    alike, options = Alike(_alike(pool, place)), _options(pool, place)
     for gke_pool in pool.gke_pools:
-        yield _declared(pool, gke_pool, alike, options)
+        yield accelerator_pool(pool, gke_pool, place)
 
 
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Declared:
-    """Return one of them."""
-    return _declared(pool, gke_pool, Alike(_alike(pool, place)), _options(pool, place))
+    """Return one of them.
 
-
-def _declared(pool: ExpandedPool, gke_pool: GkePool, alike: Alike, options: Options) -> Declared:
-    inputs = _own(pool, gke_pool)
-    return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, alike=alike, options=options)
-
-
-def _own(pool: ExpandedPool, gke_pool: GkePool) -> dict[str, Any]:
-    """Return what tells a GKE node pool from the others of its pool.
-
-    The pair per zone, never the totals, which GKE refuses for slices. A slice that is always there has the same minimum
-    and maximum: made with a node count instead, it would be replaced once it may go to 0.
+    The autoscaler has the pair per zone, never the totals, which GKE refuses for slices. A slice that is always there
+    has the same minimum and maximum: made with a node count instead, it would be replaced once it may go to 0.
     """
     least, most = nodes_per_zone(pool, gke_pool)
-    return gcp.node_pool(
+    inputs = gcp.node_pool(
         name=node_pool_name(pool, gke_pool),
         initial_node_count=least,
-        autoscaling=_autoscaling(least, most),
-    )
-
-
-@shared
-def _autoscaling(least: int, most: int) -> Autoscaling:
-    return {"min_node_count": least, "max_node_count": most, "location_policy": "ANY"}
-
-
-def _alike(pool: ExpandedPool, place: PoolPlace) -> dict[str, Any]:
-    return gcp.node_pool(
+        autoscaling={"min_node_count": least, "max_node_count": most, "location_policy": "ANY"},
         project=place.scope.project,
         cluster=place.cluster,
         location=place.location,
@@ -131,6 +105,7 @@ def _alike(pool: ExpandedPool, place: PoolPlace) -> dict[str, Any]:
         network_config=network_config(place),
         node_config=node_config(pool, place),
     )
+    return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, options=_options(pool, place))
 
 
 def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
@@ -146,13 +121,7 @@ def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
 
 def network_config(place: PoolPlace) -> NetworkConfig:
     """Return the networks of a pool's VMs, which have no addresses of the internet."""
-    private = _private()
-    return {**private, "additional_node_network_configs": list(place.nics)} if place.nics else private
-
-
-@shared
-def _private() -> NetworkConfig:
-    return {"enable_private_nodes": True}
+    return {"enable_private_nodes": True, "additional_node_network_configs": list(place.nics) or None}
 
 
 def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> PlacementPolicy | None:
@@ -163,13 +132,8 @@ def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> Placeme
     """
     if not pool.multi_host and not pool.spec.compact and workload_policy is None:
         return None
-    compact = _compact(pool.spec.topology if pool.multi_host else None)
-    return compact if workload_policy is None else {**compact, "policy_name": workload_policy}
-
-
-@shared
-def _compact(tpu_topology: str | None) -> PlacementPolicy:
-    return {"type": "COMPACT", "tpu_topology": tpu_topology}
+    topology = pool.spec.topology if pool.multi_host else None
+    return {"type": "COMPACT", "tpu_topology": topology, "policy_name": workload_policy}
 
 
 def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
@@ -180,7 +144,7 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
         "labels": pool_labels(pool),
         "taints": [*taints(spec, machine), *class_taints(pool)] or None,
         "guest_accelerators": guest_accelerators(spec, machine),
-        "fast_socket": _fast_socket() if machine.fast_socket else None,
+        "fast_socket": {"enabled": True} if machine.fast_socket else None,
         "ephemeral_storage_local_ssd_config": ephemeral,
         "local_nvme_ssd_block_config": block,
         "secondary_boot_disks": secondary_boot_disks(spec),
@@ -196,11 +160,6 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
     return {**common, **own}
 
 
-@shared
-def _fast_socket() -> FastSocket:
-    return {"enabled": True}
-
-
 def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
     """Return the kernel settings of a pool's VMs; a pool that says none has GKE's."""
     pages: Hugepages = {"hugepage_size2m": spec.hugepages.size_2m, "hugepage_size1g": spec.hugepages.size_1g}
@@ -211,35 +170,24 @@ def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
 
 
 def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
-    # Where changes of the placement are not sent, another slice is another pool all the same.
-    trigger = pool.policy_topology if place.workload_policy is not None else None
-    protected = place.scope.deletion_protection and pool.spec.deletion_protection
-    return _options_of(protected, trigger, tuple(_ignored(pool, place)))
-
-
-@lru_cache(maxsize=256)  # most pools have the same
-def _options_of(protected: bool, trigger: str | None, ignored: tuple[str, ...]) -> Options:
+    ignored = ["initialNodeCount"]  # it matters at creation alone, and a change of it would replace the pool
+    if upgrades_unsaid(pool.spec):
+        ignored.append("upgradeSettings")  # what GKE writes there is nothing that the provider could send back
+    if place.workload_policy is not None:
+        ignored.append("placementPolicy")  # GKE keeps it without its type, and each difference would replace the pool
     return Options(
         # A replacement gives up capacity that may not come back, and ends every job on it.
-        protect=protected,
+        protect=place.scope.deletion_protection and pool.spec.deletion_protection,
         # The provider takes another topology for a change in place, and then sends none of it; another machine type it
         # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
         replace_on_changes=("placementPolicy", "nodeConfig.machineType"),
-        replacement_trigger=trigger,
-        ignore_changes=ignored,
+        # Where changes of the placement are not sent, another slice is another pool all the same.
+        replacement_trigger=pool.policy_topology if place.workload_policy is not None else None,
+        ignore_changes=tuple(ignored),
         # Neither the name nor the capacity is there twice.
         delete_before_replace=True,
         timeouts=UPDATE_TIMEOUT,
     )
-
-
-def _ignored(pool: ExpandedPool, place: PoolPlace) -> Iterator[str]:
-    """Yield the inputs whose changes are not sent."""
-    yield "initialNodeCount"  # it matters at creation alone, and a change of it would replace the pool
-    if upgrades_unsaid(pool.spec):
-        yield "upgradeSettings"  # what GKE writes there is nothing that the provider could send back
-    if place.workload_policy is not None:
-        yield "placementPolicy"  # GKE keeps it without its type, and each difference would replace the pool
 
 
 _DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "disabled": "INSTALLATION_DISABLED"}
@@ -251,19 +199,20 @@ def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | 
     """Return the GPUs of a VM, their driver, and how pods share them; TPUs are implied by the machine type."""
     if machine.kind != "gpu" or machine.accelerator is None:
         return None
-    return [_gpu(machine.accelerator.gke_label, machine.chips, spec.driver, spec.partition, spec.sharing)]
-
-
-@shared
-def _gpu(label: str, count: int, driver: str, partition: str | None, sharing: GpuSharing | None) -> Gpu:
-    return {
-        "type": label,
-        "count": count,
-        # Left out, GKE fills it in, and the difference would replace the pool.
-        "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[driver]},
-        "gpu_partition_size": partition,
-        "gpu_sharing_config": _sharing(sharing),
-    }
+    sharing: Sharing | None = None
+    if spec.sharing:
+        strategy, clients = _STRATEGIES[spec.sharing.strategy], spec.sharing.max_clients
+        sharing = {"gpu_sharing_strategy": strategy, "max_shared_clients_per_gpu": clients}
+    return [
+        {
+            "type": machine.accelerator.gke_label,
+            "count": machine.chips,
+            # Left out, GKE fills it in, and the difference would replace the pool.
+            "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[spec.driver]},
+            "gpu_partition_size": spec.partition,
+            "gpu_sharing_config": sharing,
+        }
+    ]
 
 
 def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
@@ -275,12 +224,8 @@ def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
     own: list[Taint] = [
         {"key": key, "value": taint.value, "effect": taint.effect} for key, taint in sorted(spec.taints.items())
     ]
-    return [_of_gpus(), *own] if machine.kind == "gpu" else own
-
-
-@shared
-def _of_gpus() -> Taint:
-    return {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    of_gpus: Taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    return [of_gpus, *own] if machine.kind == "gpu" else own
 
 
 def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
@@ -294,12 +239,7 @@ def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd |
         return None, None
     if spec.local_ssd.use == "block":
         return None, {"local_ssd_count": count}
-    return _ephemeral(count), None
-
-
-@shared
-def _ephemeral(count: int) -> EphemeralSsd:
-    return {"local_ssd_count": count}
+    return {"local_ssd_count": count}, None
 
 
 def secondary_boot_disks(spec: NodePoolSpec) -> list[SecondaryDisk] | None:
@@ -315,15 +255,6 @@ def confidential_nodes(spec: NodePoolSpec) -> Confidential | None:
     return {"enabled": True, "confidential_instance_type": spec.confidential}
 
 
-def _sharing(sharing: GpuSharing | None) -> Sharing | None:
-    if sharing is None:
-        return None
-    return {
-        "gpu_sharing_strategy": _STRATEGIES[sharing.strategy],
-        "max_shared_clients_per_gpu": sharing.max_clients,
-    }
-
-
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
@@ -334,7 +265,7 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
     else reserved.
     """
     if spec.reservation is None:
-        return _no_reservation()
+        return {"consume_reservation_type": "NO_RESERVATION"}
     path = spec.reservation.path
     return {
         "consume_reservation_type": spec.reservation.affinity,
@@ -345,17 +276,7 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
 
 def queued_provisioning(spec: NodePoolSpec) -> Queued | None:
     """Return whether VMs come for a whole job at once, by a ProvisioningRequest alone; Kueue makes the requests."""
-    return _queued() if spec.capacity == "queued-provisioning" else None
-
-
-@shared
-def _no_reservation() -> Affinity:
-    return {"consume_reservation_type": "NO_RESERVATION"}
-
-
-@shared
-def _queued() -> Queued:
-    return {"enabled": True}
+    return {"enabled": True} if spec.capacity == "queued-provisioning" else None
 
 
 def class_taints(pool: ExpandedPool) -> list[Taint]:
@@ -377,30 +298,18 @@ def common_node_config(
     return {
         "machine_type": machine.name,
         "image_type": IMAGE_TYPE,
-        "boot_disk": _boot_disk(disk.size_gb, disk.type_on(machine)),
+        # Both written always, and in this form alone: GKE has two, and a default type that differs by machine.
+        "boot_disk": {"size_gb": disk.size_gb, "disk_type": disk.type_on(machine)},
         "boot_disk_kms_key": scope.key(location),
         "service_account": service_account,
         "oauth_scopes": list(OAUTH_SCOPES),
         "resource_labels": scope.labels,
-        **_always(),
-    }
-
-
-@shared
-def _always() -> NodeConfig:
-    return {
         "gcfs_config": {"enabled": True},  # images of 10 to 20 GB start at once
         "gvnic": {"enabled": True},
         "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
         # Pods see their own account, not the node's.
         "workload_metadata_config": {"mode": "GKE_METADATA"},
     }
-
-
-@shared
-def _boot_disk(size_gb: int, disk_type: str) -> Disk:
-    """Both written always, and in this form alone: GKE has two, and a default type that differs by machine."""
-    return {"size_gb": size_gb, "disk_type": disk_type}
 
 
 POOL_NAME = "system"
@@ -476,12 +385,8 @@ def workload_policies(
 def management(spec: NodePoolSpec) -> Management:
     """Return whether GKE repairs and upgrades VMs by itself; by flex-start it refuses to repair."""
     repair = spec.upgrades.auto_repair
-    return _management(spec.charged != "flex-start" if repair is None else repair, spec.upgrades.auto_upgrade)
-
-
-@shared
-def _management(auto_repair: bool, auto_upgrade: bool) -> Management:
-    return {"auto_repair": auto_repair, "auto_upgrade": auto_upgrade}
+    auto_repair = spec.charged != "flex-start" if repair is None else repair
+    return {"auto_repair": auto_repair, "auto_upgrade": spec.upgrades.auto_upgrade}
 
 
 def upgrades_unsaid(spec: NodePoolSpec) -> bool:
@@ -499,17 +404,9 @@ def upgrade_settings(spec: NodePoolSpec) -> UpgradeSettings | None:
     if upgrades_unsaid(spec):
         return None
     if upgrades.strategy == "blue-green":
-        return {"strategy": "BLUE_GREEN", "blue_green_settings": _blue_green(upgrades.soak_minutes)}
-    return _surge(upgrades.max_surge, upgrades.max_unavailable)
-
-
-@shared
-def _surge(max_surge: int, max_unavailable: int) -> UpgradeSettings:
-    return {"strategy": "SURGE", "max_surge": max_surge, "max_unavailable": max_unavailable}
-
-
-def _blue_green(soak_minutes: int) -> BlueGreen:
-    return {
-        "standard_rollout_policy": {"batch_node_count": 1, "batch_soak_duration": "0s"},
-        "node_pool_soak_duration": f"{soak_minutes * 60}s",
-    }
+        soak: BlueGreen = {
+            "standard_rollout_policy": {"batch_node_count": 1, "batch_soak_duration": "0s"},
+            "node_pool_soak_duration": f"{upgrades.soak_minutes * 60}s",
+        }
+        return {"strategy": "BLUE_GREEN", "blue_green_settings": soak}
+    return {"strategy": "SURGE", "max_surge": upgrades.max_surge, "max_unavailable": upgrades.max_unavailable}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 
 class Unknown:
@@ -31,21 +31,6 @@ PROVIDER_TYPES = "pulumi:providers:"
 """How the type of a provider begins, before the name of its package."""
 KUBERNETES_PROVIDER = f"{PROVIDER_TYPES}kubernetes"
 UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type
-
-
-class Shared(dict[str, Any]):
-    """A block of inputs that many resources have, made once and never changed; nothing in it waits for a deployment.
-
-    A copy is a plain mapping.
-    """
-
-    def __setitem__(self, key: str, value: Any) -> NoReturn:
-        """Refuse a change: it would be one of all resources. Raises TypeError."""
-        raise TypeError(f"{key} is in a block that resources share")
-
-    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
-        """Return how a copy is made, or another process has it."""
-        return dict, (dict(self),)
 
 
 @dataclass(kw_only=True)  # not frozen: a fleet makes many, and nobody changes one

@@ -16,7 +16,6 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
-from training_platform.resources.planned import Shared
 
 MANAGED_BY, MANAGED_BY_LABEL = "training-platform", "app.kubernetes.io/managed-by"
 TEAM_LABEL = f"{MANAGED_BY}/team"  # of a team's namespace in each cluster
@@ -41,7 +40,7 @@ class Scope:
     @cached_property
     def kubernetes_labels(self) -> dict[str, str]:
         """The labels of its Kubernetes objects."""
-        return Shared({**self.labels, MANAGED_BY_LABEL: MANAGED_BY})
+        return {**self.labels, MANAGED_BY_LABEL: MANAGED_BY}
 
     @property
     def prefix(self) -> str:
@@ -84,7 +83,7 @@ def team_scope(team: Team, environment: Environment) -> Scope:
 def complete_labels(own: Mapping[str, str], environment: str, team: str | None = None) -> dict[str, str]:
     """Return labels as resources have them: ours win over those that somebody chose."""
     of_team = {"team": team} if team else {}
-    return Shared({**own, "environment": environment, **of_team, "managed-by": MANAGED_BY})
+    return {**own, "environment": environment, **of_team, "managed-by": MANAGED_BY}
 
 
 def _keys(environment: Environment) -> dict[str, str]:
