@@ -39,7 +39,7 @@ from training_platform.config.data_sets import reaches, with_own_data
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.model.storage import DataSetSpec
-from training_platform.config.model.team import DirectorySpec, Team
+from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
 from training_platform.config.workspace import Workspace
@@ -53,7 +53,7 @@ from training_platform.resources.environment_outputs import (
 from training_platform.resources.filestore import claim_limits, class_tiers, tier_class
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.gpu_direct import kinds_of
-from training_platform.resources.monitoring import BUDGET_NAME, NAME, team_dashboard
+from training_platform.resources.monitoring import BUDGET_NAME, NAME, stack_budget, team_dashboard
 from training_platform.resources.network import entrance
 from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, network_policies, object_limits
@@ -62,8 +62,8 @@ from training_platform.resources.serving import gated_chips
 from training_platform.resources.storage import repository_id
 from training_platform.resources.tenancy import egress_spec, host_spec, namespace_labels, resource_quota, shared_claims
 
-Given = TypeVar("Given")
-Found = TypeVar("Found")
+Whole = TypeVar("Whole")
+Value = TypeVar("Value")
 
 
 def build_team(team: Team, environment: Environment, workspace: Workspace) -> dict[str, Any]:
@@ -84,8 +84,17 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             members=team.members,
             tensorboard=bool(team.vertex.tensorboards),
             registry=team.vertex.registry,
-            repository=_repository(team.environment, environment),
-            kubernetes=_workload(team, environment),
+            repository=RepositoryRef(
+                project=environment.project,
+                location=environment.images.location,
+                repository_id=repository_id(team.environment),
+            )
+            if environment.images
+            else None,
+            # A project without clusters has no pool of identities.
+            kubernetes=KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
+            if environment.clusters
+            else None,
         ),
     )
     if team.shares:
@@ -99,8 +108,9 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
                 account.member,
                 pulumi.ResourceOptions(),
             )
-    if team.budget and environment.billing_account:
-        Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=team.budget, account=environment.billing_account))
+    if budget := stack_budget(team.budget, environment):
+        spec, account_id = budget
+        Budget(BUDGET_NAME, BudgetArgs(scope=scope, spec=spec, account=account_id))
     Dashboards(NAME, team_dashboard(team, environment, scope))
     for key in team.secrets:
         Secret(declared_name("secrets", key), SecretArgs(scope=scope, key=key, reader=account.member))
@@ -123,7 +133,7 @@ def build_team(team: Team, environment: Environment, workspace: Workspace) -> di
             PersistentResourceArgs(scope=scope, key=key, spec=resource),
         )
     for key, instance in team.vertex.workbench.items():
-        near = None if instance.subnet else _near(region_of(instance.zone), outputs)
+        near = None if instance.subnet else _subnet(region_of(instance.zone), outputs)
         Workbench(
             declared_name("vertex.workbench", key),
             WorkbenchArgs(scope=scope, key=key, spec=instance, near=near, account=[account]),
@@ -161,33 +171,16 @@ def environment_outputs(environment: str) -> pulumi.Output[EnvironmentOutputs]:
     return _read(reference.outputs, lambda outputs: parse_outputs(environment, outputs))
 
 
-def _read(outputs: pulumi.Output[Given], read: Callable[[Given], Found]) -> pulumi.Output[Found]:
-    """Read outputs; what is missing ends the program with its one sentence, without the traceback of other errors."""
+def _read(outputs: pulumi.Output[Whole], read: Callable[[Whole], Value]) -> pulumi.Output[Value]:
+    """Read outputs; a missing one ends the program with one sentence, without the traceback of other errors."""
 
-    def found(given: Given) -> Found:
+    def read_or_refuse(whole: Whole) -> Value:
         try:
-            return read(given)
+            return read(whole)
         except OutputsError as error:
             raise pulumi.RunError(str(error)) from error
 
-    return outputs.apply(found)
-
-
-def _repository(environment_name: str, environment: Environment) -> RepositoryRef | None:
-    if environment.images is None:
-        return None
-    return RepositoryRef(
-        project=environment.project,
-        location=environment.images.location,
-        repository_id=repository_id(environment_name),
-    )
-
-
-def _workload(team: Team, environment: Environment) -> KubernetesAccount | None:
-    """Return the account in clusters that acts as the team's; a project without clusters has no pool of identities."""
-    if not environment.clusters:
-        return None
-    return KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
+    return outputs.apply(read_or_refuse)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,8 +292,22 @@ class TeamCluster(pulumi.ComponentResource):
                 ),
                 pulumi.ResourceOptions(parent=self, providers=[provider], depends_on=[queues]),
             )
-        for key, directory in directories_near(team, args.environment, cluster):
-            self._volume(key, directory, args, namespace, inside)
+        for key, directory in team.directories.items():
+            instance = args.environment.filestore[directory.filestore]
+            if reaches(instance, spec):  # others are too far to mount
+                FilestoreVolume(
+                    declared_name("directories", key, cluster),
+                    FilestoreVolumeArgs(
+                        scope=args.scope,
+                        key=directory.filestore,
+                        spec=instance,
+                        ip=_address(directory.filestore, args.outputs),
+                        namespace=namespace.namespace,
+                        claim=key,
+                        size_gib=directory.size_gib,
+                    ),
+                    inside,
+                )
         for key, data in args.environment.data_sets.items():
             if mode := team_mode(data, args.environment, cluster, team.name):
                 DataVolume(
@@ -318,29 +325,6 @@ class TeamCluster(pulumi.ComponentResource):
                 )
         self.register_outputs({})
 
-    def _volume(
-        self,
-        key: str,
-        directory: DirectorySpec,
-        args: TeamClusterArgs,
-        namespace: TeamNamespace,
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        instance = directory.filestore
-        FilestoreVolume(
-            declared_name("directories", key, args.cluster),
-            FilestoreVolumeArgs(
-                scope=args.scope,
-                key=instance,
-                spec=args.environment.filestore[instance],
-                ip=_address(instance, args.outputs),
-                namespace=namespace.namespace,
-                claim=key,
-                size_gib=directory.size_gib,
-            ),
-            opts,
-        )
-
 
 def _endpoint(outputs: EnvironmentOutputs, args: TeamClusterArgs) -> str:
     """Return a cluster's endpoint, where all is there that the team's part of the cluster rests on."""
@@ -352,26 +336,19 @@ def _endpoint(outputs: EnvironmentOutputs, args: TeamClusterArgs) -> str:
 
 def _address(instance: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str]:
     """Return the address of a Filestore instance of the environment."""
-    return _read(outputs, lambda found: found.instance(instance).ip)
+    return _read(outputs, lambda whole: whole.instance(instance).ip)
 
 
-def _near(region: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[SubnetOutputs]:
+def _subnet(region: str, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[SubnetOutputs]:
     """Return the environment's subnet in a region."""
-    return _read(outputs, lambda found: found.subnet(region))
+    return _read(outputs, lambda whole: whole.subnet(region))
 
 
 def _data_address(data: DataSetSpec, outputs: pulumi.Output[EnvironmentOutputs]) -> pulumi.Output[str] | None:
-    """Return the address of the instance of the environment that a data set is on, if it is on one."""
+    """Return the address of the environment's instance that a data set is on, if it is on one."""
     if data.filestore:
         return _address(data.filestore.instance, outputs)
     if data.lustre is None or data.lustre.elsewhere:
         return None
     name = data.lustre.instance
-    return _read(outputs, lambda found: found.lustre_instance(name).ip)
-
-
-def directories_near(team: Team, environment: Environment, cluster: str) -> Iterator[tuple[str, DirectorySpec]]:
-    """Yield a team's directories on Filestore instances of the cluster's region: others are too far to mount."""
-    for key, directory in team.directories.items():
-        if reaches(environment.filestore[directory.filestore], environment.clusters[cluster]):
-            yield key, directory
+    return _read(outputs, lambda whole: whole.lustre_instance(name).ip)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
@@ -17,24 +17,21 @@ from training_platform.resources.storage import team_bucket, team_secret
 from training_platform.resources.vertex import persistent_resource, tensorboard, workbench
 
 
-def team_resources(
-    team: Team, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]
-) -> Iterator[Declared]:
-    """Yield the resources of a team; ``flavors`` are those of its environment's clusters, by cluster and name."""
-    scope = team_scope(team, environment)
+def team_resources(team: Team, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]) -> list[Declared]:
+    """Return the resources of a team; ``flavors`` are those of its environment's clusters, by cluster and name."""
+    scope, plan = team_scope(team, environment), ModelPlan()
     for key, bucket in team.buckets.items():
-        yield team_bucket(key, bucket, scope)
+        plan(team_bucket(key, bucket, scope))
     if budget := stack_budget(team.budget, environment):
-        plan = ModelPlan()
         budget_resources(*budget, scope, plan)
-        yield from plan.resources
     for key in team.secrets:
-        yield team_secret(key, scope)
+        plan(team_secret(key, scope))
     for cluster in team.shares:
-        yield queue_object(f"{declared_name('shares', cluster)}-queues", team, cluster, flavors[cluster], scope)
+        plan(queue_object(f"{declared_name('shares', cluster)}-queues", team, cluster, flavors[cluster], scope))
     for key, resource in team.vertex.persistent_resources.items():
-        yield persistent_resource(key, resource, scope)
+        plan(persistent_resource(key, resource, scope))
     for region in team.vertex.tensorboards:
-        yield tensorboard(region, scope)
+        plan(tensorboard(region, scope))
     for key, instance in team.vertex.workbench.items():
-        yield workbench(key, instance, scope, UNKNOWN, UNKNOWN)
+        plan(workbench(key, instance, scope, UNKNOWN, UNKNOWN))
+    return plan.resources
