@@ -38,25 +38,25 @@ _PROGRAM = ("Pulumi.yaml", "__main__.py", "modules")
 
 @click.command()
 @click.argument("project", help="Google Cloud project id.")
-@click.option("--stack", required=True, help="Stack to write: what it has is called STACK-KEY.")
-@click.option("--production/--no-production", default=None, help="Whether the rules for production hold.")
+@click.option("--stack", required=True, help="Stack to write; its resources are called STACK-KEY.")
+@click.option("--production/--no-production", default=None, help="Whether the rules for production apply.")
 @click.option(
-    "--only", multiple=True, help="Adopt this alone, by its name or the end of its path; * is any text. Repeatable."
+    "--only", multiple=True, help="Adopt only this, by its name or the end of its path; * is any text. Repeatable."
 )
-@click.option("--leave-out", multiple=True, help="Leave this as it is, named as for --only. Repeatable.")
+@click.option("--leave-out", multiple=True, help="Do not adopt this, named as for --only. Repeatable.")
 @click.option(
     "--region",
     "regions",
     multiple=True,
-    help="Ask Vertex AI here too; default: where clusters and instances are. Repeatable.",
+    help="Read Vertex AI in this region too; default: the regions of clusters and instances. Repeatable.",
 )
 @click.option(
-    "--keep-replaced", is_flag=True, help="Write what the stack would replace too, which is otherwise left out."
+    "--keep-replaced", is_flag=True, help="Also write resources that the stack would replace; default: leave them out."
 )
-@click.option("--overwrite", is_flag=True, help="Write over files that are there.")
-@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @format_option
-@click.option("--kubeconfig", help="Ask clusters for their objects by this kubeconfig; default: do not ask.")
+@click.option("--kubeconfig", help="Read objects of clusters by this kubeconfig; default: do not read them.")
 @local_cloud_option
 @root_option
 def adopt(
@@ -75,10 +75,10 @@ def adopt(
     local_cloud: str | None,
     root: Path | None,
 ) -> None:
-    """Write the stack files that are nearest to what stands in a project, and the files that import it.
+    """Write the nearest stack files for an existing project, and the files that import it.
 
-    Says field by field what the first update would change, and what no stack file can say. Nothing in the project is
-    changed. Exit code 1: something is left out or would change. 2: nothing could be read or written.
+    Prints changes of the first update by field, and settings that no stack file can express. Changes nothing in the
+    project. Exit code 1: something is left out or would change. 2: nothing could be read or written.
     """
     from training_platform.adopt.adoption import adopt_environment, adopt_teams, as_json, lines
     from training_platform.config.reading.section import Name, fits
@@ -187,12 +187,12 @@ def _agreed(there: list[str]) -> bool:
 
 @click.command()
 @click.argument(
-    "imports", nargs=-1, required=True, type=PATH, help="The import files that `adopt` wrote and `pulumi import` took."
+    "imports", nargs=-1, required=True, type=PATH, help="The import files that `adopt` wrote and `pulumi import` read."
 )
 def adopt_state(imports: tuple[Path, ...]) -> None:
-    """Put right what an import leaves in a state: from `pulumi stack export` to `pulumi stack import`.
+    """Correct a state after an import, between `pulumi stack export` and `pulumi stack import`.
 
-    Takes out inputs that the program ignores and the provider would refuse, and fills in what no API tells. Reads
+    Removes inputs that the program ignores and the provider would refuse, and adds settings that no API returns. Reads
     standard input, prints the state. Exit code 2: one of the files cannot be read.
     """
     from training_platform.adopt.import_file import settled

@@ -32,10 +32,10 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     shell_complete=_complete,
     help="A machine type, accelerator, disk type, Filestore tier, chart, image or model server.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Print every fact, also what it has none of.")
+@click.option("--verbose", "-v", is_flag=True, help="Print every fact, also empty ones.")
 @format_option
 def show(name: str, verbose: bool, output_format: Format) -> None:
-    """Print the facts of a row with units and source; what has no primary source is marked.
+    """Print the facts of a row with units and source; facts without a primary source are marked.
 
     Exit code 2: the catalogue has no such name.
     """
@@ -54,7 +54,7 @@ def show(name: str, verbose: bool, output_format: Format) -> None:
 @click.option("--zone", help="Only machine types in this zone.")
 @format_option
 def list_(family: str | None, gpu: str | None, region: str | None, zone: str | None, output_format: Format) -> None:
-    """List what the catalogue knows, a line for each name.
+    """List the names of the catalogue.
 
     Exit code 2: the catalogue has no such family, GPU, region or zone.
     """

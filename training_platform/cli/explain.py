@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from training_platform.config.reading.finding import Finding
     from training_platform.rules.descriptions import RuleSheet
 
-app = Commands("rules", help="The rules that stacks are held to.")
+app = Commands("rules", help="The rules for stacks.")
 _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
 
 
@@ -48,9 +48,9 @@ def _complete_sets(_ctx: click.Context, _param: click.Parameter, incomplete: str
 @format_option
 @click.option("--root", type=PATH, help="For FILE:LINE, the repository; default: the one around this folder.")
 def explain(subject: str, output_format: Format, root: Path | None) -> None:
-    """Explain a rule, what was found at a line, a quota or a machine: what it is, why, its source, what to do.
+    """Explain a rule, a finding at a line, a quota or a machine: reason, source, remedy.
 
-    Exit code 2: there is nothing of that name, or no finding at that line.
+    Exit code 2: unknown name, or no finding at that line.
     """
     from training_platform.cli import catalog
     from training_platform.rules.descriptions import rule_sheets

@@ -24,7 +24,7 @@ from training_platform.cli.shared import (
     say,
 )
 
-app = Commands("image", help="Images that jobs run.")
+app = Commands("image", help="Container images for jobs.")
 
 
 Builder = Literal["cloud-build", "docker", "buildah"]
@@ -33,7 +33,7 @@ PROGRAMS: Mapping[Builder, str] = {"cloud-build": "gcloud", "docker": "docker", 
 
 
 @app.command("build")
-@click.argument("folder", type=PATH, help="The folder with the Dockerfile and what it copies.")
+@click.argument("folder", type=PATH, help="The folder with the Dockerfile and its files.")
 @click.option("--environment", required=True, shell_complete=complete_stacks, help="Stack of the environment.")
 @click.option("--name", help="Name of the image; default: the folder's.")
 @click.option("--tag", help="Its tag; default: the folder's commit.")
@@ -41,7 +41,7 @@ PROGRAMS: Mapping[Builder, str] = {"cloud-build": "gcloud", "docker": "docker", 
     "--with",
     "builder",
     type=click.Choice(get_args(Builder)),
-    help="What builds it; default: the first that is on PATH.",
+    help="Builder; default: the first on PATH.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the commands, and run none.")
 @format_option
@@ -57,9 +57,9 @@ def build(
     output_format: Format,
     root: Path | None,
 ) -> None:
-    """Build an image and push it to the environment's repository; print what a job file calls it.
+    """Build an image and push it to the environment's repository; print its name for job files.
 
-    Cloud Build gets the folder uploaded, as your account; docker and buildah build here. Exit code 2: not built.
+    Cloud Build gets the folder uploaded with your account; docker and buildah build locally. Exit code 2: not built.
     """
     from training_platform.config.workspace import read_workspace
     from training_platform.jobs.images import commands, image_name, repository_of

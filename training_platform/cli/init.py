@@ -22,11 +22,11 @@ _SHOWN = 6  # choices in a question
 @app.command("environment")
 @click.argument("name", help="Name of the stack, such as dev.")
 @click.option("--project", help="Google Cloud project id.")
-@click.option("--production/--no-production", default=None, help="Whether the rules for production hold.")
+@click.option("--production/--no-production", default=None, help="Whether the rules for production apply.")
 @click.option("--machine-type", help="Machine type of the node pool.")
-@click.option("--zone", help="Zone of the node pool; default: one that has it.")
+@click.option("--zone", help="Zone of the node pool; default: a zone that offers the machine type.")
 @click.option("--capacity", help="Provisioning model; default: spot.")
-@click.option("--alert-email", "emails", multiple=True, help="Address that alerts are sent to; repeatable.")
+@click.option("--alert-email", "emails", multiple=True, help="Recipient of alerts; repeatable.")
 @root_option
 def environment(
     *,
@@ -72,7 +72,7 @@ def environment(
 @click.option("--member", "members", multiple=True, help="IAM member, such as group:vision@example.com; repeatable.")
 @root_option
 def team(name: str, environment: str | None, members: tuple[str, ...], root: Path | None) -> None:
-    """Write stacks/Pulumi.ENVIRONMENT-NAME.yaml: a team with all that is not promised yet. Exit code 2: not written."""
+    """Write stacks/Pulumi.ENVIRONMENT-NAME.yaml: a team with all unassigned capacity. Exit code 2: not written."""
     from training_platform.config.first_files import team_text
     from training_platform.config.workspace import read_workspace, unpromised
 

@@ -39,10 +39,10 @@ job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help=
 @today_option
 @root_option
 def render(file: Path, target: Target | None, today: str | None, root: Path | None) -> None:
-    """Print what a job would submit: a JobSet as YAML, or the body of a Vertex AI CustomJob as JSON.
+    """Print a job as submitted: a JobSet as YAML, or the body of a Vertex AI CustomJob as JSON.
 
-    Findings, and what it charges to quotas, go to standard error. Exit code 1: the job has errors. 2: it could not be
-    read, or not be rendered as asked.
+    Findings and charges to quotas are printed on standard error. Exit code 1: the job has errors. 2: it could not be
+    read or rendered.
     """
     from training_platform.config.reading.clock import today as clock
     from training_platform.jobs.render import render_job
@@ -100,9 +100,9 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
 @today_option
 @root_option
 def cost(file: Path, target: Target | None, output_format: Format, today: str | None, root: Path | None) -> None:
-    """Print what a job costs at list prices, for each provisioning model: an hour of it, and its longest run.
+    """Print a job's cost at list prices, for each provisioning model: per hour, and for the longest run.
 
-    Every sum is a least one: the output says what it leaves out. Exit code 1: the job has errors. 2: it could not be
+    Every sum is a lower bound: the output names the omissions. Exit code 1: the job has errors. 2: it could not be
     read.
     """
     from training_platform.config.reading.clock import today as clock

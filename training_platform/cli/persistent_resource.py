@@ -40,7 +40,7 @@ app = Commands("persistent-resource", help="Show and restart the VMs that Vertex
 def list_resources(stack: str | None, local_cloud: str | None, root: Path | None) -> None:
     """Print persistent resources with state, VMs in use and cost, for people and for a nightly alert.
 
-    Exit code 1: no job uses one of them, or it is older than 30 days, when Google advises another. 2: could not ask.
+    Exit code 1: a resource is idle, or older than 30 days, after which Google advises a new one. 2: no answer.
     """
     from datetime import UTC, datetime
 
@@ -64,9 +64,9 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
 @local_cloud_option
 @root_option
 def reboot(stack: str, name: str, local_cloud: str | None, root: Path | None) -> None:
-    """Restart the VMs of a persistent resource that no job runs on; those that scale come back at their fewest.
+    """Restart the idle VMs of a persistent resource; pools that scale restart with their fewest VMs.
 
-    Exit code 2: Vertex AI refuses it, or could not be asked.
+    Exit code 2: Vertex AI refuses, or does not answer.
     """
     from training_platform.catalog.nearest import find_nearest
 

@@ -33,12 +33,12 @@ _only_projects = click.option("--project", "projects", multiple=True, help="Only
 
 
 @app.command("show")
-@click.option("--by", default="project", type=click.Choice(get_args(By)), help="What to group the output by.")
+@click.option("--by", default="project", type=click.Choice(get_args(By)), help="Grouping of the output.")
 @_only_projects
 @click.option("--region", "regions", multiple=True, help="Only these; repeatable.")
 @click.option("--quota", "quotas", multiple=True, help="Only these ids; repeatable.")
-@click.option("--stack", "stacks", multiple=True, help="Only what these use; repeatable.")
-@click.option("--team", "teams", multiple=True, help="Only what these use; repeatable.")
+@click.option("--stack", "stacks", multiple=True, help="Only quotas that these use; repeatable.")
+@click.option("--team", "teams", multiple=True, help="Only quotas that these use; repeatable.")
 @_format
 @today_option
 @root_option
@@ -54,7 +54,7 @@ def show(
     today: str | None,
     root: Path | None,
 ) -> None:
-    """Show who uses what of every limit, what is left, and each team's share of the clusters' capacity.
+    """Show the use of every limit, the rest, and each team's share of the clusters' capacity.
 
     Counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
     """
@@ -81,7 +81,7 @@ def show(
 @today_option
 @root_option
 def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | None, root: Path | None) -> None:
-    """Say which limits to request so that all stacks fit, what would fit today instead, and the YAML to paste.
+    """Print the limits to request for all stacks, alternatives that fit today, and the YAML to paste.
 
     Exit code 2: a file could not be counted.
     """
@@ -104,10 +104,10 @@ def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | Non
 @today_option
 @root_option
 def init(today: str | None, root: Path | None) -> None:
-    """Write a snapshot of what stacks and jobs need for each project without one, to work without credentials.
+    """Write a snapshot of the demand of stacks and jobs for each project without one, to work without credentials.
 
-    A snapshot that it wrote before gets what it does not list. Exit code 2: a file could not be counted, and nothing
-    was written.
+    Adds missing quotas to a snapshot that it wrote before. Exit code 2: a file could not be counted, and nothing was
+    written.
     """
     from training_platform.checks.output import write_files
     from training_platform.jobs.render import needs_of_jobs
@@ -142,15 +142,15 @@ def _first_snapshots(overview: Overview, of_jobs: Mapping[QuotaKey, float], fold
 
 @app.command("pull")
 @click.argument("projects", nargs=-1, metavar="[PROJECT]...", help="Projects to read; default: those of all stacks.")
-@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @click.option("--endpoint", metavar="URL", help="Another Cloud Quotas, such as the sandbox's.")
 @today_option
 @root_option
 def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: str | None, root: Path | None) -> None:
-    """Read the projects' limits from Google Cloud into stacks/quotas/, and say what changed.
+    """Read the projects' limits from Google Cloud into stacks/quotas/, and print the changes.
 
-    Needs the extra `quota` and application default credentials. Writes every file or none. A snapshot has limits alone:
-    what runs now is not in it. Exit code 2: a project could not be read.
+    Needs the extra `quota` and application default credentials. Writes every file or none. A snapshot has only limits,
+    not their present use. Exit code 2: a project could not be read.
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.process import progress_bar
@@ -244,9 +244,9 @@ def say_not_counted(overview: Overview) -> None:
 
 @app.command()
 @_only_projects
-@click.option("--justification", metavar="TEXT", help="Why; default: who uses what.")
-@click.option("--contact", metavar="EMAIL", help="Whom Google may ask; default: the first of alerts.emails.")
-@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@click.option("--justification", metavar="TEXT", help="Reason; default: the use by stack.")
+@click.option("--contact", metavar="EMAIL", help="Contact for Google; default: the first of alerts.emails.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @today_option
 @root_option
 def request(
@@ -260,8 +260,8 @@ def request(
 ) -> None:
     """Write the requests that `quota plan` names into the environments' stack files, for review.
 
-    The next deployment of an environment asks Google Cloud. Comments and all else stay. Writes every file or none.
-    Exit code 2: a file could not be counted, so that nobody knows what to ask for, or not be written.
+    The next deployment of an environment sends them to Google Cloud. Comments and other lines stay. Writes every file
+    or none. Exit code 2: a file could not be counted or written.
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.reports.quota import plan_summary

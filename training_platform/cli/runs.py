@@ -131,10 +131,10 @@ class Options:
 @format_option
 @_access
 def submit(file: Path, target: Target | None, run: str | None, today: str | None, **chosen: Any) -> None:
-    """Submit a job, and print the name of its run; a grid on GKE is a run for each of its points.
+    """Submit a job, and print the name of its run; on GKE a grid has a run for each point.
 
-    What `job check` refuses is not submitted. On GKE the API server and every webhook have to take the job in a dry run
-    first. Exit code 1: the job has errors. 2: it could not be submitted.
+    A job with errors in `job check` is not submitted. On GKE the API server and every webhook first have to accept the
+    job in a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
     from training_platform.config.reading.clock import today as clock
     from training_platform.jobs.runs.submission import delivered, prepare, submit_to_gke, submit_to_vertex
@@ -178,9 +178,9 @@ def _keep_record(prepared: Prepared, runs: list[str], options: Options) -> None:
 @click.option("--environment", help="Only runs of this environment.")
 @_of_a_run
 def list_runs(environment: str | None, **chosen: Any) -> None:
-    """List the runs of teams, in every cluster and region where they can be.
+    """List the runs of teams, in all their clusters and regions.
 
-    A place that does not answer is one sentence, and exit code 2 after the others' runs.
+    If a cluster or region does not answer, print one sentence, then the others' runs, and exit with 2.
     """
     from training_platform.jobs.runs.places import places
 
@@ -214,7 +214,7 @@ def status(run: str, **chosen: Any) -> None:
 @_run
 @_of_a_run
 def cancel(run: str, **chosen: Any) -> None:
-    """Stop a run. On GKE its objects are deleted, and what it wrote stays; on Vertex AI it ends as cancelled."""
+    """Stop a run. On GKE its objects are deleted, and its output stays; on Vertex AI it ends as cancelled."""
     from training_platform.clients.kubernetes_api import JOBSETS
 
     options = Options(**chosen)
@@ -237,7 +237,7 @@ def cancel(run: str, **chosen: Any) -> None:
 def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     """Wait until a run has ended.
 
-    Exit code 0: it has ended well. 1: it failed or was cancelled. 2: nobody can say. 3: the time is up.
+    Exit code 0: success. 1: failed or cancelled. 2: unknown. 3: timeout.
     """
     from training_platform.jobs.runs.state import EXIT_CODES
     from training_platform.jobs.runs.watching import wait
@@ -279,10 +279,10 @@ def why_it_waits(run: str, **chosen: Any) -> None:
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the run has ended.")
 @_of_a_run
 def logs(run: str, follow: bool, **chosen: Any) -> None:
-    """Print what a run's containers wrote, each line after the name of its pod or replica.
+    """Print the logs of a run's containers, each line with its pod's or replica's name.
 
-    Of Vertex AI, and of runs on GKE whose pods are gone, it is what Cloud Logging keeps. With --format json each line
-    is an object.
+    Logs of Vertex AI, and of deleted pods on GKE, are read from Cloud Logging. With --format json each line is an
+    object.
     """
     from training_platform.jobs.runs.logs import gke_logs, pod_lines, vertex_lines
     from training_platform.jobs.runs.watching import vertex_log_ids

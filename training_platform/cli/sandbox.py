@@ -44,18 +44,16 @@ _crds = click.option(
     "--crds",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder of CRDs that custom objects are judged by.",
+    help="A folder of CRDs to check custom objects by.",
 )
 _api_server = click.option(
     "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS."
 )
-_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="A file of what is to go wrong meanwhile.")
-_where = stacked(
-    click.option("--workspace", type=PATH, help="Where everything is kept; default: .sandbox/."), root_option
-)
+_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="A file of faults to inject.")
+_where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
 _run = stacked(
-    click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: all that can."),
-    click.option("--yes", is_flag=True, help="Install the Pulumi CLI without asking, where it is missing."),
+    click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
+    click.option("--yes", is_flag=True, help="Install a missing Pulumi CLI without asking."),
     _where,
 )
 
@@ -92,7 +90,7 @@ class Options:
 
 @app.command("up")
 @_stack
-@click.option("--resume", is_flag=True, help="Take over from a killed run: its lock, and what it was creating.")
+@click.option("--resume", is_flag=True, help="Continue after a killed run: remove its lock, import what it created.")
 @_durations
 @_crds
 @_api_server
@@ -101,7 +99,7 @@ class Options:
 def up(stack: str, resume: bool, **chosen: Any) -> None:
     """Bring a stack up, and a team's environment before it.
 
-    Exit code 0: done. 1: the engine or the cloud refused. 2: it could not be tried.
+    Exit code 0: success. 1: the engine or the cloud refused. 2: the command could not run.
     """
     with _session(stack, Options(**chosen)) as session:
         for summary in session.up(stack, resume=resume):
@@ -113,7 +111,7 @@ def up(stack: str, resume: bool, **chosen: Any) -> None:
 @_crds
 @_run
 def preview(stack: str, **chosen: Any) -> None:
-    """Say what an up would change; a team's environment must be up."""
+    """Print the changes of an up; a team's environment must be up."""
     with _session(stack, Options(**chosen)) as session:
         _print(session.preview(stack))
 
@@ -124,19 +122,19 @@ def preview(stack: str, **chosen: Any) -> None:
 @_scenario
 @_run
 def refresh(stack: str, **chosen: Any) -> None:
-    """Take what the local cloud holds into the state."""
+    """Update the state from the local cloud."""
     with _session(stack, Options(**chosen)) as session:
         _print(session.refresh(stack))
 
 
 @app.command("destroy")
 @_stack
-@click.option("--lift-protection", is_flag=True, help="Take all protection from the stack first.")
+@click.option("--lift-protection", is_flag=True, help="First remove all protection from the stack.")
 @_durations
 @_scenario
 @_run
 def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
-    """Delete everything of a stack, by its state where its file is gone; a protected one is refused."""
+    """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack."""
     with _session(stack, Options(**chosen), by_state=True) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
@@ -153,7 +151,7 @@ def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
 def serve(port: int, **chosen: Any) -> None:
     """Serve the local cloud until interrupted, for this command's other runs or an engine run by hand.
 
-    Prints the gcp provider's settings, to be put under config: in a stack file.
+    Prints the gcp provider's settings, for config: of a stack file.
     """
     from training_platform.sandbox.cloud.endpoints import endpoints
     from training_platform.sandbox.run.faults import playing
@@ -195,7 +193,7 @@ def serve(port: int, **chosen: Any) -> None:
 @app.command("status")
 @_where
 def status(**chosen: Any) -> None:
-    """Say what the sandbox holds, and which quota that uses."""
+    """Print the sandbox's resources, and the quota in use."""
     options = Options(**chosen)  # before the imports, some of which the extra brings
     from training_platform.sandbox.run.session import read_stacks
     from training_platform.sandbox.run.status import status_lines

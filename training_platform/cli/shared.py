@@ -77,7 +77,7 @@ today_option = click.option("--today", help="The date to check dated files again
 local_cloud_option = click.option(
     "--local-cloud",
     callback=_check_local_cloud,
-    help="A local cloud to ask instead of Google, http://127.0.0.1:PORT.",
+    help="A local cloud instead of Google's, http://127.0.0.1:PORT.",
 )
 
 

@@ -67,7 +67,7 @@ def _ordered(names: list[str], environment: str, workspace: Workspace, base: str
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Write nothing; exit with 1 where a file is not current.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is not current.")
 @root_option
 def schema(check: bool, root: Path | None) -> None:
     """Write the JSON Schemas of stack files and job files beside them."""
