@@ -27,7 +27,7 @@ from training_platform.catalog.types import Json
 from training_platform.resources.gke import context_name
 from training_platform.sandbox.kubernetes.store import ObjectRefused
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
-from training_platform.sandbox.kubernetes.values import dig
+from training_platform.views.inputs import at
 
 ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
@@ -291,7 +291,7 @@ class ApiServer:
             return
 
         def finalizers() -> list[str]:
-            return dig(self.read(path), "metadata", "finalizers") or []
+            return at(self.read(path), ("metadata", "finalizers")) or []
 
         if controlled:
             *_, plural, name = path.split("/")

@@ -19,7 +19,8 @@ from training_platform.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAM
 from training_platform.sandbox.kubernetes.definitions import read_definitions
 from training_platform.sandbox.kubernetes.nodes import kubelets
 from training_platform.sandbox.kubernetes.store import HELM, Key, ObjectRefused, ObjectStore
-from training_platform.sandbox.kubernetes.values import dig, pruned
+from training_platform.sandbox.kubernetes.values import pruned
+from training_platform.views.inputs import at
 
 NAMESPACES: Final = ("gmp-system", "gmp-public")  # which GKE creates for managed Prometheus
 # Kinds that GKE brings to every cluster: group, version, kind, plural, and whether objects live in a namespace. GKE's
@@ -109,7 +110,7 @@ class ApiStore:
         wanted: dict[str, Json] = {}  # values by chart
         for key in self._releases.keys(cluster):
             release = (self._releases.read(cluster, key) if key.group == HELM else None) or {}
-            if (chart := dig(release, "status", "chart")) in self.controllers:
+            if (chart := at(release, ("status", "chart"))) in self.controllers:
                 wanted[chart] = release.get("values") or {}
         if cluster in self._running:
             if self._running[cluster][0] == wanted:
@@ -121,7 +122,7 @@ class ApiStore:
                 binaries = {
                     name: path for name, path in self._binaries.items() if name in wanted or name not in PROGRAMS
                 }
-                text = dig(wanted.get("kueue", {}), "managerConfig", "controllerManagerConfigYaml")
+                text = at(wanted.get("kueue", {}), ("managerConfig", "controllerManagerConfigYaml"))
                 kueue = yaml.safe_load(text) if text else configuration([])
                 folder = self._planes.place(cluster) / "controllers"
                 stack.enter_context(run_controllers(server, binaries, folder, list(self._definitions.values()), kueue))
@@ -187,7 +188,7 @@ class ApiStore:
 
 
 def _path(server: ApiServer, key: Key, obj: Json) -> str:
-    version = str(dig(obj, "apiVersion")).rpartition("/")[2]
+    version = str(at(obj, ("apiVersion",))).rpartition("/")[2]
     try:
         return server.path(key.group, version, key.kind, key.namespace, key.name)
     except NotThere as error:

@@ -20,7 +20,7 @@ from training_platform.config.model.node_pool import BLOCK_LEVELS
 from training_platform.config.pools import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.sandbox.kubernetes.api_servers import ApiServer
 from training_platform.sandbox.kubernetes.store import ObjectRefused
-from training_platform.sandbox.kubernetes.values import dig
+from training_platform.views.inputs import at
 
 LOG: Final = logging.getLogger("training_platform.sandbox.kubernetes")
 MOST_NODES: Final = 200  # of a cluster: each is compared twice a second
@@ -65,7 +65,7 @@ def _register(server: ApiServer, wanted: Mapping[str, Json]) -> None:
     for name, node in wanted.items():
         if name not in registered:
             server.call("POST", _NODES, json={**node, "apiVersion": "v1", "kind": "Node"})
-        conditions = dig(registered.get(name), "status", "conditions") or []
+        conditions = at(registered.get(name), ("status", "conditions")) or []
         if not any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions):
             server.merge(f"{_NODES}/{name}/status", {"status": node["status"]})
             server.merge(f"{_NODES}/{name}", {"spec": node["spec"]})  # the server adds the taint of one not ready

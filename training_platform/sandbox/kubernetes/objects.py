@@ -24,8 +24,8 @@ from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.shapes import check_of
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_by
 from training_platform.sandbox.kubernetes.store import CREATED, HELM, Key, ObjectRefused, ObjectStore
-from training_platform.sandbox.kubernetes.values import PropertyPath, dig, pruned, put, with_secrets
-from training_platform.views.inputs import holds_unknown
+from training_platform.sandbox.kubernetes.values import PropertyPath, pruned, put, with_secrets
+from training_platform.views.inputs import at, holds_unknown
 
 if TYPE_CHECKING:
     from training_platform.sandbox.kubernetes.api_store import ApiStore
@@ -118,17 +118,17 @@ class Objects:
             failures.append(Failure("kind", "lists cannot be created; create the objects in them"))
         if call.kind.kind.endswith("Patch"):
             failures.append(Failure("kind", "the stand-in provider patches no objects that others made"))
-        if not dig(readable(news), "metadata", "name"):
+        if not at(readable(news), ("metadata", "name")):
             old = readable(olds)
             name = generated if autonaming else ""
-            if dig(old, "metadata", "annotations", AUTONAMED) == "true":
-                name = dig(old, "metadata", "name")
+            if at(old, ("metadata", "annotations", AUTONAMED)) == "true":
+                name = at(old, ("metadata", "name"))
             if name:
                 inputs = put(news, ("metadata", "name"), name)
                 inputs = put(inputs, ("metadata", "annotations", AUTONAMED), "true")
             else:
                 failures.append(Failure("metadata.name", "must be set, since auto-naming is disabled"))
-        namespace = dig(readable(inputs), "metadata", "namespace")
+        namespace = at(readable(inputs), ("metadata", "namespace"))
         if call.settings.forces_namespace and not namespace and self._namespaced(call, inputs):
             inputs = put(inputs, ("metadata", "namespace"), call.settings.default_namespace)
         group, version, kind = call.kind
@@ -143,7 +143,7 @@ class Objects:
         yield from (("kind",), ("metadata", "name"), ("metadata", "namespace"))
         group, _, kind = call.kind
         yield from (tuple(path.split(".")) for path in _TABLE["immutable"].get(group, {}).get(kind, ()))
-        frozen = dig(olds, "immutable") is True
+        frozen = at(olds, ("immutable",)) is True
         if (group, kind) == ("", "Secret"):
             yield ("type",)
             if frozen or not call.settings.secret_mutable:
@@ -153,8 +153,8 @@ class Objects:
 
     def in_the_way(self, olds: Json, news: Json) -> bool:
         """Whether the replaced object has the name of the new one, and is deleted first."""
-        named, autonamed = dig(news, "metadata", "name"), dig(news, "metadata", "annotations", AUTONAMED) == "true"
-        same = all(dig(olds, "metadata", field) == dig(news, "metadata", field) for field in ("name", "namespace"))
+        named, autonamed = at(news, ("metadata", "name")), at(news, ("metadata", "annotations", AUTONAMED)) == "true"
+        same = all(at(olds, ("metadata", field)) == at(news, ("metadata", field)) for field in ("name", "namespace"))
         return bool(named and same and not autonamed)
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
@@ -162,7 +162,7 @@ class Objects:
         plain, cluster = readable(inputs), call.settings.cluster
         if preview and holds_unknown(plain):
             return ResourceState("", inputs)
-        metadata = dig(plain, "metadata") or {}
+        metadata = at(plain, ("metadata",)) or {}
         name, namespace = metadata.get("name"), metadata.get("namespace") or call.settings.default_namespace
         if not name or name is UNKNOWN:
             raise ObjectRefused(f"{call.kind.kind}: name is required")
@@ -208,7 +208,7 @@ class Objects:
         """Scope by the CRD, else by the kind; a custom kind without CRD is namespaced where its inputs name one."""
         schema = self._schemas.get(call.kind)
         known = schema.namespaced if schema else call.kind.namespaced
-        return bool(dig(readable(inputs), "metadata", "namespace")) if known is None else known
+        return bool(at(readable(inputs), ("metadata", "namespace"))) if known is None else known
 
 
 def _filled(inputs: Json, live: Json) -> Json:

@@ -27,13 +27,14 @@ from pulumi.runtime.proto import provider_pb2 as pb
 from typing_extensions import override
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import readable
+from training_platform.checks.planning.wire import readable, wire_struct
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import RELEASE
 from training_platform.sandbox.kubernetes.definitions import load_crds
 from training_platform.sandbox.kubernetes.objects import ObjectKind, Objects, ProviderSettings, Releases, ResourceCall
 from training_platform.sandbox.kubernetes.store import ObjectRefused, ObjectStore
-from training_platform.sandbox.kubernetes.values import changes, dig, from_struct, to_struct
+from training_platform.sandbox.kubernetes.values import changes, from_struct
+from training_platform.views.inputs import at
 
 if TYPE_CHECKING:
     from training_platform.sandbox.kubernetes.api_store import ApiStore
@@ -144,7 +145,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         autonaming = options.mode != pb.CheckRequest.AutonamingOptions.DISABLE
         inputs, failures = self._family(request).check(call, olds, news, generated, autonaming)
         refused = [pb.CheckFailure(property=failure.property, reason=failure.reason) for failure in failures]
-        return pb.CheckResponse(inputs=to_struct(inputs), failures=refused)
+        return pb.CheckResponse(inputs=wire_struct(inputs), failures=refused)
 
     @override
     @_answering_refusals
@@ -174,21 +175,23 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     def Create(self, request: pb.CreateRequest, context: Any) -> pb.CreateResponse:
         call, inputs = self._call(request, context), from_struct(request.properties)
         created = self._family(request).create(call, inputs, preview=request.preview)
-        return pb.CreateResponse(id=created.id, properties=to_struct(created.properties))
+        return pb.CreateResponse(id=created.id, properties=wire_struct(created.properties))
 
     @override
     @_answering_refusals
     def Read(self, request: pb.ReadRequest, context: Any) -> pb.ReadResponse:
         call, inputs = self._call(request, context), from_struct(request.inputs)
         live = self._family(request).read(call, request.id, inputs)
-        return pb.ReadResponse(id=live.id, properties=to_struct(live.properties), inputs=to_struct(live.inputs or {}))
+        return pb.ReadResponse(
+            id=live.id, properties=wire_struct(live.properties), inputs=wire_struct(live.inputs or {})
+        )
 
     @override
     @_answering_refusals
     def Update(self, request: pb.UpdateRequest, context: Any) -> pb.UpdateResponse:
         call, inputs = self._call(request, context), from_struct(request.news)
         updated = self._family(request).update(call, request.id, inputs, preview=request.preview)
-        return pb.UpdateResponse(properties=to_struct(updated.properties))
+        return pb.UpdateResponse(properties=wire_struct(updated.properties))
 
     @override
     @_answering_refusals
@@ -293,12 +296,12 @@ def _active_cluster(settings: Json) -> Any:
     if not isinstance(config, dict):
         return None
     context = _named(config, "contexts", settings.get("context") or config.get("current-context"), "context")
-    return _named(config, "clusters", settings.get("cluster") or dig(context, "cluster"), "cluster")
+    return _named(config, "clusters", settings.get("cluster") or at(context, ("cluster",)), "cluster")
 
 
 def _named(config: Json, section: str, name: Any, field: str) -> Any:
     entries = config.get(section) if isinstance(config.get(section), list) else []
-    return next((dig(entry, field) for entry in entries or () if dig(entry, "name") == name), None)
+    return next((at(entry, (field,)) for entry in entries or () if at(entry, ("name",)) == name), None)
 
 
 def _true(value: Any) -> bool:

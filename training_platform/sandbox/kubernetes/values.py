@@ -15,7 +15,6 @@ from google.protobuf.struct_pb2 import Struct
 
 from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import SECRET, SIGNATURE, as_sent
-from training_platform.resources.planned import UNKNOWN
 
 PropertyPath = tuple[str | int, ...]
 
@@ -23,13 +22,6 @@ PropertyPath = tuple[str | int, ...]
 def from_struct(struct: Struct) -> Json:
     """Read a protobuf struct."""
     return {name: as_sent(value) for name, value in struct.fields.items()}
-
-
-def to_struct(value: Mapping[str, Any]) -> Struct:
-    """Write values as the engine sends them into a protobuf struct."""
-    struct = Struct()
-    struct.update(value)
-    return struct
 
 
 def is_secret(value: Any) -> bool:
@@ -45,15 +37,6 @@ def with_secrets(value: Any, like: Any) -> Any:
         return {name: with_secrets(item, like.get(name)) for name, item in value.items()}
     if isinstance(value, list) and isinstance(like, list):
         return [with_secrets(item, like[i] if i < len(like) else None) for i, item in enumerate(value)]
-    return value
-
-
-def dig(value: Any, *path: str) -> Any:
-    """The value at a path of a readable value: ``None`` where absent, ``UNKNOWN`` where something above it is."""
-    for name in path:
-        if value is UNKNOWN:
-            return UNKNOWN
-        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 

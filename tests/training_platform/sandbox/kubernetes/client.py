@@ -12,7 +12,8 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.kubernetes.values import from_struct, to_struct
+from training_platform.checks.planning.wire import wire_struct
+from training_platform.sandbox.kubernetes.values import from_struct
 
 WAIT_SECONDS: Final = 10
 
@@ -48,17 +49,17 @@ class Client:
         self.call("Handshake", pb.ProviderHandshakeRequest(engine_address="127.0.0.1:1", configure_with_urn=True))
         self.call("Attach", plugin_pb2.PluginAttach(address="127.0.0.1:1"))
         self.call("GetPluginInfo", Empty())
-        return self.call("Configure", pb.ConfigureRequest(urn=urn, args=to_struct(args), acceptSecrets=True))
+        return self.call("Configure", pb.ConfigureRequest(urn=urn, args=wire_struct(args), acceptSecrets=True))
 
     def check(self, token: str, name: str, news: Json, olds: Json | None = None, **more: Any) -> tuple[Json, Json]:
         """The completed inputs, and reasons by refused property."""
-        request = pb.CheckRequest(**_named(token, name), olds=to_struct(olds or {}), news=to_struct(news), **more)
+        request = pb.CheckRequest(**_named(token, name), olds=wire_struct(olds or {}), news=wire_struct(news), **more)
         answer = self.call("Check", request)
         return from_struct(answer.inputs), {failure.property: failure.reason for failure in answer.failures}
 
     def diff(self, token: str, name: str, olds: Json, news: Json, ignore: tuple[str, ...] = ()) -> Diff:
         """Compare old inputs with new ones."""
-        old, new = to_struct(olds), to_struct(news)
+        old, new = wire_struct(olds), wire_struct(news)
         request = pb.DiffRequest(**_named(token, name), old_inputs=old, olds=old, news=new, ignoreChanges=ignore)
         answer = self.call("Diff", request)
         paths = {path: pb.PropertyDiff.Kind.Name(one.kind) for path, one in answer.detailedDiff.items()}
@@ -68,19 +69,19 @@ class Client:
 
     def create(self, token: str, name: str, inputs: Json, *, preview: bool = False) -> tuple[str, Json]:
         """Id and outputs."""
-        request = pb.CreateRequest(**_named(token, name), properties=to_struct(inputs), preview=preview)
+        request = pb.CreateRequest(**_named(token, name), properties=wire_struct(inputs), preview=preview)
         answer = self.call("Create", request)
         return answer.id, from_struct(answer.properties)
 
     def read(self, token: str, name: str, identity: str, inputs: Json | None = None) -> tuple[str, Json, Json]:
         """Id, outputs and inputs; the id is empty where there is nothing."""
-        request = pb.ReadRequest(**_named(token, name), id=identity, inputs=to_struct(inputs or {}))
+        request = pb.ReadRequest(**_named(token, name), id=identity, inputs=wire_struct(inputs or {}))
         answer = self.call("Read", request)
         return answer.id, from_struct(answer.properties), from_struct(answer.inputs)
 
     def update(self, token: str, name: str, identity: str, news: Json, *, preview: bool = False) -> Json:
         """New outputs."""
-        request = pb.UpdateRequest(**_named(token, name), id=identity, news=to_struct(news), preview=preview)
+        request = pb.UpdateRequest(**_named(token, name), id=identity, news=wire_struct(news), preview=preview)
         return from_struct(self.call("Update", request).properties)
 
     def delete(self, token: str, name: str, identity: str) -> None:

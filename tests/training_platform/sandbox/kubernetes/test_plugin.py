@@ -18,7 +18,7 @@ from training_platform.checks.planning.wire import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes import plugin
 from training_platform.sandbox.kubernetes.plugin import changed_settings, configured, refused_settings, serve
 from training_platform.sandbox.kubernetes.store import Key, ObjectStore
-from training_platform.sandbox.kubernetes.values import dig
+from training_platform.views.inputs import at
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -268,8 +268,8 @@ def test_a_provider_may_let_config_maps_and_secrets_change(cluster: Client) -> N
 def test_a_providers_namespace_is_given_to_what_has_none(cluster: Client) -> None:
     cluster.configure(namespace="vision")
 
-    assert dig(cluster.check(CONFIG_MAP, "cm", obj())[0], "metadata", "namespace") == "vision"
-    assert dig(cluster.check(CONFIG_MAP, "cm", obj(namespace="other"))[0], "metadata", "namespace") == "other"
+    assert at(cluster.check(CONFIG_MAP, "cm", obj())[0], ("metadata", "namespace")) == "vision"
+    assert at(cluster.check(CONFIG_MAP, "cm", obj(namespace="other"))[0], ("metadata", "namespace")) == "other"
     assert cluster.check(NAMESPACE, "ns", obj())[0] == obj()
     assert cluster.check(CLUSTER_QUEUE, "q", obj())[0] == obj()
 

@@ -13,21 +13,19 @@ from pulumi.runtime import rpc
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import SECRET, SIGNATURE, UNKNOWNS, readable
+from training_platform.checks.planning.wire import SECRET, SIGNATURE, UNKNOWNS, readable, wire_struct
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.store import BUILT_IN, Key, ObjectRefused, ObjectStore
 from training_platform.sandbox.kubernetes.values import (
     PropertyChange,
     changes,
-    dig,
     from_struct,
     pruned,
     put,
     text,
-    to_struct,
     with_secrets,
 )
-from training_platform.views.inputs import holds_unknown
+from training_platform.views.inputs import at, holds_unknown
 
 QUEUE = Key("kueue.x-k8s.io", "LocalQueue", "vision", "main")
 VISION = Key("", "Namespace", "", "vision")
@@ -170,11 +168,11 @@ def test_the_markers_are_those_of_the_sdk() -> None:
 
 @given(st.dictionaries(st.text(), trees))
 def test_values_come_back_from_the_wire_as_they_went(value: Json) -> None:
-    assert from_struct(to_struct(value)) == value
+    assert from_struct(wire_struct(value)) == value
 
 
 def test_whole_numbers_come_back_as_integers_at_any_depth() -> None:
-    read = from_struct(to_struct({"a": [{"b": 3}], "c": 0.5}))
+    read = from_struct(wire_struct({"a": [{"b": 3}], "c": 0.5}))
 
     assert isinstance(read["a"][0]["b"], int)
     assert read["c"] == 0.5
@@ -199,9 +197,9 @@ def test_a_foreign_object_is_read_as_unknown() -> None:
 
 
 def test_digging_below_an_unknown_finds_an_unknown_and_below_nothing_finds_nothing() -> None:
-    assert dig({"metadata": UNKNOWN}, "metadata", "name") is UNKNOWN
-    assert dig({"metadata": "text"}, "metadata", "name") is None
-    assert dig({}, "metadata", "name") is None
+    assert at({"metadata": UNKNOWN}, ("metadata", "name")) is UNKNOWN
+    assert at({"metadata": "text"}, ("metadata", "name")) is None
+    assert at({}, ("metadata", "name")) is None
 
 
 def test_putting_reaches_into_secrets_and_leaves_the_original_alone() -> None:

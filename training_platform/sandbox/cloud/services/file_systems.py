@@ -12,13 +12,7 @@ from typing import Final
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import (
-    Refusal,
-    failed_precondition,
-    invalid,
-    not_found,
-    required,
-)
+from training_platform.sandbox.cloud.requests.errors import Refusal, failed_precondition, invalid, required
 from training_platform.sandbox.cloud.resources.actions import start_operation
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
 from training_platform.sandbox.cloud.state.cloud import Cloud
@@ -32,7 +26,10 @@ _BASIC: Final = ("BASIC", "STANDARD", "PREMIUM")
 def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     if old:
-        _check_instance_change(body, old)
+        before, after = (int(instance["fileShares"][0].get("capacityGb", 0)) for instance in (old, body))
+        if after < before and str(old.get("tier", "")).startswith(_BASIC):
+            raise Refusal(400, f"Cannot reduce the capacity of a {old['tier']} instance from {before} to {after} GiB")
+        _check_unchanged(body, old, ("tier", "networks", "protocol"))
         return
     if not body.get("fileShares") or not body.get("networks"):
         raise Refusal(400, "An instance needs one file share and one network")
@@ -59,19 +56,10 @@ def _check_restorable(cloud: Cloud, share: Json) -> None:
     source = share.get("sourceBackup") or share.get("sourceBackupdrBackup")
     if not source:
         return
-    backup = cloud.store.get(f"{'backupdr' if share.get('sourceBackupdrBackup') else 'file'}/{source}")
-    if backup is None:
-        raise not_found(source)
+    backup = cloud.existing(f"{'backupdr' if share.get('sourceBackupdrBackup') else 'file'}/{source}")
     held, wanted = int(backup.body.get("capacityGb", 0)), int(share.get("capacityGb", 0))
     if wanted < held:
         raise Refusal(400, f"A share of {wanted} GiB cannot hold backup '{source}' of {held} GiB")
-
-
-def _check_instance_change(body: Json, old: Json) -> None:
-    before, after = (int(instance["fileShares"][0].get("capacityGb", 0)) for instance in (old, body))
-    if after < before and str(old.get("tier", "")).startswith(_BASIC):
-        raise Refusal(400, f"Cannot reduce the capacity of a {old['tier']} instance from {before} to {after} GiB")
-    _check_unchanged(body, old, ("tier", "networks", "protocol"))
 
 
 def _check_unchanged(body: Json, old: Json, fields: tuple[str, ...]) -> None:
@@ -84,9 +72,7 @@ def _fill_backup(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if old:
         return
     source = record.body.get("sourceInstance", "")
-    instance = cloud.store.get(f"file/{source}")
-    if instance is None:
-        raise not_found(source)
+    instance = cloud.existing(f"file/{source}")
     shares = {share["name"]: share for share in instance.body["fileShares"]}
     share = record.body.get("sourceFileShare", "")
     if share not in shares:
@@ -160,8 +146,7 @@ def _check_private(cloud: Cloud, network: str) -> None:
     if match is None:
         raise Refusal(400, f"Invalid network '{network}': projects/PROJECT/global/networks/NETWORK is wanted")
     name = f"projects/{cloud.projects.resolve(match[1])}/global/networks/{match[2]}"
-    if cloud.store.get(f"compute/{name}") is None:
-        raise not_found(name)
+    cloud.existing(f"compute/{name}")
     connection = f"services/servicenetworking.googleapis.com/connections/{name.replace('/', ':')}"
     if cloud.store.get(f"servicenetworking/{connection}") is None:
         raise failed_precondition(f"Private services access is not configured for network '{name}'.")
@@ -202,9 +187,7 @@ def _check_vault_empty(cloud: Cloud, call: Call, vault: Record) -> None:
 
 def _fill_plan(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
-    vault = cloud.store.get(f"backupdr/{body.get('backupVault', '')}")
-    if vault is None:
-        raise not_found(body.get("backupVault", "backupVault"))
+    vault = cloud.existing(f"backupdr/{body.get('backupVault', 'backupVault')}")
     least = int(vault.body["backupMinimumEnforcedRetentionDuration"].rstrip("s"))
     for rule in body.get("backupRules", ()):
         if rule["backupRetentionDays"] * _DAY < least:
@@ -224,14 +207,11 @@ def _check_plan_unused(cloud: Cloud, call: Call, plan: Record) -> None:
 
 def _fill_association(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
-    plan = cloud.store.get(f"backupdr/{body['backupPlan']}")
-    if plan is None:
-        raise not_found(body["backupPlan"])
+    plan = cloud.existing(f"backupdr/{body['backupPlan']}")
     if plan.body["resourceType"] != body["resourceType"]:
         raise invalid(f"Plan {body['backupPlan']} is for {plan.body['resourceType']}")
-    filestore = body["resourceType"] == "file.googleapis.com/Instance"
-    if filestore and cloud.store.get(f"file/{body['resource']}") is None:
-        raise not_found(body["resource"])
+    if body["resourceType"] == "file.googleapis.com/Instance":
+        cloud.existing(f"file/{body['resource']}")
     if not old:
         source = f"{plan.body['backupVault']}/dataSources/{record.id}"
         body |= {"updateTime": cloud.time(), "dataSource": source}

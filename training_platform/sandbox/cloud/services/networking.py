@@ -24,9 +24,7 @@ def _fill_zone(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if not str(body.get("dnsName", "")).endswith("."):
         raise Refusal(400, f"Invalid value for 'entity.managedZone.dnsName': '{body.get('dnsName', '')}'")
     for network in body.get("privateVisibilityConfig", {}).get("networks", ()):
-        path = "projects/" + network.get("networkUrl", "").partition("projects/")[2]
-        if cloud.store.get(f"compute/{path}") is None:
-            raise not_found(path)
+        cloud.existing("compute/projects/" + network.get("networkUrl", "").partition("projects/")[2])
     if not old:
         body |= {"id": cloud.number(), "kind": "dns#managedZone", "creationTime": cloud.time()}
         body["nameServers"] = ["ns-gcp-private.googledomains.com."]
@@ -43,11 +41,6 @@ def _patch_zone(cloud: Cloud, call: Call) -> Json:
 def _check_zone_empty(cloud: Cloud, _call: Call, zone: Record) -> None:
     if cloud.store.children(f"{zone.name}/rrsets"):
         raise Refusal(400, f"The resource '{zone.body['name']}' is not empty", reason="containerNotEmpty")
-
-
-def _delete_changes(cloud: Cloud, _call: Call, zone: Record) -> None:
-    for record in cloud.store.children(f"{zone.name}/changes"):
-        cloud.store.delete(record.name)
 
 
 def _change_records(cloud: Cloud, call: Call) -> Json:
@@ -93,11 +86,7 @@ def _list_records(cloud: Cloud, call: Call) -> Json:
 
 
 _ZONES: Final = ResourceKind(
-    collection="managedZones",
-    schema="ManagedZone",
-    fill=_fill_zone,
-    check_delete=_check_zone_empty,
-    clean_up=_delete_changes,
+    collection="managedZones", schema="ManagedZone", fill=_fill_zone, check_delete=_check_zone_empty
 )
 DNS: Final = Service(
     name="dns",
@@ -120,9 +109,7 @@ def _write_connection(cloud: Cloud, call: Call) -> Json:
         raise already_exists(f"{call.path} of {network}")
     project = network.split("/")[1]
     for name in call.body.get("reservedPeeringRanges", ()):
-        path = f"projects/{project}/global/addresses/{name}"
-        if cloud.store.get(f"compute/{path}") is None:
-            raise not_found(path)
+        cloud.existing(f"compute/projects/{project}/global/addresses/{name}")
     service = "services/" + call.path.split("/")[1]
     body = {**call.body, "peering": "servicenetworking-googleapis-com", "service": service}
     cloud.store.put(Record(name=_connection_name(call, network), project=project, body=body))

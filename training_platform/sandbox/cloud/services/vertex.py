@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.cloud.requests.errors import Refusal, failed_precondition, not_found, required
+from training_platform.sandbox.cloud.requests.errors import Refusal, failed_precondition, required
 from training_platform.sandbox.cloud.resources.actions import patch, start_operation
 from training_platform.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
 from training_platform.sandbox.cloud.services import vertex_jobs
@@ -130,8 +130,8 @@ def _fill_instance(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         return
     for interface in setup.get("networkInterfaces", ()):
         name = interface.get("subnet", "").partition("projects/")[2]
-        if name and cloud.store.get(f"compute/projects/{name}") is None:
-            raise not_found(f"projects/{name}")
+        if name:
+            cloud.existing(f"compute/projects/{name}")
     if len(body.get("instanceOwners", ())) > 1:
         raise Refusal(400, "An instance has one owner at most")
     body |= {
