@@ -25,7 +25,7 @@ _KINDS: Final = {"boolean": "flag", "number": "number", "integer": "number", "st
 _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 _PAYLOAD: Final = "Invalid JSON payload received. "
 # Output only in the documents, and yet sent back by clients to name what they change.
-_KEPT: Final = frozenset({"etag", "fingerprint", "name", "labelFingerprint", "kind", "id"})
+_SENT_BACK: Final = frozenset({"etag", "fingerprint", "name", "labelFingerprint", "kind", "id"})
 # The numbers of enums that skip some, by name; of all others the number is the place in the document's list. Source:
 # accelerator_type.proto and custom_job.proto of google.cloud.aiplatform, read 2026-11-21.
 _NUMBERS: Final[Mapping[str, int]] = {
@@ -48,7 +48,7 @@ def read_body(api: Api, method: Method, body: Any) -> Json:
     if not isinstance(body, dict):
         raise bad_request([("", f"{_PAYLOAD}Root element must be a message.")])
     reader = _Reader(api)
-    read = reader.message(method.request, body, "", 0)
+    read: Json = reader.read({"$ref": method.request}, body, "", 0)
     if reader.violations:
         raise bad_request(reader.violations)
     return read
@@ -115,54 +115,48 @@ class _Reader:
         self._api = api
         self.violations: list[Violation] = []
 
-    def message(self, ref: str, value: Json, path: str, depth: int) -> Json:
-        schema = self._api.schemas[ref]
-        return self._object(schema, value, path, depth)
+    def read(self, schema: Json, value: Any, path: str, depth: int) -> Any:
+        kind = schema.get("type")
+        if kind == "array":
+            if not isinstance(value, list):
+                return self._wrong(path, "a list", value)
+            return [self.read(schema["items"], item, f"{path}[{i}]", depth) for i, item in enumerate(value)]
+        if kind != "object" and "$ref" not in schema:
+            return self._scalar(schema, value, path)
+        if not isinstance(value, dict):
+            return self._wrong(path, schema.get("$ref", "a map"), value)
+        message = self._api.schemas[schema["$ref"]] if "$ref" in schema else schema
+        bare = "$ref" not in schema and not {"properties", "additionalProperties"} & schema.keys()
+        return value if bare else self._message(message, value, path, depth)
 
-    def _object(self, schema: Json, value: Json, path: str, depth: int) -> Json:
+    def _message(self, schema: Json, value: Json, path: str, depth: int) -> Json:
         if depth > _DEPTH:
             self.violations.append((path, f"{_PAYLOAD}Nesting too deep."))
             return {}
         properties, rest = schema.get("properties", {}), schema.get("additionalProperties")
         read: Json = {}
-        for given, each in value.items():
-            name = given if given in properties else camel_case(given)
+        for written, item in value.items():
+            name = written if written in properties else camel_case(written)
             if name in properties:
                 spec = properties[name]
-                if each is not None and not (_output_only(spec) and name not in _KEPT):
-                    read[name] = self.value(spec, each, _join(path, name), depth + 1)
+                if item is not None and not (_output_only(spec) and name not in _SENT_BACK):
+                    read[name] = self.read(spec, item, f"{path}.{name}" if path else name, depth + 1)
             elif rest is not None:
-                read[given] = self.value(rest, each, _join(path, given), depth + 1)
+                read[written] = self.read(rest, item, f"{path}.{written}" if path else written, depth + 1)
             elif name not in _UNDOCUMENTED:
                 where = f" at '{path}'" if path else ""
-                self.violations.append((path, f'{_PAYLOAD}Unknown name "{given}"{where}: Cannot find field.'))
+                self.violations.append((path, f'{_PAYLOAD}Unknown name "{written}"{where}: Cannot find field.'))
         return read
-
-    def value(self, schema: Json, value: Any, path: str, depth: int) -> Any:
-        if "$ref" in schema:
-            if isinstance(value, dict):
-                return self.message(schema["$ref"], value, path, depth)
-            return self._wrong(path, schema["$ref"], value)
-        kind = schema.get("type")
-        if kind == "array":
-            if not isinstance(value, list):
-                return self._wrong(path, "a list", value)
-            return [self.value(schema["items"], each, f"{path}[{i}]", depth) for i, each in enumerate(value)]
-        if kind == "object":
-            if not isinstance(value, dict):
-                return self._wrong(path, "a map", value)
-            if "properties" in schema or "additionalProperties" in schema:
-                return self._object(schema, value, path, depth)
-            return value
-        return self._scalar(schema, value, path)
 
     def _scalar(self, schema: Json, value: Any, path: str) -> Any:
         """Read a scalar: an enum's value may be given by its number, and a 64-bit integer is kept as a text."""
         read, more, whole = value, "", schema.get("format") in WIDTHS
         if "enum" in schema and isinstance(value, int) and not isinstance(value, bool):
-            read = _named(schema["enum"], value)
+            # Documents give no numbers: one is taken for the place in the list, which is right where none was skipped.
+            names = {_NUMBERS.get(name, place): name for place, name in enumerate(schema["enum"])}
+            read = names.get(value, value)
         elif "enum" in schema:
-            more = f"; allowed: {', '.join(each for each in schema['enum'] if not each.endswith('_UNSPECIFIED'))}"
+            more = f"; allowed: {', '.join(name for name in schema['enum'] if not name.endswith('_UNSPECIFIED'))}"
         elif whole and (number := _integer(value)) is not None:
             read = number
         if refusal := _refusal(schema, read):
@@ -177,7 +171,7 @@ class _Reader:
 def output_only(api: Api, ref: str) -> Iterator[str]:
     """Yield the properties of a schema that only the API writes."""
     for name, spec in api.schemas[ref].get("properties", {}).items():
-        if _output_only(spec) and name not in _KEPT:
+        if _output_only(spec) and name not in _SENT_BACK:
             yield name
 
 
@@ -186,23 +180,12 @@ def _output_only(spec: Json) -> bool:
 
 
 def _integer(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
+    """Return a whole number in any of its spellings; None for all else."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
         return int(value)
-    return None
-
-
-def _named(values: list[str], number: int) -> str | int:
-    """Return the name of an enum's value that is given by its number, as generated clients send it.
-
-    Documents give no numbers: a number is taken for the place in the list, which is right where none was skipped.
-    """
-    return {_NUMBERS.get(name, place): name for place, name in enumerate(values)}.get(number, number)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _refusal(schema: Json, value: Any) -> str:
@@ -225,9 +208,7 @@ def _refusal(schema: Json, value: Any) -> str:
 
 @cache
 def _judge(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, Check]:
-    shape: Json = {
-        "is": {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}.get(kind, "any")
-    }
+    shape: Json = {"is": _KINDS.get(kind, "any")}
     if values:
         shape = {"is": "text", "enum": ["", *values]}
     elif form in WIDTHS:
@@ -235,7 +216,3 @@ def _judge(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, Check]
     elif kind == "string" and form in FORMS:
         shape["format"] = "google-byte" if form == "byte" else form
     return scalar(shape, strict=True)
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
