@@ -95,7 +95,7 @@ def _whole(shape: Shape, *, strict: bool) -> Check:
         if among and number not in among:
             report(refused("range", where, value, "which is not an allowed number", ", ".join(map(str, among))))
         elif not low <= number <= high and number != shape.get("also"):
-            _outside(where, value, low, high, report)
+            _outside(where, value, number, (low, high), report)
         elif number % step:
             report(refused("range", where, value, f"which is not a multiple of {step}", f"a multiple of {step}"))
 
@@ -108,18 +108,19 @@ def _number(shape: Shape, *, strict: bool) -> Check:
     def check(value: Any, where: Where, report: Report) -> None:
         try:
             number = float(value) if isinstance(value, (int, float) if strict else (int, float, str)) else None
-        except ValueError:
+        except (ValueError, OverflowError):  # of a whole number that no double can hold
             number = None
         if number is None or isinstance(value, bool):
             report(refused("type", where, value, "which is not a number", "a number"))
         elif not low <= number <= high and number != shape.get("also"):
-            _outside(where, value, low, high, report)
+            _outside(where, value, number, (low, high), report)
 
     return check
 
 
-def _outside(where: Where, value: Any, low: float, high: float, report: Report) -> None:
-    nearest = low if float(value) < low else high
+def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float], report: Report) -> None:
+    low, high = bounds
+    nearest = low if number < low else high
     allowed = f"{low} to {high}"
     if high in (2**31 - 1, 2**63 - 1, float("inf")) and low > -(2**31):
         allowed = f"at least {low}"

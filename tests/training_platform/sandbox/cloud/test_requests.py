@@ -45,6 +45,7 @@ QUERIES = {
         ({"cluster": {"nam": "x"}}, "cluster", "Unknown name \"nam\" at 'cluster'"),
         ({"cluster": {"initialNodeCount": "many"}}, "cluster.initialNodeCount", "(TYPE_INT32)"),
         ({"cluster": {"initialNodeCount": 2**31}}, "cluster.initialNodeCount", "(TYPE_INT32)"),
+        ({"cluster": {"initialNodeCount": 10**400}}, "cluster.initialNodeCount", "(TYPE_INT32)"),
         ({"cluster": {"locations": "us-central1-a"}}, "cluster.locations", "a list"),
         (
             {"cluster": {"nodePools": [{}, {"config": {"spot": "yes"}}]}},
@@ -77,6 +78,15 @@ def test_a_body_that_the_document_does_not_have_is_refused_at_its_field(
     violation = error["details"][0]["fieldViolations"][0]
     assert violation["field"] == field
     assert words in violation["description"]
+
+
+def test_a_number_that_no_double_can_hold_is_refused(ask: Client) -> None:
+    condition = {"conditionThreshold": {"thresholdValue": 10**400}}
+
+    refused = ask("POST", f"monitoring/v3/projects/{PROJECT}/alertPolicies", {"conditions": [condition]})
+
+    assert refused.code == 400
+    assert "conditions[0].conditionThreshold.thresholdValue' (TYPE_DOUBLE)" in refused.message
 
 
 def test_every_violation_comes_at_once(ask: Client) -> None:
