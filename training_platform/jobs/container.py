@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from training_platform.catalog import IMAGES
-from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.names import data_variable
 from training_platform.jobs.model import Mount, PythonSource
 from training_platform.jobs.resolve import ResolvedJob
@@ -68,11 +67,13 @@ def launcher() -> str:
 
 
 def image(job: ResolvedJob) -> str:
-    """Return the image: the job's, that of its source, or Vertex AI's prebuilt one for its accelerator."""
+    """Return the image: the job's, that of its source, or Vertex AI's prebuilt one for its accelerator, GKE's first."""
     source = job.spec.source
     if source is None:
         return job.spec.image or ""
-    return source.image or IMAGES[f"vertex-training-{_kind(job)}"]
+    machine = job.spec.vertex.machine if job.spec.vertex else None
+    accelerator = job.flavor.accelerator if job.flavor else machine.accelerator if machine else None
+    return source.image or IMAGES[f"vertex-training-{accelerator.kind if accelerator else 'cpu'}"]
 
 
 def launched(job: ResolvedJob) -> bool:
@@ -102,26 +103,16 @@ def launch_variables(job: ResolvedJob) -> dict[str, str]:
     if not launched(job):
         return {}
     plan: dict[str, Any] = {
-        "secrets": {name: secret_version(job, text) for name, text in job.spec.secrets.items()},
+        "secrets": {
+            name: f"projects/{job.scope.project}/secrets/{secret_id(job.scope, key)}/versions/{version or 'latest'}"
+            for name, text in job.spec.secrets.items()
+            for key, _, version in [text.partition(":")]
+        },
         "package": package_uri(job),
         "topic": job.spec.notify,
         "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
     }
     return {PLAN_VARIABLE: json.dumps({key: value for key, value in plan.items() if value})}
-
-
-def secret_version(job: ResolvedJob, text: str) -> str:
-    """Return the full name of a version of one of the team's secrets, from ``NAME`` or ``NAME:VERSION``."""
-    key, _, version = text.partition(":")
-    return f"projects/{job.scope.project}/secrets/{secret_id(job.scope, key)}/versions/{version or 'latest'}"
-
-
-def _kind(job: ResolvedJob) -> str:
-    """Return the kind of machine that a job runs on, gpu, tpu or cpu; of its two targets GKE's comes first."""
-    if job.flavor:
-        return job.flavor.accelerator.kind
-    machine = job.spec.vertex.machine if job.spec.vertex else None
-    return machine.accelerator.kind if machine and machine.accelerator else "cpu"
 
 
 LUSTRE: Final = "/mnt/lustre"
@@ -145,16 +136,12 @@ def fixed_path(job: ResolvedJob, mount: Mount) -> str:
     Source: Vertex AI docs, NFS mounts and Cloud Storage as a mounted file system, read 2026-08-22.
     """
     source = mount.source
-    if source.data_set:
-        return _data_path(mount.name, job.environment.data_sets[source.data_set])
-    return f"/gcs/{bucket_id(job.scope, source.bucket)}" if source.bucket else f"{NFS}/{mount.name}"
-
-
-def _data_path(name: str, data: DataSetSpec) -> str:
-    """Return where a data set is; Vertex AI has no place for Hyperdisk ML, which GKE puts below /mnt."""
-    if data.bucket:
+    data = job.environment.data_sets[source.data_set] if source.data_set else None
+    if data and data.bucket:
         return f"/gcs/{data.bucket.name}" + (f"/{data.bucket.path}" if data.bucket.path else "")
-    return f"{NFS if data.filestore else LUSTRE if data.lustre else DISKS}/{name}"
+    if data:  # Vertex AI has no place for Hyperdisk ML
+        return f"{NFS if data.filestore else LUSTRE if data.lustre else DISKS}/{mount.name}"
+    return f"/gcs/{bucket_id(job.scope, source.bucket)}" if source.bucket else f"{NFS}/{mount.name}"
 
 
 def mount_path(job: ResolvedJob, mount: Mount) -> str:
@@ -240,7 +227,13 @@ def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
     if source.file:
         path = root / source.file
         yield path.name, path.read_bytes()
-        yield "setup.py", _setup(source).encode()
+        modules, requirements = json.dumps([path.stem]), json.dumps(list(source.requirements))
+        setup = (
+            "from setuptools import setup\n"
+            f"setup(name={package_name(source)!r}, version={_VERSION!r}, py_modules={modules}, "
+            f"install_requires={requirements})\n"
+        )
+        yield "setup.py", setup.encode()
         return
     folder = root / (source.package or "")
     for path in sorted(folder.rglob("*")):
@@ -248,13 +241,3 @@ def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
         hidden = any(part.startswith(".") or part in _LEFT_OUT or part.endswith(".egg-info") for part in inside.parts)
         if path.is_file() and not hidden:
             yield inside.as_posix(), path.read_bytes()
-
-
-def _setup(source: PythonSource) -> str:
-    """Return the script by which pip builds a package of the one file."""
-    modules, requirements = json.dumps([Path(source.file or "").stem]), json.dumps(list(source.requirements))
-    return (
-        "from setuptools import setup\n"
-        f"setup(name={package_name(source)!r}, version={_VERSION!r}, py_modules={modules}, "
-        f"install_requires={requirements})\n"
-    )

@@ -60,7 +60,7 @@ class JobCost:
         return {
             "target": self.target,
             "place": self.place,
-            "machines": [each._asdict() for each in self.machines],
+            "machines": [machine._asdict() for machine in self.machines],
             "capacity": self.capacity,
             "longest_run_hours": self.hours,
             "trials": self.trials,
@@ -109,7 +109,6 @@ def _on_vertex(job: ResolvedJob) -> JobCost:
     own = vms(target) - target.replicas  # a TPU's slice is one replica of several VMs
     every = [(pool, pool.replicas + (own if pool.vm.title == target.title else 0)) for pool in pools(target)]
     machines = tuple((pool.machine, count) for pool, count in every)
-    kept = target.persistent_resource
     return JobCost(
         target="vertex",
         place=target.region,
@@ -120,7 +119,7 @@ def _on_vertex(job: ResolvedJob) -> JobCost:
         parallel=job.spec.sweep.parallel if job.spec.sweep else 1,
         an_hour=_an_hour(machines, target.region),
         borrowed=_without_own(machines),
-        paid_already=f"persistent resource {kept}" if kept else "",
+        paid_already=f"persistent resource {target.persistent_resource}" if target.persistent_resource else "",
     )
 
 
@@ -129,37 +128,25 @@ def _an_hour(machines: _Rows, region: str, on_demand: _Rows = ()) -> dict[Capaci
     beside = (machines_cost(machine, "on-demand", region, vms, vms) for machine, vms in on_demand)
     always = sum(beside, Cost())
     ways = max((machine for machine, _ in machines), key=lambda machine: machine.chips).capacities
-    return {
-        way: sum(
-            (machines_cost(machine, way, region, vms, vms) for machine, vms in machines),
-            always,
-        )
-        for way in ways
-    }
+    return {way: sum((machines_cost(row, way, region, vms, vms) for row, vms in machines), always) for way in ways}
 
 
 def cost_text(cost: JobCost) -> str:
     """Return a cost as people read it."""
-    machines = " and ".join(f"{each.vms:,} x {each.machine_type}" for each in cost.machines)
-    longest = (
-        "longest run: no limit"
-        if cost.hours is None
-        else f"longest run, {cost.hours:,} hours{' each' if cost.trials > 1 else ''}"
-    )
-    rows = [("provisioning model", "an hour of a trial" if cost.trials > 1 else "an hour", longest)]
+    machines = " and ".join(f"{machine.vms:,} x {machine.machine_type}" for machine in cost.machines)
+    hours = "" if cost.hours is None else f", {cost.hours:,} hours{' each' if cost.trials > 1 else ''}"
+    head = ("provisioning model", "an hour of a trial" if cost.trials > 1 else "an hour")
+    rows = [(*head, f"longest run{hours or ': no limit'}")]
     for capacity, an_hour in cost.an_hour.items():
         own = " (this job)" if capacity == cost.capacity else ""
-        rows.append(
-            (f"{capacity}{own}", _usd(an_hour.most if an_hour.read else None), _usd(cost.longest_run(capacity)))
-        )
-    widths = [max(len(row[index]) for row in rows) for index in range(3)]
-    each = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
+        usd = an_hour.most if an_hour.read else None
+        rows.append((f"{capacity}{own}", _usd(usd), _usd(cost.longest_run(capacity))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
+    cells = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     lines = [
-        f"On {cost.target} in {cost.place}: {machines}{each}",
-        *(
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ),
+        f"On {cost.target} in {cost.place}: {machines}{trials}",
+        *(f"  {'  '.join(row).rstrip()}" for row in cells),
         f"  {_note(cost)}",
     ]
     if cost.paid_already:
@@ -173,16 +160,16 @@ def _usd(amount: float | None) -> str:
 
 def _note(cost: JobCost) -> str:
     """Return what the prices rest on, and what they leave out."""
-    dates = [each.read for each in cost.an_hour.values() if each.read]
-    unpriced = dict.fromkeys(name for each in cost.an_hour.values() for name in each.unpriced)
-    said = f"List prices of {min(dates)}" if dates else "No list price is known"
+    dates = [an_hour.read for an_hour in cost.an_hour.values() if an_hour.read]
+    unpriced = dict.fromkeys(name for an_hour in cost.an_hour.values() for name in an_hour.unpriced)
+    prices = f"List prices of {min(dates)}" if dates else "No list price is known"
     no_price = f"; no price known: {', '.join(unpriced)}" if dates and unpriced else ""
     counted = (
         "; flex-start has none of its own, and costs at most what on-demand does"
         if "flex-start" in cost.an_hour and cost.borrowed
         else ""
     )
-    return f"{said}, of machines alone: without {', '.join(LEFT_OUT[cost.target])}{no_price}{counted}."
+    return f"{prices}, of machines alone: without {', '.join(LEFT_OUT[cost.target])}{no_price}{counted}."
 
 
 def _without_own(machines: _Rows) -> bool:

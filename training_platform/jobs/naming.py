@@ -35,12 +35,12 @@ def as_run(job: ResolvedJob, run: str) -> ResolvedJob:
     Everything that is named after the job (pods, the folder below ``output``) is then the run's own.
     """
     spec = job.spec
-    mounts = (mount.model_copy(update={"path": mount.path and _filled(mount.path, run)}) for mount in spec.mounts)
+    mounts = ((mount, mount.path and mount.path.replace(PLACEHOLDER, run)) for mount in spec.mounts)
     filled = {
-        "command": tuple(_filled(part, run) for part in spec.command),
-        "args": tuple(_filled(part, run) for part in spec.args),
-        "env": {name: _filled(value, run) for name, value in spec.env.items()},
-        "mounts": tuple(mounts),
+        "command": tuple(part.replace(PLACEHOLDER, run) for part in spec.command),
+        "args": tuple(part.replace(PLACEHOLDER, run) for part in spec.args),
+        "env": {name: value.replace(PLACEHOLDER, run) for name, value in spec.env.items()},
+        "mounts": tuple(mount.model_copy(update={"path": path}) for mount, path in mounts),
     }
     return dataclasses.replace(job, name=run, spec=spec.model_copy(update=filled), is_run=True)
 
@@ -49,11 +49,9 @@ def point_runs(job: ResolvedJob, run: str) -> tuple[ResolvedJob, ...]:
     """Return the runs that GKE has of a job: one for each point of its grid, ``{run}-{number}``, else one."""
     if job.spec.sweep is None:
         return (as_run(job, run),)
-    runs = []
-    for number, point in enumerate(points(job.spec.sweep)):
-        spec = job.spec.model_copy(update={"args": (*job.spec.args, *point), "sweep": None})
-        runs.append(as_run(dataclasses.replace(job, spec=spec), f"{run}-{number}"))
-    return tuple(runs)
+    args = ((*job.spec.args, *values) for values in points(job.spec.sweep))
+    specs = (job.spec.model_copy(update={"args": point, "sweep": None}) for point in args)
+    return tuple(as_run(dataclasses.replace(job, spec=spec), f"{run}-{n}") for n, spec in enumerate(specs))
 
 
 def points(sweep: Sweep) -> Iterator[tuple[str, ...]]:
@@ -71,7 +69,3 @@ def longest_name(job: ResolvedJob) -> str:
     """Return the longest name that a run of the job has on GKE, with its letters and its number in a grid."""
     run = job.name if job.is_run else f"{job.name}-{'x' * SUFFIX_LENGTH}"
     return f"{run}-{job.spec.sweep.size - 1}" if job.spec.sweep else run
-
-
-def _filled(text: str, run: str) -> str:
-    return text.replace(PLACEHOLDER, run)

@@ -52,18 +52,14 @@ def render_job(path: FilePath, root: FilePath, target: Target | None, today: dat
     verdict = judge(job, chosen, today)
     if verdict.failed:
         return verdict
-    return replace(verdict, text=_rendered_text(job, chosen))
-
-
-def _rendered_text(job: ResolvedJob, target: Target) -> str:
-    """Return a run that is called as the job: a JobSet for each point of a sweep, or one body."""
-    if target == "vertex":
+    if chosen == "vertex":
         from training_platform.jobs.vertex.custom_job import vertex_body
 
-        return json_text(vertex_body(as_run(job, job.name)).body)
+        return replace(verdict, text=json_text(vertex_body(as_run(job, job.name)).body))
     from training_platform.jobs.gke.jobset import jobset
 
-    return "---\n".join(yaml_text(jobset(run)) for run in point_runs(job, job.name))
+    # A run that is called as the job, and a JobSet for each point of a sweep.
+    return replace(verdict, text="---\n".join(yaml_text(jobset(run)) for run in point_runs(job, job.name)))
 
 
 def cost_of_file(
@@ -79,11 +75,11 @@ def cost_of_file(
     if job is None:
         return [], tuple(findings)
     asked = targets(job) if target is None else [chosen_target(job, target)]
-    verdicts = [judge(job, each, today) for each in asked]
-    found = tuple(finding for verdict in verdicts for finding in verdict.findings)
-    if any(each.severity == "error" and not each.rule.startswith("job-quota-") for each in found):
-        return [], found
-    return [job_cost(job, each) for each in asked], tuple(each for each in found if each.severity == "error")
+    judged = tuple(finding for one in asked for finding in judge(job, one, today).findings)
+    errors = tuple(finding for finding in judged if finding.severity == "error")
+    if not all(error.rule.startswith("job-quota-") for error in errors):
+        return [], judged
+    return [job_cost(job, one) for one in asked], errors
 
 
 def check_jobs(
@@ -110,8 +106,8 @@ def check_job(
     job, findings = read_job(path, root, workspace)
     if job is None:
         return tuple(findings)
-    found = (each for target in targets(job) for each in judge(job, target, today, quotas).findings)
-    return tuple(dict.fromkeys(found))
+    verdicts = (judge(job, target, today, quotas) for target in targets(job))
+    return tuple(dict.fromkeys(finding for verdict in verdicts for finding in verdict.findings))
 
 
 def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
@@ -125,7 +121,7 @@ def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[Quo
     quotas, needs = Quotas(workspace, today), dict[QuotaKey, float]()
     for path in job_files(root):
         job, _ = read_job(path, root, workspace)
-        if job and job.spec.vertex and not any(each.severity == "error" for each in vertex_findings(job)):
+        if job and job.spec.vertex and not any(finding.severity == "error" for finding in vertex_findings(job)):
             for charge in job_charges(job, quotas):
                 needs[charge.line.key] = max(needs.get(charge.line.key, 0), charge.line.used)
     return needs
@@ -172,8 +168,8 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas: Quotas | None =
         return Rendered(findings=tuple(findings))  # what it would charge is not known
     quotas = quotas or Quotas(job.workspace, today)
     old, charged, snapshots = stale(job, quotas), job_charges(job, quotas), quotas.snapshots
-    found = (*findings, *old, *quota_findings(job, charged, snapshots))
-    return Rendered(findings=found, notes=tuple(quota_notes(job, charged, snapshots)))
+    findings += [*old, *quota_findings(job, charged, snapshots)]
+    return Rendered(findings=tuple(findings), notes=tuple(quota_notes(job, charged, snapshots)))
 
 
 def _queue_note(job: ResolvedJob) -> str:

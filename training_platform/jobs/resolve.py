@@ -84,15 +84,15 @@ def read_job(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[Reso
 def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
     """Return the job of a parsed file, whose name and folder are those of the source's ``file``."""
     place = PurePosixPath(source.file)
-    findings = [dataclasses.replace(found, rule=YAML_RULE) for found in source.findings]
+    findings = [dataclasses.replace(finding, rule=YAML_RULE) for finding in source.findings]
     if not _NAME.fullmatch(place.stem):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
         findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {place.stem!r}", allowed=allowed))
     try:
         job = Job.model_validate_json(json.dumps(source.value))
     except ValidationError as error:
-        found = rejections(error, Job, source, (), "")
-        findings += [dataclasses.replace(each, rule=MODEL_RULE, stack=None) for each in found]
+        rejected = rejections(error, Job, source, (), "")
+        findings += [dataclasses.replace(finding, rule=MODEL_RULE, stack=None) for finding in rejected]
         rest = right_part(source.value, Job)
         return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])
     resolved, dangling = _resolve(job, source, workspace)
@@ -119,9 +119,18 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         what = f"a team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
         return None, [_dangling(source, ("environment",), place.parent.name, what, teams)]
     environment = with_own_data(team, home.environment)
-    found = list(_references(job, team, environment, source, workspace))
-    if found:
-        return None, found
+    findings = [
+        _dangling(source, path, value, f"{what} of team {team.name}", names)
+        for path, value, what, names in _team_references(job, team, environment)
+        if value not in names
+    ]
+    if job.gke:
+        findings += _shares(job.gke, team, environment, source, workspace)
+        if job.gke.priority and job.gke.priority not in environment.priorities:
+            what = f"a priority of {job.environment}"
+            findings.append(_dangling(source, ("gke", "priority"), job.gke.priority, what, environment.priorities))
+    if findings:
+        return None, findings
     resolved = ResolvedJob(
         name=place.stem,
         spec=job,
@@ -133,21 +142,6 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         workspace=workspace,
     )
     return resolved, []
-
-
-def _references(
-    job: Job, team: Team, environment: Environment, source: Source, workspace: Workspace
-) -> Iterator[Finding]:
-    for path, value, what, names in _team_references(job, team, environment):
-        if value not in names:
-            yield _dangling(source, path, value, f"{what} of team {team.name}", names)
-    if job.gke:
-        yield from _shares(job.gke, team, environment, source, workspace)
-        if job.gke.priority and job.gke.priority not in environment.priorities:
-            priority: Path = ("gke", "priority")
-            yield _dangling(
-                source, priority, job.gke.priority, f"a priority of {job.environment}", environment.priorities
-            )
 
 
 def _team_references(
@@ -167,7 +161,7 @@ def _team_references(
         if mount.source.bucket:
             yield (*below, "bucket"), mount.source.bucket, "a bucket", team.buckets
         if mount.source.data_set:
-            readable = [name for name, each in environment.data_sets.items() if each.readable_by(team.name)]
+            readable = [name for name, spec in environment.data_sets.items() if spec.readable_by(team.name)]
             yield (*below, "data_set"), mount.source.data_set, "a data set for members", readable
     if job.vertex and (wanted := job.vertex.persistent_resource):
         yield ("vertex", "persistent_resource"), wanted, "a persistent resource", team.vertex.persistent_resources

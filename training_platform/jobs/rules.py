@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import access_mode, data_location
-from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.container import mount_path, source_bucket
@@ -18,8 +17,14 @@ _BUILDS = ("pyproject.toml", "setup.py")
 def job_findings(job: ResolvedJob) -> Iterator[Finding]:
     """Yield what is wrong with a job whose file the model takes."""
     yield from _source(job)
-    yield from _launcher(job)
-    yield from _output(job)
+    for field in () if job.spec.source or job.spec.command else ("secrets", "notify"):
+        if getattr(job.spec, field):
+            message = "needs a command: a launcher starts it, and does not know the image's own"
+            yield job.finding((field,), message, rule="job-command", allowed="command, such as [python, -m, train]")
+    for field in () if job.spec.output else ("profiler", "tensorboard"):
+        if getattr(job.spec, field):
+            allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
+            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=allowed)
     yield from _mounts(job)
     size, memory = job.spec.shared_memory_gib, job.spec.memory_gib
     if size and memory and size > memory:
@@ -55,26 +60,6 @@ def _source(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding(("source",), message, rule="job-source-bucket", allowed=allowed)
 
 
-def _launcher(job: ResolvedJob) -> Iterator[Finding]:
-    """Find what needs the launcher in an image whose program nobody here knows."""
-    if job.spec.source or job.spec.command:
-        return
-    for field in ("secrets", "notify"):
-        if getattr(job.spec, field):
-            message = "needs a command: a launcher starts it, and does not know the image's own"
-            yield job.finding((field,), message, rule="job-command", allowed="command, such as [python, -m, train]")
-
-
-def _output(job: ResolvedJob) -> Iterator[Finding]:
-    """Find what is written below the output of a job without one."""
-    if job.spec.output:
-        return
-    for field in ("profiler", "tensorboard"):
-        if getattr(job.spec, field):
-            allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
-            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=allowed)
-
-
 def _mounts(job: ResolvedJob) -> Iterator[Finding]:
     """Find mounts at one path, caches that cannot be written or are twice, and a cache of what is no bucket."""
     taken: dict[str, str] = {}
@@ -102,36 +87,29 @@ RULE, FAR = "job-data-set", "job-data-set-region"
 def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterator[Finding]:
     """Find data sets that cannot be mounted in a region, on Vertex AI, or yet; and buckets that are read from afar."""
     for index, mount in enumerate(job.spec.mounts):
-        if key := mount.source.data_set:
-            path: Path = ("mounts", index, "source", "data_set")
-            data = job.environment.data_sets[key]
-            yield from _mountable(job, path, key, data, region, vertex=vertex)
-
-
-def _mountable(
-    job: ResolvedJob, path: Path, key: str, data: DataSetSpec, region: str, *, vertex: bool
-) -> Iterator[Finding]:
-    here = region_of(data_location(data, job.environment))
-    if vertex and data.hyperdisk_ml:
-        message = f"{key} is on Hyperdisk ML, which Vertex AI does not mount"
-        yield job.finding(path, message, rule=RULE, allowed="a bucket, Filestore or Managed Lustre, or gke")
-    elif access_mode(data, job.team.name) is None:
-        message = f"{key} is still being filled by team {data.writer or 'nobody'}"
-        yield job.finding(path, message, rule=RULE, allowed=f"filled: true of data_sets.{key}, once it is")
-    elif region != here and not data.bucket:
-        near = [
-            name
-            for name, other in job.environment.data_sets.items()
-            if other.readable_by(job.team.name) and region_of(data_location(other, job.environment)) == region
-        ]
-        message = f"{key} is in {here} and the job in {region}: only a bucket is mounted from another region"
-        allowed = enumeration(near) or f"a data set in {region}, or a job in {here}"
-        yield job.finding(path, message, rule=RULE, allowed=allowed)
-    elif region != here:
-        size = f"{data.size_gib:,} GiB" if data.size_gib else "all of it"
-        message = f"{key} is in {here} and the job in {region}: each pass over it sends {size} between regions, charged"
-        allowed = f"a copy in {region}, or a job in {here}"
-        yield job.finding(path, message, rule=FAR, severity="warning", allowed=allowed)
+        if (key := mount.source.data_set) is None:
+            continue
+        path: Path = ("mounts", index, "source", "data_set")
+        data = job.environment.data_sets[key]
+        here = region_of(data_location(data, job.environment))
+        if vertex and data.hyperdisk_ml:
+            message = f"{key} is on Hyperdisk ML, which Vertex AI does not mount"
+            yield job.finding(path, message, rule=RULE, allowed="a bucket, Filestore or Managed Lustre, or gke")
+        elif access_mode(data, job.team.name) is None:
+            message = f"{key} is still being filled by team {data.writer or 'nobody'}"
+            yield job.finding(path, message, rule=RULE, allowed=f"filled: true of data_sets.{key}, once it is")
+        elif region != here and not data.bucket:
+            others = {name: spec for name, spec in job.environment.data_sets.items() if spec.readable_by(job.team.name)}
+            near = [name for name in others if region_of(data_location(others[name], job.environment)) == region]
+            message = f"{key} is in {here} and the job in {region}: only a bucket is mounted from another region"
+            allowed = enumeration(near) or f"a data set in {region}, or a job in {here}"
+            yield job.finding(path, message, rule=RULE, allowed=allowed)
+        elif region != here:
+            size = f"{data.size_gib:,} GiB" if data.size_gib else "all of it"
+            crossing = f"each pass over it sends {size} between regions, charged"
+            message = f"{key} is in {here} and the job in {region}: {crossing}"
+            allowed = f"a copy in {region}, or a job in {here}"
+            yield job.finding(path, message, rule=FAR, severity="warning", allowed=allowed)
 
 
 def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from training_platform.catalog import IMAGES
@@ -66,14 +66,9 @@ def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
     }
     interfaces = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **cards}.items()]
     seen = access(fabric.gpudirect, {**IMAGES, **job.environment.node_images})
+    names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
     return GpuDirect(
         annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(interfaces), **seen.annotations},
-        variables=_nccl(fabric.gpudirect, cards),
+        variables={variable: value.format(**names) for variable, value in _NCCL[fabric.gpudirect].items()},
         access=seen,
     )
-
-
-def _nccl(kind: str, cards: Iterable[str]) -> dict[str, str]:
-    """Return NCCL's settings for a kind of GPUDirect; ``cards`` are the pod's names of its network cards."""
-    names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
-    return {name: value.format(**names) for name, value in _NCCL[kind].items()}

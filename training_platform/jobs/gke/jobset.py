@@ -8,13 +8,11 @@ Source: JobSet 0.12 multislice page and GKE's page on multislice TPUs with Kueue
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from training_platform.config.pools import Flavor
 from training_platform.jobs.gke import pathways
 from training_platform.jobs.gke.pods import gke_target, job_template, layout, run_hours, shape
-from training_platform.jobs.model import GkeTarget
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import (
     KEPT_HOURS,
@@ -44,7 +42,20 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
     gke, flavor = gke_target(job)
     queue, *_ = local_queue_names(job.team.name)
     priority = {PRIORITY_LABEL: gke.priority} if gke.priority else {}
-    leading = leading_role(gke)
+    leading = pathways.HEAD if gke.pathways else ROLE  # it runs the job's own program, and its end is the job's
+    exclusive, hours = _exclusive(flavor), run_hours(gke, flavor)
+    annotations = {
+        **({} if gke.pathways else exclusive),
+        **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours else {}),  # a queued job always says the run that it needs
+    }
+    slices, hosts = layout(gke, flavor)
+    if gke.pathways:
+        about = {"metadata": {"annotations": exclusive}} if exclusive else {}  # of the slices alone
+        template = {**about, **pathways.worker_template(job, slices, hosts)}
+    else:
+        template = job_template(job, hosts)
+    # JobSet writes the coordinator's address into a label too, and refuses one that is too long for that.
+    coordinated = len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
@@ -52,50 +63,21 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
             "name": job.name,
             "namespace": job.team.name,
             "labels": {**job.scope.labels, QUEUE_LABEL: queue, **priority},
-            **({"annotations": found} if (found := _annotations(gke, flavor)) else {}),
+            **({"annotations": annotations} if annotations else {}),
         },
         "spec": {
             "failurePolicy": {"maxRestarts": job.spec.retries, "rules": [dict(INTERRUPTED)]},
             "successPolicy": {"operator": "All", "targetReplicatedJobs": [leading]},
-            **_coordinator(job.name, leading),
+            **({"coordinator": {"replicatedJob": leading, "jobIndex": 0, "podIndex": 0}} if coordinated else {}),
             # Workers look for the head, and JobSet counts a Job that fails before it is there as a failure of all.
             **({"startupPolicy": {"startupPolicyOrder": "InOrder"}} if gke.pathways else {}),
             "ttlSecondsAfterFinished": KEPT_HOURS * 3600,
-            "replicatedJobs": list(_replicated_jobs(job, gke, flavor)),
+            "replicatedJobs": [
+                *([pathways.head(job, slices)] if gke.pathways else []),
+                {"name": ROLE, "replicas": slices, "template": template},
+            ],
         },
     }
-
-
-def leading_role(gke: GkeTarget) -> str:
-    """Return the replicated job that runs the job's own program, and whose end is the job's."""
-    return pathways.HEAD if gke.pathways else ROLE
-
-
-def _replicated_jobs(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> Iterator[dict[str, Any]]:
-    slices, hosts = layout(gke, flavor)
-    if not gke.pathways:
-        yield {"name": ROLE, "replicas": slices, "template": job_template(job, hosts)}
-        return
-    yield pathways.head(job, slices)
-    exclusive = _exclusive(flavor)  # of the slices alone
-    about = {"metadata": {"annotations": exclusive}} if exclusive else {}
-    yield {"name": ROLE, "replicas": slices, "template": {**about, **pathways.worker_template(job, slices, hosts)}}
-
-
-def _coordinator(name: str, role: str) -> dict[str, Any]:
-    """Return which pod the others find by the annotation ``jobset.sigs.k8s.io/coordinator``.
-
-    JobSet writes its address into a label too, and refuses one that is too long for that: such a job goes without.
-    """
-    fits = len(f"{name}-{role}-0-0.{name}") <= LONGEST_LABEL
-    return {"coordinator": {"replicatedJob": role, "jobIndex": 0, "podIndex": 0}} if fits else {}
-
-
-def _annotations(gke: GkeTarget, flavor: Flavor) -> dict[str, str]:
-    """Return what JobSet and Kueue read beside the spec: a queued job always says the run that it asks for."""
-    exclusive = {} if gke.pathways else _exclusive(flavor)
-    hours = run_hours(gke, flavor)
-    return {**exclusive, **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours else {})}
 
 
 def _exclusive(flavor: Flavor) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.config.pools import HEADS_NAME, HEADS_TAINT, Flavor
+from training_platform.config.pools import HEADS_NAME, HEADS_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.jobs.container import container, output_uri
@@ -109,9 +109,9 @@ def _container(name: str, job: ResolvedJob, slices: int) -> Json:
 
 def _filled(part: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(part, dict):
-        return {_filled(key, values): _filled(each, values) for key, each in part.items()}
+        return {_filled(key, values): _filled(inner, values) for key, inner in part.items()}
     if isinstance(part, list):
-        return [_filled(each, values) for each in part]
+        return [_filled(inner, values) for inner in part]
     return part.format_map(values) if isinstance(part, str) else part
 
 
@@ -128,7 +128,7 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
     gke, flavor = gke_target(job)
     if not gke.pathways:
         return
-    machine = shape(flavor).machine.name
+    machine, every = shape(flavor).machine.name, job.workspace.flavors(job.spec.environment, gke.cluster)
     if machine not in VERSIONS:
         yield job.finding(
             ("gke", "pathways"), f"Pathways does not direct VMs like {machine}, which {flavor.name} has", rule=RULE,
@@ -137,7 +137,7 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
     elif flavor.by_request:
         message = f"queued provisioning of {flavor.name} requests VMs for one pod set, and a Pathways job has two"
         yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor without queued provisioning")
-    elif flavor.topology_levels and all(each.topology_levels for each in _flavors_of_the_queue(job)):
+    elif flavor.topology_levels and all(every[name].topology_levels for name in job.team.shares[gke.cluster]):
         # Seen with Kueue 0.19.2: "failed to assign flavors to pod set head: no TAS flavor assigned".
         message = f"every flavor of the team's queue has a topology, as {flavor.name} does, and the head asks for none"
         allowed = "a flavor of pools without topology_aware, or a share of such a one beside it"
@@ -145,23 +145,13 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
     if not job.spec.output:
         message = "is missing: Pathways stores its state below the run's output"
         yield job.finding(("output",), message, rule=RULE, allowed="a bucket of the team")
-    yield from _images(job)
-    yield from _head(job)
-
-
-def _flavors_of_the_queue(job: ResolvedJob) -> list[Flavor]:
-    gke, _ = gke_target(job)
-    every = job.workspace.flavors(job.spec.environment, gke.cluster)
-    return [every[name] for name in job.team.shares[gke.cluster]]
-
-
-def _images(job: ResolvedJob) -> Iterator[Finding]:
     sources = job.environment.image_sources
-    for name, image in images(job).items():
-        if sources and not image.startswith(sources):
+    for name, image in images(job).items() if sources else ():
+        if not image.startswith(sources):
             message = f"{name} is {image}, which image_sources of {job.spec.environment} do not allow"
             allowed = f"node_images: {{{name}: ...}} in the environment's stack, below {enumeration(sources)}"
             yield job.finding(("gke", "pathways"), message, rule="job-image-source", allowed=allowed)
+    yield from _head(job)
 
 
 def _head(job: ResolvedJob) -> Iterator[Finding]:
@@ -175,7 +165,7 @@ def _head(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding(("gke", "pathways"), message, rule=RULE, allowed=allowed, nearest="false")
         return
     machine = MACHINE_TYPES[pool.machine_type]
-    cpus, memory = (sum(int(each[name].removesuffix("G")) for each in OWN_LIMITS) for name in ("cpu", "memory"))
+    cpus, memory = (sum(int(limits[name].removesuffix("G")) for limits in OWN_LIMITS) for name in ("cpu", "memory"))
     for field, asked, has in (
         ("cpu", job.spec.cpu or 0, machine.vcpus - cpus),
         ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - memory),

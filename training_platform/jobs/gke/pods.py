@@ -164,16 +164,11 @@ def resources(job: ResolvedJob, chips: dict[str, str]) -> dict[str, Any]:
     What /dev/shm may hold is memory: where the job says no more of its memory, it asks for that much.
     """
     spec = job.spec
-    asked = {"cpu": str(spec.cpu or ""), "memory": _gib(spec.memory_gib or spec.shared_memory_gib)}
-    limits = {"memory": _gib(spec.memory_gib)}
+    cpu, memory = ({"cpu": str(spec.cpu)} if spec.cpu else {}), spec.memory_gib or spec.shared_memory_gib
     return {
-        "requests": {**chips, **{name: amount for name, amount in asked.items() if amount}},
-        "limits": {**chips, **{name: amount for name, amount in limits.items() if amount}},
+        "requests": {**chips, **cpu, **({"memory": f"{memory}Gi"} if memory else {})},
+        "limits": {**chips, **({"memory": f"{spec.memory_gib}Gi"} if spec.memory_gib else {})},
     }
-
-
-def _gib(size: int | None) -> str:
-    return f"{size}Gi" if size else ""
 
 
 def platform_variables(job: ResolvedJob) -> dict[str, str]:
@@ -186,8 +181,8 @@ def platform_variables(job: ResolvedJob) -> dict[str, str]:
 
 def _merged(direct: tuple[dict[str, Any], ...], own: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return both lists, with /dev/shm once: as the job says it, where it does."""
-    taken = {each["name"] for each in own}
-    return [*(each for each in direct if each["name"] != SHARED_MEMORY or SHARED_MEMORY not in taken), *own]
+    twice = any(row["name"] == SHARED_MEMORY for row in own)
+    return [*(row for row in direct if row["name"] != SHARED_MEMORY or not twice), *own]
 
 
 FUSE_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
@@ -225,7 +220,9 @@ def volumes(job: ResolvedJob, chips: int) -> Volumes:
     every = list(_storage(job))
     if (memory := shared_memory(job, chips)) is not None:
         every.append((memory, {"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}))
-    fuse = any(_is_fuse(job, mount) for mount in job.spec.mounts)
+    data_sets = job.environment.data_sets
+    sources = [mount.source for mount in job.spec.mounts]
+    fuse = any(source.bucket or (source.data_set and data_sets[source.data_set].bucket) for source in sources)
     return Volumes(
         volumes=[volume for volume, _ in every],
         mounts=[mount for _, mount in every],
@@ -263,11 +260,6 @@ def _storage(job: ResolvedJob) -> Iterator[tuple[dict[str, Any], dict[str, Any]]
             yield {"name": name, "persistentVolumeClaim": claim}, inside
         elif bucket := mount.source.bucket:
             yield {"name": name, "csi": _fuse(job, bucket_id(job.scope, bucket), mount)}, inside
-
-
-def _is_fuse(job: ResolvedJob, mount: Mount) -> bool:
-    data_set = mount.source.data_set
-    return bool(mount.source.bucket or (data_set and job.environment.data_sets[data_set].bucket))
 
 
 def _fuse(job: ResolvedJob, bucket: str, mount: Mount) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     right, wrong = ("slices", "nodes") if tpu else ("nodes", "slices")
     if (count := gke.slices if tpu else gke.nodes) is None:
         message = f"{flavor.name} is counted in {right}"
-        found = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
-        return [found, *_image(job), *_shapes(job, flavor), *resource_findings(job)]
+        finding = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
+        return [finding, *_image(job), *_shapes(job, flavor), *resource_findings(job)]
     return [
         *_image(job),
         *_shapes(job, flavor),
@@ -68,7 +68,7 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
     """
     gke, flavor = gke_target(job)
     own = job.team.shares[gke.cluster][flavor.name]
-    lent: float = math.inf if unknown_stacks(job.workspace) else sum(_lent(share) for share in _others(job))
+    lent: float = math.inf if unknown_stacks(job.workspace) else sum(map(_lent, _others(job)))
     borrowed = lent if own.borrowing_limit is None else min(lent, own.borrowing_limit)
     return own.nominal_quota, own.nominal_quota + borrowed
 
@@ -127,15 +127,15 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
     if count > 1 and not pool.multi_host:
         message = f"multislice needs multi-host slices, but {flavor.name} has single-host slices"
         yield job.finding(("gke", "slices"), message, rule="job-multislice", allowed="1", nearest=1)
-    kept = sum(each.min_nodes // each.hosts for each in flavor.pools)
-    if pool.multi_host and count > kept:
+    running = sum(member.min_nodes // member.hosts for member in flavor.pools)
+    if pool.multi_host and count > running:
         message = (
-            f"{count:,} slices are more than the {kept:,} that {flavor.name} always has; where a Job needs a slice "
+            f"{count:,} slices are more than the {running:,} that {flavor.name} always has; where a Job needs a slice "
             "for itself, an autoscaler that starts from 0 is reported to wait forever in some versions"
         )
         yield job.finding(
             ("gke", "slices"), message, rule="job-slices-from-zero", severity="warning",
-            allowed=f"at most {kept:,} (min_slices of its pools)", nearest=kept or None,
+            allowed=f"at most {running:,} (min_slices of its pools)", nearest=running or None,
         )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def _short(pod: str, run: str) -> str:
     return pod.removeprefix(f"{run}-")
 
 
-_KEPT_POLL_SECONDS = 5.0
+_CLOUD_POLL_SECONDS = 5.0
 _TRIAL_LABEL = "ml.googleapis.com/trial_id"
 _ENDS: dict[str, State] = {
     "AllJobsCompleted": "succeeded",
@@ -113,15 +113,18 @@ def vertex_lines(
         last = ended is None or ended()
         if trials.keys() != (now := ids()).keys():
             trials, since = now, begin
-        either = " OR ".join(f'"{each}"' for each in trials)
+        either = " OR ".join(f'"{job}"' for job in trials)
         for entry in log.entries(f'resource.type="ml_job" AND resource.labels.job_id=({either})' + since):
             if (key := str(entry.get("insertId"))) not in seen:
                 seen.add(key)
                 since = f' AND timestamp>="{entry["timestamp"]}"'
-                yield _replica(entry, trials), _text(entry)
+                labels = (entry.get("resource") or {}).get("labels") or {}
+                trial = (entry.get("labels") or {}).get(_TRIAL_LABEL) or trials.get(str(labels.get("job_id")))
+                replica = str(labels.get("task_name") or "service")
+                yield f"trial-{trial} {replica}" if trial else replica, _text(entry)
         if last:
             return
-        time.sleep(_KEPT_POLL_SECONDS)
+        time.sleep(_CLOUD_POLL_SECONDS)
 
 
 def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[Line]:
@@ -164,14 +167,6 @@ def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
 
 def _event(entry: Json) -> Json:
     return dict(entry.get("jsonPayload") or {})
-
-
-def _replica(entry: Json, trials: Mapping[str, str]) -> str:
-    """Return which replica wrote a line, after its trial if it is of one."""
-    labels = (entry.get("resource") or {}).get("labels") or {}
-    trial = (entry.get("labels") or {}).get(_TRIAL_LABEL) or trials.get(str(labels.get("job_id")))
-    task = str(labels.get("task_name") or "service")
-    return f"trial-{trial} {task}" if trial else task
 
 
 def _text(entry: Json) -> str:

@@ -38,26 +38,22 @@ def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
 def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:
     """Return the Workload that a JobSet owns; the youngest, where a deleted one is still there."""
     uid = jobset["metadata"].get("uid")
-    owned = [
-        each
-        for each in workloads
-        if any(owner.get("uid") == uid for owner in each["metadata"].get("ownerReferences") or ())
-    ]
-    return max(owned, key=lambda each: str(each["metadata"].get("creationTimestamp")), default=None)
+    owners = [(workload, workload["metadata"].get("ownerReferences") or ()) for workload in workloads]
+    owned = [workload for workload, rows in owners if any(row.get("uid") == uid for row in rows)]
+    return max(owned, key=lambda workload: str(workload["metadata"].get("creationTimestamp")), default=None)
 
 
 def flavors_of(workload: Json | None) -> set[str]:
     """Return the flavors that a Workload holds quota of."""
     admission = ((workload or {}).get("status") or {}).get("admission") or {}
-    return {
-        str(name) for each in admission.get("podSetAssignments") or () for name in (each.get("flavors") or {}).values()
-    }
+    assignments = admission.get("podSetAssignments") or ()
+    return {str(name) for assignment in assignments for name in (assignment.get("flavors") or {}).values()}
 
 
 def condition(obj: Json | None, kind: str) -> Json | None:
     """Return a condition of an object by its type, whatever its status; None where it has none."""
     conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == kind), None)
+    return next((row for row in conditions if row.get("type") == kind), None)
 
 
 def holds(obj: Json | None, kind: str) -> bool:
@@ -67,8 +63,8 @@ def holds(obj: Json | None, kind: str) -> bool:
 
 def words(obj: Json | None, kind: str) -> str:
     """Return the message of a condition, else its reason."""
-    found = condition(obj, kind) or {}
-    return str(found.get("message") or found.get("reason") or "")
+    row = condition(obj, kind) or {}
+    return str(row.get("message") or row.get("reason") or "")
 
 
 def _state(jobset: Json, workload: Json | None) -> tuple[State, str]:

@@ -39,8 +39,8 @@ def working_job(pipeline: Json) -> str:
     Source: google-cloud-aiplatform, training_jobs.py, and the discovery document, CustomJobMetadata and
     HyperparameterTuningJobMetadata, read 2026-11-22.
     """
-    said = pipeline.get("trainingTaskMetadata") or {}
-    return str(said.get("backingCustomJob") or said.get("backingHyperparameterTuningJob") or "")
+    metadata = pipeline.get("trainingTaskMetadata") or {}
+    return str(metadata.get("backingCustomJob") or metadata.get("backingHyperparameterTuningJob") or "")
 
 
 def log_ids(bodies: Iterable[Json]) -> dict[str, str]:
@@ -50,8 +50,8 @@ def log_ids(bodies: Iterable[Json]) -> dict[str, str]:
     """
     ids: dict[str, str] = {}
     for body in bodies:
-        ids[_last(body["name"])] = ""
-        ids |= {_last(each["customJob"]): str(each["id"]) for each in body.get("trials") or () if "customJob" in each}
+        rows = [{"customJob": body["name"], "id": ""}, *(body.get("trials") or ())]
+        ids |= {row["customJob"].rpartition("/")[2]: str(row["id"]) for row in rows if "customJob" in row}
     return ids
 
 
@@ -104,7 +104,7 @@ def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator
 
 
 def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
-    machine, kept = _machine(body), job_spec(dict(body)).get("persistentResourceId")
+    machine, resource = _machine(body), job_spec(dict(body)).get("persistentResourceId")
     if run.started:
         yield f"{run.name} ran since {run.started}, lost its VMs, and waits for others: it starts from its beginning."
     else:
@@ -114,8 +114,8 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
             "Vertex AI queues a job while the project has too little quota of custom training left, and by flex-start "
             "while there are no VMs."
         )
-    if kept:
-        yield f"It starts when machines of persistent resource {kept} are free that are like those it asks for."
+    if resource:
+        yield f"It starts when machines of persistent resource {resource} are free that are like those it asks for."
     elif scheduling.get("strategy") == "FLEX_START":
         longest = scheduling.get("maxWaitDuration")
         ends = "for as long as it takes" if longest in (None, "0s") else f"for {longest} at most, then it fails"
@@ -128,8 +128,10 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 
 def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
     """Say what ended a job, and what would go on instead."""
-    machine, code = _machine(body), (body.get("error") or {}).get("code")
-    strategy, support = scheduling.get("strategy"), _support(body)
+    machine, code, strategy = _machine(body), (body.get("error") or {}).get("code"), scheduling.get("strategy")
+    spec = _machine_spec(body)
+    row = of_vertex(spec.get("machineType"), spec.get("acceleratorType"), spec.get("acceleratorCount"))
+    support = row.accelerator.vertex if row and row.accelerator else None
     if _phase(body) == "EXPIRED":
         yield f"{run.name} has ended since it ran for longer than {scheduling.get('timeout', 'its time-out')}."
     elif code == _EXHAUSTED and strategy == "FLEX_START":
@@ -151,7 +153,7 @@ def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 
 def _elsewhere(support: VertexSupport | None, region: str) -> str:
     """Return the other regions in which Vertex AI trains on an accelerator, as the end of a sentence."""
-    others = [each for each in (support.regions if support else ()) if each != region]
+    others = [other for other in (support.regions if support else ()) if other != region]
     return f"; the machine is in {', '.join(others)} too" if others else ""
 
 
@@ -163,20 +165,9 @@ def _machine(body: Json) -> str:
     return f"{name} with {spec.get('acceleratorCount')} {gpu.name}" if gpu and gpu is not own else str(name)
 
 
-def _support(body: Json) -> VertexSupport | None:
-    """Return what Vertex AI has of the accelerator of a job's first machine."""
-    spec = _machine_spec(body)
-    row = of_vertex(spec.get("machineType"), spec.get("acceleratorType"), spec.get("acceleratorCount"))
-    return row.accelerator.vertex if row and row.accelerator else None
-
-
 def _machine_spec(body: Json) -> Json:
     pools = job_spec(dict(body)).get("workerPoolSpecs") or [{}]
     return pools[0].get("machineSpec") or {}
-
-
-def _last(name: str) -> str:
-    return name.rpartition("/")[2]
 
 
 def _phase(body: Json) -> str:

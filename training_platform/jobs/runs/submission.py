@@ -121,10 +121,10 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
     try:
         vertex.create(body, prepared.collection)
     except GoogleError as error:
-        kept = job_spec(body).get("persistentResourceId")
-        if error.status != 404 or not kept:
+        resource = job_spec(body).get("persistentResourceId")
+        if error.status != 404 or not resource:
             raise
-        message = f"There is no persistent resource {kept} in {vertex.parent}: deploy the team's stack first."
+        message = f"There is no persistent resource {resource} in {vertex.parent}: deploy the team's stack first."
         raise UserError(message) from error
     return [name]
 
@@ -141,16 +141,15 @@ def delivered(prepared: Prepared, endpoint: Endpoint) -> Prepared:
     """
     if (job := prepared.job) and (source := job.spec.source) and (uri := package_uri(job)):
         CloudStorage(endpoint("storage")).put(uri, sdist(source, job.workspace.root))
-    bodies = tuple(filled(body, lambda thing: _look_up(thing, endpoint)) for body in prepared.bodies)
-    return replace(prepared, bodies=bodies)
 
+    def look_up(thing: Deployed) -> str:
+        if thing.kind == "tensorboard":
+            return VertexJobs(thing.project, thing.location, endpoint("aiplatform")).tensorboard(thing.name)
+        if thing.kind == "lustre":
+            return lustre_address(thing.project, thing.location, thing.name, endpoint("lustre"))
+        return filestore_address(thing.project, thing.location, thing.name, endpoint("file"))
 
-def _look_up(thing: Deployed, endpoint: Endpoint) -> str:
-    if thing.kind == "tensorboard":
-        return VertexJobs(thing.project, thing.location, endpoint("aiplatform")).tensorboard(thing.name)
-    if thing.kind == "lustre":
-        return lustre_address(thing.project, thing.location, thing.name, endpoint("lustre"))
-    return filestore_address(thing.project, thing.location, thing.name, endpoint("file"))
+    return replace(prepared, bodies=tuple(filled(body, look_up) for body in prepared.bodies))
 
 
 def write_record(prepared: Prepared, runs: Sequence[str], endpoint: str | None, now: datetime) -> str | None:

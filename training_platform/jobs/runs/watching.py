@@ -46,9 +46,8 @@ def gke_runs(cluster: ClusterApi, place: RunPlace) -> Iterator[Run]:
     """Yield the runs of a team in a cluster, oldest first. Raises ClusterError."""
     namespace = place.team.name
     workloads = list(cluster.objects(WORKLOADS, namespace))
-    for jobset in sorted(
-        cluster.objects(JOBSETS, namespace), key=lambda jobset: str(jobset["metadata"].get("creationTimestamp"))
-    ):
+    jobsets = cluster.objects(JOBSETS, namespace)
+    for jobset in sorted(jobsets, key=lambda jobset: str(jobset["metadata"].get("creationTimestamp"))):
         yield gke_run(jobset, workload_of(jobset, workloads), place.key)
 
 
@@ -65,9 +64,9 @@ def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
 
 def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:
     """Return a team's run in a region by its name, None where it has none. Raises GoogleError."""
-    found = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
+    run = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
     # A list shows a pipeline's job only where that has the team's labels.
-    return vertex_now(vertex, found.identity) if found and PIPELINES in found.identity else found
+    return vertex_now(vertex, run.identity) if run and PIPELINES in run.identity else run
 
 
 def vertex_now(vertex: VertexJobs, name: str) -> Run:
@@ -177,11 +176,9 @@ def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
     """Return why a run on Vertex AI waits or failed, and beside which runs of its team. Raises GoogleError."""
     sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
     if run.state == "waiting":
-        holding = [
-            other.name for other in vertex_runs(vertex, place) if other.state == "running" and other.name != run.name
-        ]
-        if holding:
-            sentences.append(f"Runs of team {run.team} that have VMs there: {', '.join(sorted(holding))}.")
+        others = [other.name for other in vertex_runs(vertex, place) if other.state == "running"]
+        if holding := sorted(name for name in others if name != run.name):
+            sentences.append(f"Runs of team {run.team} that have VMs there: {', '.join(holding)}.")
     return sentences
 
 
@@ -213,11 +210,8 @@ def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] |
         if error.status in (403, 404):
             return []
         raise
-    return [
-        request
-        for request in requests
-        if uid in {owner.get("uid") for owner in request["metadata"].get("ownerReferences", ())}
-    ]
+    owners = [request["metadata"].get("ownerReferences", ()) for request in requests]
+    return [request for request, rows in zip(requests, owners, strict=True) if uid in {row.get("uid") for row in rows}]
 
 
 def _beside(

@@ -8,7 +8,8 @@ read 2026-11-22.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -108,14 +109,17 @@ def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
 def _share(run: Run, seen: Seen) -> Iterator[str]:
     if seen.asked is None or seen.quota is None:
         return
-    used = _reserved(seen)
+    # What admitted runs of the queue hold of this flavor, in chips or GPUs.
+    reserved = ((seen.queue or {}).get("status") or {}).get("flavorsReservation") or ()
+    rows = [row for flavor in reserved if flavor.get("name") == seen.flavor for row in flavor.get("resources") or ()]
+    used = sum(int(str(row.get("total") or 0)) for row in rows if row.get("name") == seen.resource)
     reach = "without a limit" if seen.most is None else f"up to {seen.most:,}"
     yield (
         f"It asks for {seen.asked:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
         f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
     )
-    if held := [f"{each.name} since {each.started}" for each in seen.holders]:
-        yield f"Runs of the team that hold some: {', '.join(held)}."
+    if holders := [f"{run.name} since {run.started}" for run in seen.holders]:
+        yield f"Runs of the team that hold some: {', '.join(holders)}."
     if seen.most is not None and seen.asked > seen.most:
         yield f"It can never start: {seen.asked:,} are more than the {seen.most:,} that the team reaches."
         return
@@ -125,16 +129,6 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
         yield f"What the team's own share holds now: a run of {fits:,} {seen.resource}."
 
 
-def _reserved(seen: Seen) -> int:
-    """Chips or GPUs that admitted runs of the queue hold, of this flavor."""
-    status = (seen.queue or {}).get("status") or {}
-    for flavor in status.get("flavorsReservation") or ():
-        if flavor.get("name") == seen.flavor:
-            totals = [each.get("total") for each in flavor.get("resources") or () if each.get("name") == seen.resource]
-            return sum(int(str(total or 0)) for total in totals)
-    return 0
-
-
 def _before(seen: Seen) -> Iterator[str]:
     if seen.pending is None:
         if seen.ahead:
@@ -142,9 +136,9 @@ def _before(seen: Seen) -> Iterator[str]:
         yield "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it."
         return
     uid = ((seen.workload or {}).get("metadata") or {}).get("name")
-    for place, each in enumerate(seen.pending):
-        if each["metadata"]["name"] == uid:
-            others = int(each.get("positionInClusterQueue") or place) - place
+    for place, pending in enumerate(seen.pending):
+        if pending["metadata"]["name"] == uid:
+            others = int(pending.get("positionInClusterQueue") or place) - place
             ahead = f"{place} of the team's own" + (f" and {others} more of the ClusterQueue" if others > 0 else "")
             yield f"Runs before it: {ahead}." if place or others > 0 else "No run is before it."
             return
@@ -155,8 +149,8 @@ def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
     yield f"{run.name} has its quota, and waits for what its flavor wants before pods start."
     for check in ((seen.workload or {}).get("status") or {}).get("admissionChecks") or ():
         if check.get("state") != "Ready":
-            said = f": {quoted(check['message'])}" if check.get("message") else ""
-            yield f"Admission check {check.get('name')} is {check.get('state', 'Pending')}{said}."
+            message = f": {quoted(check['message'])}" if check.get("message") else ""
+            yield f"Admission check {check.get('name')} is {check.get('state', 'Pending')}{message}."
     for request in seen.requests:
         name = request["metadata"]["name"]
         for kind in ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"):
@@ -177,23 +171,16 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
         if seen.pods
         else (f"{run.name} is admitted, and its pods are not there yet.")
     )
-    said: dict[str, int] = {}
-    for pod in waiting:
-        text = words(pod, "PodScheduled") if not holds(pod, "PodScheduled") else _container_wait(pod)
-        if text:
-            said[text] = said.get(text, 0) + 1
-    for text, count in sorted(said.items(), key=lambda each: -each[1]):
+    texts = (_container_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
+    counts = Counter(filter(None, texts))
+    for text, count in counts.most_common():
         yield f"{count} of them: {quoted(text)}."
-    for event in _scaling(seen):
+    events = [event for event in seen.events if event.get("reason") in _SCALING]
+    # The autoscaler's last word of each kind about the pods of the run.
+    for event in {event["reason"]: event for event in sorted(events, key=_time)}.values():
         yield f"The autoscaler says: {quoted(str(event.get('message') or event['reason']))}."
     yield from seen.vms
-    yield from _warnings(seen, already=said)
-
-
-def _scaling(seen: Seen) -> Iterable[Json]:
-    """Return the autoscaler's last word of each kind about the pods of the run."""
-    events = [event for event in seen.events if event.get("reason") in _SCALING]
-    return {event["reason"]: event for event in sorted(events, key=_time)}.values()
+    yield from _warnings(seen, already=counts)
 
 
 def _container_wait(pod: Json) -> str:
@@ -222,14 +209,14 @@ def _evictions(seen: Seen) -> Iterator[str]:
 
 
 def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
-    """Yield the last warnings, each text once, and none that was ``already`` said."""
+    """Yield the last warnings, each text once, and none that was printed ``already``."""
     warnings = [event for event in seen.events if event.get("type") == "Warning"]
     by_text: dict[str, list[Json]] = {}
     for event in sorted(warnings, key=_time):
         if (text := str(event.get("message") or "")) not in already:
             by_text.setdefault(text, []).append(event.get("involvedObject") or {})
     for text, objects in list(by_text.items())[-_EVENTS:]:
-        names = {str(each.get("name")) for each in objects}
+        names = {str(obj.get("name")) for obj in objects}
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"Event on {objects[0].get('kind', 'object')} {objects[0].get('name', '')}{more}: {quoted(text)}."
 
@@ -257,19 +244,17 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
             f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
         )
     try:
-        found = states() if pools else {}
+        bodies = states() if pools else {}
     except GoogleError as error:
         yield f"GKE does not show its node pools: {str(error).rstrip('.')}."
         return
     for pool in pools:
         # Each trouble once, with the number of node pools that have it.
-        said: dict[str, list[str]] = {}
-        for name in (node_pool_name(pool, each) for each in pool.gke_pools):
-            body = found.get(name)
-            texts = ["is not there"] if body is None else [*_state(body)]
-            for text in texts:
-                said.setdefault(text, []).append(name)
-        for text, names in said.items():
+        troubles: dict[str, list[str]] = {}
+        for name in (node_pool_name(pool, gke_pool) for gke_pool in pool.gke_pools):
+            for text in _troubles(bodies[name]) if name in bodies else ["is not there"]:
+                troubles.setdefault(text, []).append(name)
+        for text, names in troubles.items():
             more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
             yield f"Node pool {names[0]}{more} {text}."
 
@@ -286,13 +271,9 @@ def _quota(project: str, pool: ExpandedPool, snapshot: Snapshot | None) -> str:
     return ""
 
 
-def _state(body: Json) -> Iterator[str]:
-    if (status := str(body.get("status", "RUNNING"))) not in _CALM:
-        yield f"is {status}{_because(body.get('statusMessage'))}"
-    for each in body.get("conditions") or ():
-        code = each.get("canonicalCode") or each.get("code") or ""
-        yield f"has the condition {code}{_because(each.get('message'))}"
-
-
-def _because(message: str | None) -> str:
-    return f": {quoted(message)}" if message else ""
+def _troubles(body: Json) -> Iterator[str]:
+    rows = [(f"is {body.get('status', 'RUNNING')}", body.get("statusMessage"))]
+    rows = [] if body.get("status", "RUNNING") in _CALM else rows
+    for row in body.get("conditions") or ():
+        rows.append((f"has the condition {row.get('canonicalCode') or row.get('code') or ''}", row.get("message")))
+    yield from (f"{text}: {quoted(message)}" if message else text for text, message in rows)

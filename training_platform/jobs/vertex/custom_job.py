@@ -44,8 +44,8 @@ def vertex_body(job: ResolvedJob) -> VertexBody:
 def job_spec(body: dict[str, Any]) -> dict[str, Any]:
     """Return the CustomJobSpec of any of them."""
     task: dict[str, Any] = body.get("trainingTaskInputs") or body
-    found: dict[str, Any] = task.get("trialJobSpec") or task.get("jobSpec") or body.get("trainingTaskInputs") or {}
-    return found
+    spec: dict[str, Any] = task.get("trialJobSpec") or task.get("jobSpec") or body.get("trainingTaskInputs") or {}
+    return spec
 
 
 def tuning_spec(job: ResolvedJob, sweep: Sweep) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _parameter(name: str, values: Range) -> dict[str, Any]:
     low, high = values.min, values.max
     if low is None or high is None:
         if any(isinstance(value, str) for value in values.values):
-            return {"parameterId": name, "categoricalValueSpec": {"values": [str(each) for each in values.values]}}
+            return {"parameterId": name, "categoricalValueSpec": {"values": [*map(str, values.values)]}}
         return {"parameterId": name, "discreteValueSpec": {"values": sorted(values.values)}}
     if isinstance(low, int) and isinstance(high, int):
         bounds: dict[str, Any] = {"integerValueSpec": {"minValue": str(low), "maxValue": str(high)}}
@@ -134,13 +134,17 @@ def custom_job_spec(job: ResolvedJob) -> dict[str, Any]:
     """Return the CustomJobSpec."""
     target, uri = vertex_target(job), output_uri(job)
     network, resource = attachment(target.network_attachment, target.region, job.scope), target.persistent_resource
+    # The experiment and the run's context in it, which Vertex AI creates.
+    contexts = f"projects/{job.scope.project}/locations/{target.region}/metadataStores/default/contexts"
+    experiment = f"{contexts}/{job.spec.experiment}" if job.spec.experiment else ""
     optional = {
         "baseOutputDirectory": {"outputUriPrefix": uri} if uri else None,
         "persistentResourceId": persistent_resource_id(job.scope, resource) if resource else None,
         "network": target.network,
         "pscInterfaceConfig": {"networkAttachment": network} if network else None,
         "tensorboard": tensorboard_reference(job, target.region) if job.spec.tensorboard else None,
-        **_experiment(job, target),
+        "experiment": experiment,
+        "experimentRun": f"{experiment}-{job.name}" if experiment else "",
         "enableWebAccess": target.web_access,
         "enableDashboardAccess": job.spec.profiler,
     }
@@ -176,25 +180,11 @@ def charges(job: ResolvedJob) -> list[Usage]:
         )
         for pool in pools(target)
     ]
-    return _summed(usage for each in usages for usage in vertex_usage(each))
-
-
-def _summed(usages: Any) -> list[Usage]:
-    """Return usages with those of one quota as one, in the order in which they came."""
     by_keys: dict[Any, Usage] = {}
-    for usage in usages:
+    for usage in (usage for pool in usages for usage in vertex_usage(pool)):
         before = by_keys.get(usage.keys)
         by_keys[usage.keys] = usage._replace(amount=usage.amount + (before.amount if before else 0))
     return list(by_keys.values())
-
-
-def _experiment(job: ResolvedJob, target: VertexTarget) -> dict[str, str]:
-    """Return the full names of the experiment and the run's context in it, which Vertex AI makes."""
-    if job.spec.experiment is None:
-        return {}
-    contexts = f"projects/{job.scope.project}/locations/{target.region}/metadataStores/default/contexts"
-    run = f"{job.spec.experiment}-{job.name}"
-    return {"experiment": f"{contexts}/{job.spec.experiment}", "experimentRun": f"{contexts}/{run}"}
 
 
 def _scheduling(job: ResolvedJob, target: VertexTarget) -> dict[str, Any]:

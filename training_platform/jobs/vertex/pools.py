@@ -67,20 +67,14 @@ def vertex_target(job: ResolvedJob) -> VertexTarget:
 def pools(target: VertexTarget) -> list[Pool]:
     """Return the pools that a job has, in order: the first takes exactly one replica, so the others are workers."""
     chief, workers, reducers, evaluator = target.chief, target.replicas - 1, target.reducers, target.evaluator
-    every = [
-        Pool(role="chief", vm=chief, replicas=1, field=("chief", "machine_type"))
-        if chief
-        else Pool(role="chief", vm=target, replicas=1)
-    ]
+    every = [Pool(role="chief", vm=chief or target, replicas=1, field=(*(("chief",) if chief else ()), "machine_type"))]
     if workers:
         every.append(Pool(role="workers", vm=target, replicas=workers))
     if reducers:
-        where = ("reducers", "machine_type")
         vm = VmSpec(machine_type=reducers.machine_type)
-        every.append(Pool(role="reducers", vm=vm, replicas=reducers.replicas, field=where))
+        every.append(Pool(role="reducers", vm=vm, replicas=reducers.replicas, field=("reducers", "machine_type")))
     if evaluator:
-        where = ("evaluator", "machine_type")
-        every.append(Pool(role="evaluator", vm=evaluator, replicas=1, field=where))
+        every.append(Pool(role="evaluator", vm=evaluator, replicas=1, field=("evaluator", "machine_type")))
     return every
 
 
@@ -92,23 +86,20 @@ def vms(target: VertexTarget) -> int:
 
 def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]:
     """Return ``workerPoolSpecs``; a role that the job lacks before one that it has is an empty place."""
-    specs = {pool.role: _spec(job, target, pool) for pool in pools(target)}
+    server = (target.reducers.image if target.reducers else None) or IMAGES["vertex-reduction-server"]
+    program, mounts = _program(job), {"nfsMounts": _nfs_mounts(job), "lustreMounts": _lustre_mounts(job)}
+    specs = {
+        pool.role: {
+            "machineSpec": _machine_spec(target, pool),
+            "diskSpec": {"bootDiskType": target.boot_disk.type, "bootDiskSizeGb": target.boot_disk.size_gb},
+            **({"containerSpec": {"imageUri": server}} if pool.role == "reducers" else program),
+            **{name: rows for name, rows in mounts.items() if rows},
+            "replicaCount": str(pool.replicas),
+        }
+        for pool in pools(target)
+    }
     last = max(ROLES.index(role) for role in specs)
     return [specs.get(role, {}) for role in ROLES[: last + 1]]
-
-
-def _spec(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, Any]:
-    nfs = _nfs_mounts(job)
-    server = (target.reducers.image if target.reducers else None) or IMAGES["vertex-reduction-server"]
-    reducer = {"containerSpec": {"imageUri": server}}
-    return {
-        "machineSpec": _machine_spec(target, pool),
-        "diskSpec": {"bootDiskType": target.boot_disk.type, "bootDiskSizeGb": target.boot_disk.size_gb},
-        **(reducer if pool.role == "reducers" else _program(job)),
-        **({"nfsMounts": nfs} if nfs else {}),
-        **({"lustreMounts": lustre} if (lustre := _lustre_mounts(job)) else {}),
-        "replicaCount": str(pool.replicas),
-    }
 
 
 def _program(job: ResolvedJob) -> dict[str, Any]:
@@ -232,21 +223,18 @@ def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datet
     """Return what a persistent resource is doing; ``body`` is Vertex AI's answer, whose counts are texts."""
     pools = body.get("resourcePools", ())
     counts = [(int(pool.get("replicaCount", 0)), int(pool.get("usedReplicaCount", 0))) for pool in pools]
-    costs = [_cost(pool["machineSpec"], spec.region, vms) for pool, (vms, _) in zip(pools, counts, strict=True)]
-    made = datetime.fromisoformat(body["createTime"])
+    cost = Cost()
+    for (vms, _), machine in zip(counts, (pool["machineSpec"] for pool in pools), strict=True):
+        name = machine["machineType"]
+        row = of_vertex(name, machine.get("acceleratorType"), machine.get("acceleratorCount"))
+        cost += machines_cost(row, "on-demand", spec.region, vms, vms) if row else Cost(unpriced=(name,))
     return KeptMachines(
         state=body.get("state", "STATE_UNSPECIFIED"),
         vms=sum(vms for vms, _ in counts),
         used=sum(used for _, used in counts),
-        age=now - made,
-        cost=sum(costs, Cost()),
+        age=now - datetime.fromisoformat(body["createTime"]),
+        cost=cost,
     )
-
-
-def _cost(machine: dict[str, Any], region: str, vms: int) -> Cost:
-    name = machine["machineType"]
-    row = of_vertex(name, machine.get("acceleratorType"), machine.get("acceleratorCount"))
-    return machines_cost(row, "on-demand", region, vms, vms) if row else Cost(unpriced=(name,))
 
 
 Kind = Literal["filestore", "lustre", "tensorboard"]
@@ -293,17 +281,17 @@ def references(body: Any) -> set[Deployed]:
     if isinstance(body, str):
         return {Deployed(kind, *parts) for kind, *parts in _REFERENCE.findall(body)}
     parts = body.values() if isinstance(body, Mapping) else body if isinstance(body, (list, tuple)) else ()
-    return {found for part in parts for found in references(part)}
+    return {deployed for part in parts for deployed in references(part)}
 
 
 def filled(body: Any, look_up: Callable[[Deployed], str]) -> Any:
     """Return a body in which everything is filled in; each thing is looked up once."""
-    known = {found: look_up(found) for found in sorted(references(body))}
+    known = {deployed: look_up(deployed) for deployed in sorted(references(body))}
 
     def fill(part: Any) -> Any:
         if isinstance(part, str):
-            for found, value in known.items():
-                part = part.replace(str(found), value)
+            for deployed, value in known.items():
+                part = part.replace(str(deployed), value)
             return part
         if isinstance(part, Mapping):
             return {key: fill(value) for key, value in part.items()}

@@ -68,17 +68,14 @@ def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
     holder = Holder(job.source.file, ("vertex",), job.name)
     own = [usage.by(holder) for usage in charges(job)]
     ledgers = project_ledgers([*quotas.held.get(job.scope.project, ()), *own], quotas.snapshots)
-    held = {
-        each.line.key: each
-        for each in (
-            JobCharge(line=line, amount=share.amount)
-            for ledger in ledgers.values()
-            for line in ledger.lines
-            for share in line.holders
-            if share.holder == holder
-        )
+    charged = {
+        line.key: JobCharge(line=line, amount=share.amount)
+        for ledger in ledgers.values()
+        for line in ledger.lines
+        for share in line.holders
+        if share.holder == holder
     }
-    return [next(held[key] for key in charge.keys if key in held) for charge in own]
+    return [next(charged[key] for key in charge.keys if key in charged) for charge in own]
 
 
 def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[Finding]:
@@ -89,24 +86,26 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
         message = f"no quotas of {project} are known: {FOLDER}/{project}.yaml is missing or rejected"
         yield job.finding(("vertex",), message, rule="job-quota-snapshot", allowed="a snapshot", nearest=pull)
         return
-    for each in charged:
-        line, headroom = each.line, each.headroom
+    path: Path = ("vertex", "topology" if vertex_target(job).topology else "replicas")
+    for charge in charged:
+        line, headroom = charge.line, charge.headroom
         if line.limit is None or headroom is None:
             message = f"{line.key.quota_id} of {line.key.service}, which it charges, is not in {FOLDER}/{project}.yaml"
             nearest = f"{pull}, or its limit written there by hand"
             yield job.finding(
-                _field(job),
-                message,
-                rule="job-quota-unknown",
-                allowed="quota ids in the snapshot",
-                nearest=nearest,
+                path, message, rule="job-quota-unknown", allowed="quota ids in the snapshot", nearest=nearest,
                 severity="warning" if is_guess(line.key, listed=False) else "error",
-            )
-        elif each.amount > line.limit:
-            yield _short(job, each, line.limit, "exceeded", f"and the limit is {shown(line.limit)}")
-        elif each.amount > headroom:
-            why = f"and the stacks, with all that they may run, leave {shown(headroom)} of {shown(line.limit)}"
-            yield _short(job, each, headroom, "headroom", why)
+            )  # fmt: skip
+        elif charge.amount > min(line.limit, headroom):
+            over, left = charge.amount > line.limit, max(0, line.limit if charge.amount > line.limit else headroom)
+            why = f"leave {shown(headroom)} of {shown(line.limit)}"
+            why = f"the limit is {shown(line.limit)}" if over else f"the stacks, with all that they may run, {why}"
+            fits = int(left // (charge.amount / vertex_target(job).replicas))
+            yield job.finding(
+                path, f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {why}",
+                rule=f"job-quota-{'exceeded' if over else 'headroom'}", severity="error" if over else "warning",
+                allowed=f"at most {shown(left)} {line.unit}", nearest=f"replicas {fits}" if fits else None,
+            )  # fmt: skip
 
 
 def quota_notes(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[str]:
@@ -115,23 +114,9 @@ def quota_notes(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots
         yield f"charges nothing: persistent resource {resource} has been charged already"
     snapshot = snapshots.get(job.scope.project)
     taken = f", as of {snapshot.taken}" if snapshot else ""
-    for each in charged:
-        line, headroom = each.line, each.headroom
+    for charge in charged:
+        line, headroom = charge.line, charge.headroom
         limit = "not known" if line.limit is None else f"{shown(line.limit)}{taken}"
         left = "not known" if headroom is None else f"{shown(headroom)} beside the stacks"
-        what = f"charges {shown(each.amount)} {line.unit} to {line.key} of {line.key.project}"
+        what = f"charges {shown(charge.amount)} {line.unit} to {line.key} of {line.key.project}"
         yield f"{what}; limit {limit}; headroom {left}"
-
-
-def _short(job: ResolvedJob, charge: JobCharge, most: float, what: str, why: str) -> Finding:
-    unit, left = charge.line.unit, max(0, most)
-    fits = int(left // (charge.amount / vertex_target(job).replicas))
-    return job.finding(
-        _field(job), f"{charge.line.key} is charged {shown(charge.amount)} {unit}, {why}", rule=f"job-quota-{what}",
-        severity="warning" if what == "headroom" else "error",
-        allowed=f"at most {shown(left)} {unit}", nearest=f"replicas {fits}" if fits else None,
-    )  # fmt: skip
-
-
-def _field(job: ResolvedJob) -> Path:
-    return ("vertex", "topology" if vertex_target(job).topology else "replicas")

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 
 from training_platform.catalog import ACCELERATORS, BOOT_DISK_LIMITS, MACHINE_TYPES
 from training_platform.catalog.attachments import vertex_counts
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.topologies import legal_for, legal_topologies, nearest_topology
+from training_platform.catalog.topologies import legal_for, nearest_topology, topologies_text
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import OWN_ATTACHMENT, PersistentResourceSpec
@@ -21,7 +20,7 @@ from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.references import missing_attachment
 from training_platform.jobs.container import fixed_path, mount_path
-from training_platform.jobs.model import Mount, Pipeline, Reducers, Sweep, VertexTarget
+from training_platform.jobs.model import Pipeline, Reducers, Sweep, VertexTarget
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.rules import data_set_findings, readable
 from training_platform.jobs.vertex.pools import Pool, pools, program_texts, vertex_target, vms
@@ -31,7 +30,6 @@ from training_platform.resources.vertex import refused_disk_size, refused_disk_t
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
 MOST_ARGS = 100_000  # characters, all arguments together
-_SHOWN = 16  # shapes that a finding lists
 
 
 def vertex_findings(job: ResolvedJob) -> list[Finding]:
@@ -67,13 +65,10 @@ def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iter
         message = f"is {target.replicas}: Vertex AI derives a TPU's VMs from the topology"
         yield job.finding(("vertex", "replicas"), message, rule="job-vertex-replicas", allowed="1", nearest=1)
     if topology is None or not legal_for(machine, topology):
-        first = list(islice(legal_topologies(machine), _SHOWN + 1))
-        allowed = ", ".join(first[:_SHOWN]) + (" and larger ones" if len(first) > _SHOWN else "")
-        said = (
-            "is missing: a TPU slice needs one" if topology is None else f"{topology!r} is not a valid topology for it"
-        )
-        nearest = machine.single_host if topology is None else nearest_topology(machine, topology)
-        yield job.finding(path, said, rule=rule, allowed=allowed, nearest=nearest)
+        message, nearest = "is missing: a TPU slice needs one", machine.single_host
+        if topology is not None:
+            message, nearest = f"{topology!r} is not a valid topology for it", nearest_topology(machine, topology)
+        yield job.finding(path, message, rule=rule, allowed=topologies_text(machine), nearest=nearest)
 
 
 def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
@@ -138,15 +133,14 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 def _shared(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
     """Find disks and regions as the rules of persistent resources do, under their names."""
     disk, types = target.boot_disk, vertex_disk_types(machine)
-    severities: dict[str, Severity] = {"vertex-region": "warning"}
-    for rule, field, wrong in (
+    for rule, field, problem in (
         ("vertex-boot-disk-size", "boot_disk.size_gb", refused_disk_size(disk.size_gb, BOOT_DISK_LIMITS["vertex"])),
         ("vertex-boot-disk-type", "boot_disk.type", refused_disk_type(machine.name, disk.type, types)),
         ("vertex-region", "region", unlisted_region(machine, target.region)),
     ):
-        if wrong:
-            severity = severities.get(rule, "error")
-            yield job.finding(("vertex", *field.split(".")), rule=rule, severity=severity, **wrong._asdict())
+        if problem:
+            severity: Severity = "warning" if rule == "vertex-region" else "error"
+            yield job.finding(("vertex", *field.split(".")), rule=rule, severity=severity, **problem._asdict())
 
 
 def _container(job: ResolvedJob) -> Iterator[Finding]:
@@ -189,7 +183,9 @@ def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         if region != target.region:
             message = f"is in {region}, and the job runs in {target.region}"
             yield job.finding(("vertex", field), message, rule="job-vertex-place", allowed=f"one in {target.region}")
-    yield from _network_attachment(job, target)
+    own = target.network_attachment == OWN_ATTACHMENT
+    for message, allowed in missing_attachment(job.team, job.environment, target.region) if own else ():
+        yield job.finding(("vertex", "network_attachment"), message, rule="job-vertex-network", allowed=allowed)
     yield from _reservation(job, target)
     yield from _mounts(job, target)
     yield from _place_machine(job, target)
@@ -206,13 +202,6 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     if accelerator and accelerator.name in _NO_PEERING:
         message = f"{target.machine_type} does not support peered networks"
         yield job.finding(path, message, rule=rule, allowed="network_attachment")
-
-
-def _network_attachment(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
-    """Find an attachment of the environment where it has none that the team's VMs may use."""
-    if target.network_attachment == OWN_ATTACHMENT:
-        for message, allowed in missing_attachment(job.team, job.environment, target.region):
-            yield job.finding(("vertex", "network_attachment"), message, rule="job-vertex-network", allowed=allowed)
 
 
 def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
@@ -234,7 +223,8 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     """Find paths that Vertex AI does not offer, shares that it cannot reach, and protection that it does not give."""
     for index, mount in enumerate(job.spec.mounts):
-        where, network = fixed_path(job, mount), _in_network(job, mount)
+        where, data = fixed_path(job, mount), job.environment.data_sets.get(mount.source.data_set or "")
+        nfs = mount.source.directory or (data.filestore if data else None)
         if mount_path(job, mount) != where:
             message = f"is {mount.path}, and Vertex AI mounts it at {where}"
             path = ("mounts", index, "path")
@@ -243,22 +233,13 @@ def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             message = "is not kept on Vertex AI, which mounts everything for writing"
             path = ("mounts", index, "read_only")
             yield job.finding(path, message, rule="job-vertex-mount", severity="warning", allowed="false")
-        if network and not (target.network or target.network_attachment):
-            message = f"{network}, which a job without network does not reach"
-            path = ("mounts", index, "source")
-            yield job.finding(
-                path, message, rule="job-vertex-mount", allowed="vertex.network or vertex.network_attachment"
+        if (nfs or (data and data.lustre)) and not (target.network or target.network_attachment):
+            place = (
+                f"{mount.source.directory or mount.source.data_set} is on {'Filestore' if nfs else 'Managed Lustre'}"
             )
-
-
-def _in_network(job: ResolvedJob, mount: Mount) -> str | None:
-    """Return where a mount is, of those that are in the VPC."""
-    if mount.source.directory:
-        return f"{mount.source.directory} is on Filestore"
-    data = job.environment.data_sets.get(mount.source.data_set or "")
-    if data and (data.filestore or data.lustre):
-        return f"{mount.source.data_set} is on {'Filestore' if data.filestore else 'Managed Lustre'}"
-    return None
+            message, path = f"{place}, which a job without network does not reach", ("mounts", index, "source")
+            allowed = "vertex.network or vertex.network_attachment"
+            yield job.finding(path, message, rule="job-vertex-mount", allowed=allowed)
 
 
 def _place_machine(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
@@ -301,30 +282,26 @@ def offered(machine: MachineType) -> list[Capacity]:
     support = machine.accelerator.vertex if machine.accelerator else None
     quotas = support.quotas if support else machine.vertex_cpu_quota
     flex = support is not None and support.flex_start
-    return [each for each in _CHOICES if each in quotas and (flex or each != "flex-start")]
+    return [capacity for capacity in _CHOICES if capacity in quotas and (flex or capacity != "flex-start")]
 
 
 def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Finding | None:
     """Return the finding of a machine type that is not for training on Vertex AI, or of GPUs that do not go with it."""
     own = MACHINE_TYPES[vm.machine_type]
     if not own.vertex:
-        return _not_offered(job, field, own)
+        names = [name for name, row in MACHINE_TYPES.items() if row.vertex]
+        return job.finding(
+            ("vertex", *field), f"{own.name} is not for training on Vertex AI", rule="job-vertex-machine",
+            allowed=enumeration(names), nearest=find_nearest(own.name, names),
+        )  # fmt: skip
     counts = vertex_counts(own, ACCELERATORS[vm.accelerator]) if vm.accelerator else (vm.accelerator_count,)
     if vm.accelerator_count in counts:
         return None
     message = f"{own.name} does not go with {vm.accelerator_count} {vm.accelerator} on Vertex AI"
     allowed = ", ".join(map(str, counts)) or "an N1 machine type that takes it, or no accelerator"
-    near = min(counts, key=lambda each: abs(each - vm.accelerator_count), default=None)
+    near = min(counts, key=lambda fitting: abs(fitting - vm.accelerator_count), default=None)
     where = ("vertex", *field[:-1], "accelerator_count" if counts else "accelerator")
     return job.finding(where, message, rule="job-vertex-accelerator", allowed=allowed, nearest=near)
-
-
-def _not_offered(job: ResolvedJob, field: tuple[str, ...], machine: MachineType) -> Finding:
-    names = [name for name, each in MACHINE_TYPES.items() if each.vertex]
-    return job.finding(
-        ("vertex", *field), f"{machine.name} is not for training on Vertex AI", rule="job-vertex-machine",
-        allowed=enumeration(names), nearest=find_nearest(machine.name, names),
-    )  # fmt: skip
 
 
 def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Finding]:
@@ -336,12 +313,12 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Fin
         allowed = target.title
         yield job.finding(path, message, rule="job-vertex-flex-pools", allowed=allowed, nearest=allowed)
     elif target.capacity not in offered(machine):
-        allowed = enumeration([name for name, each in MACHINE_TYPES.items() if target.capacity in offered(each)])
+        allowed = enumeration([name for name, row in MACHINE_TYPES.items() if target.capacity in offered(row)])
         message = f"{target.capacity} is not offered for {pool.vm.title}"
         yield job.finding(path, message, rule="job-vertex-capacity", allowed=allowed)
     elif target.persistent_resource:
-        kept = job.team.vertex.persistent_resources[target.persistent_resource].pools.values()
-        has = dict.fromkeys(each.title for each in kept)
+        resource = job.team.vertex.persistent_resources[target.persistent_resource]
+        has = dict.fromkeys(pool.title for pool in resource.pools.values())
         if pool.vm.title not in has:
             allowed, nearest = ", ".join(has), next(iter(has))
             message = f"is {pool.vm.title}, and persistent resource {target.persistent_resource} has {allowed}"
