@@ -56,30 +56,26 @@ def matches(resources: Iterable[Planned], contents: Contents) -> dict[tuple[str,
 
 
 def _resolved(resource: Planned, found: Mapping[tuple[str, str], Match]) -> Planned:
-    """Return a resource with paths of things for the values that only they tell, or that a thing is new."""
+    """Return a resource in which values of other resources are their paths, or ``a new KIND`` for those not there."""
     inputs = dict(resource.inputs)
     for name, sources in resource.inputs_from.items():
         new = [REGISTER[kind].kind for kind, _ in sources if kind in REGISTER and not REGISTER[kind].adds]
-        told = [_value(name, found[each]) for each in sources if each in found]
+        paths = [found[source].path for source in sources if source in found]
+        if name == "member":  # takes an account's address
+            paths = [f"serviceAccount:{path.rpartition('/')[2]}" for path in paths]
         if len(sources) == 1:
-            inputs[name] = _filled(inputs.get(name), *(told or [f"a new {kind}" for kind in new]))
-        elif inputs.get(name) == [UNKNOWN] * len(told):
-            inputs[name] = told
+            inputs[name] = _filled(inputs.get(name), *(paths or [f"a new {kind}" for kind in new]))
+        elif inputs.get(name) == [UNKNOWN] * len(paths):
+            inputs[name] = paths
     return dataclasses.replace(resource, inputs=inputs)
-
-
-def _value(name: str, match: Match) -> str:
-    """Return what an input takes of a thing: an account's address for a member, else its path."""
-    last = match.path.rpartition("/")[2]
-    return f"serviceAccount:{last}" if name == "member" else match.path
 
 
 def _filled(value: Any, known: Any = UNKNOWN) -> Any:
     if value is UNKNOWN:
         return known
     if isinstance(value, Mapping):
-        return {key: _filled(each, known) for key, each in value.items()}
-    return [_filled(each, known) for each in value] if isinstance(value, list) else value
+        return {key: _filled(item, known) for key, item in value.items()}
+    return [_filled(item, known) for item in value] if isinstance(value, list) else value
 
 
 def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
@@ -100,7 +96,11 @@ def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
         if body is not None:
             yield Match(planned, register.imported_as(planned.type, identity, contents.project), identity, body)
     elif planned.type in _TOLD_BY:
-        yield from sorted(_alike(planned, contents), key=lambda match: not _suffixed(match.path, planned.name))
+        # First those of the resource's own name with the suffix that Pulumi adds.
+        named = f"/{planned.name}"
+        yield from sorted(
+            _alike(planned, contents), key=lambda match: not match.path.rpartition("-")[0].endswith(named)
+        )
 
 
 def _import_id(template: str, inputs: Mapping[str, Any]) -> str | None:
@@ -122,11 +122,6 @@ def _alike(planned: Planned, contents: Contents) -> Iterator[Match]:
             yield Match(planned, path, path, body)
 
 
-def _suffixed(path: str, name: str) -> bool:
-    """Whether a name is the resource's own with what Pulumi puts behind it."""
-    return path.rpartition("/")[2].rpartition("-")[0] == name
-
-
 def _at(body: Any, path: Iterable[Any]) -> Any:
     for key in path:
         body = body.get(key) if isinstance(body, Mapping) else None
@@ -142,8 +137,8 @@ def _service(planned: Planned, contents: Contents) -> Iterator[Match]:
 def _member(planned: Planned, contents: Contents) -> Iterator[Match]:
     role, member = planned.inputs.get("role"), planned.inputs.get("member")
     policy = contents.of(POLICY).get(contents.project, {})
-    bindings = (each for each in policy.get("bindings", ()) if not each.get("condition"))
-    if any(each["role"] == role and member in each.get("members", ()) for each in bindings):
+    bindings = (row for row in policy.get("bindings", ()) if not row.get("condition"))
+    if any(row["role"] == role and member in row.get("members", ()) for row in bindings):
         identity = f"{contents.project} {role} {member}"
         yield Match(planned, identity, identity, None)
 
@@ -166,7 +161,7 @@ def _dashboard(planned: Planned, contents: Contents) -> Iterator[Match]:
 def _connection(planned: Planned, contents: Contents) -> Iterator[Match]:
     network = str(planned.inputs.get("network"))
     peerings = contents.of(register.NETWORK).get(network, {}).get("peerings", ())
-    if any(each.get("name") == _SERVICES for each in peerings):
+    if any(peering.get("name") == _SERVICES for peering in peerings):
         identity = f"{network}:{planned.inputs['service']}"
         yield Match(planned, identity, identity, None)
 
@@ -174,23 +169,27 @@ def _connection(planned: Planned, contents: Contents) -> Iterator[Match]:
 _ENDPOINT = "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint"
 _ACCOUNT = "iam.gke.io/gcp-service-account"
 _KUEUE = f"{KUBERNETES}kueue.x-k8s.io/"
-Found = Mapping[tuple[str, str], Match]
+Matches = Mapping[tuple[str, str], Match]
 
 
-def object_matches(resources: Iterable[Planned], found: Found, contents: Contents) -> dict[tuple[str, str], Match]:
-    """Return the objects that stand in clusters, by type and name, and the providers by which they are imported."""
+def object_matches(resources: Iterable[Planned], found: Matches, contents: Contents) -> dict[tuple[str, str], Match]:
+    """Return the objects that are in clusters, by type and name, and the providers by which they are imported."""
     clusters = ClusterObjects(contents.clusters, contents.unread)
     providers: dict[str, Match] = {}
     matched: dict[tuple[str, str], Match] = {}
-    for each in resources:
-        if each.type == KUBERNETES_PROVIDER and (reached := _provider(each, contents)):
-            providers[each.name] = reached
-        provider = providers.get(str(each.options.get("provider")))
-        if each.custom and each.type.startswith(KUBERNETES) and provider:
-            match = _match(each, provider.path, clusters, {**found, **matched})
-            if match is not None:
-                matched[each.key] = match
-                matched[provider.planned.key] = provider
+    for planned in resources:
+        if planned.type == KUBERNETES_PROVIDER and (reached := _provider(planned, contents)):
+            providers[planned.name] = reached
+        provider = providers.get(str(planned.options.get("provider")))
+        if not (planned.custom and planned.type.startswith(KUBERNETES) and provider):
+            continue
+        inputs = _known(planned, {**found, **matched})
+        find = clusters.find_release if planned.type == RELEASE else clusters.find
+        if (current := find(provider.path, inputs)) is not None:
+            path = f"{provider.path}/{inputs.get('kind', 'Release')}/{current.id}"
+            resolved = dataclasses.replace(planned, inputs=inputs)
+            matched[planned.key] = Match(resolved, current.id, path, current.body)
+            matched[provider.planned.key] = provider
     return matched
 
 
@@ -204,32 +203,21 @@ def _provider(planned: Planned, contents: Contents) -> Match | None:
     return Match(dataclasses.replace(planned, inputs=inputs), "", path, None)
 
 
-def _match(planned: Planned, cluster: str, clusters: ClusterObjects, found: Found) -> Match | None:
-    known = _known(planned, found)
-    standing = (clusters.find_release if planned.type == RELEASE else clusters.find)(cluster, known)
-    if standing is None:
-        return None
-    path = f"{cluster}/{known.get('kind', 'Release')}/{standing.id}"
-    return Match(dataclasses.replace(planned, inputs=known), standing.id, path, standing.body)
-
-
-def _known(planned: Planned, found: Found) -> dict[str, Any]:
-    """Return an object's inputs with the namespace and the account that other resources of the plan tell."""
-    told = {}
-    for sources in planned.inputs_from.values():
-        for source in sources:
-            if source in found and source[0] == NAMESPACE:
-                told["namespace"] = found[source].id
-            if source in found and source[0] == SERVICE_ACCOUNT:
-                told[_ACCOUNT] = found[source].path.rpartition("/")[2]
+def _known(planned: Planned, found: Matches) -> dict[str, Any]:
+    """Return an object's inputs with the namespace and the account of other resources of the plan."""
+    known: dict[str, Any] = {}
+    for source in (source for sources in planned.inputs_from.values() for source in sources if source in found):
+        if source[0] == NAMESPACE:
+            known["namespace"] = found[source].id
+        elif source[0] == SERVICE_ACCOUNT:
+            known[_ACCOUNT] = found[source].path.rpartition("/")[2]
 
     def filled(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: told.get(key, UNKNOWN) if each is UNKNOWN else filled(each) for key, each in value.items()}
-        return [filled(each) for each in value] if isinstance(value, list) else value
+            return {key: known.get(key, UNKNOWN) if item is UNKNOWN else filled(item) for key, item in value.items()}
+        return [filled(item) for item in value] if isinstance(value, list) else value
 
-    known: dict[str, Any] = filled(planned.inputs)
-    return known
+    return {key: known.get(key, UNKNOWN) if item is UNKNOWN else filled(item) for key, item in planned.inputs.items()}
 
 
 def inputs_as_they_stand(match: Match) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from training_platform.cli.shared import (
 
 if TYPE_CHECKING:
     from training_platform.adopt.adoption import AdoptedStack, Plan
-    from training_platform.adopt.cluster_objects import Queues
     from training_platform.clients.project_contents import Contents
 
 _PROGRAM = ("Pulumi.yaml", "__main__.py", "modules")
@@ -81,6 +80,7 @@ def adopt(
     project. Exit code 1: something is left out or would change. 2: nothing could be read or written.
     """
     from training_platform.adopt.adoption import adopt_environment, adopt_teams, as_json, lines
+    from training_platform.adopt.cluster_objects import reach_clusters, read_queues
     from training_platform.config.reading.section import Name, fits
 
     need("adopt", "adopt")
@@ -91,7 +91,8 @@ def adopt(
     folder = repository(root)
     says_production = decided(production)
     contents = _contents(project, regions, only, leave_out, local_cloud)
-    contents, queues = _asked(stack, contents, kubeconfig)
+    clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
+    contents, queues = replace(contents, clusters=clusters), read_queues(stack, clusters)
     plan = planner(folder)
     home = adopt_environment(
         stack, contents, plan, production=says_production, queues=queues, keep_replaced=keep_replaced
@@ -105,14 +106,6 @@ def adopt(
     if not dry_run:
         _write(folder, stacks, overwrite=overwrite, quiet=output_format == "json")
     sys.exit(int(any(each.left_out or each.changes for each in stacks)))
-
-
-def _asked(stack: str, contents: Contents, kubeconfig: str | None) -> tuple[Contents, Queues]:
-    """Return the contents with the clusters that a kubeconfig reaches, and Kueue's objects; neither without one."""
-    from training_platform.adopt.cluster_objects import reach_clusters, read_queues
-
-    clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
-    return replace(contents, clusters=clusters), read_queues(stack, clusters)
 
 
 def _contents(
@@ -169,7 +162,8 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
     texts = {f"stacks/Pulumi.{each.name}.yaml": each.text for each in stacks}
     texts |= {name: json.dumps(content, indent=2) for each in stacks for name, content in each.imports.items()}
     there = [name for name in texts if (folder / name).exists()]
-    if there and not overwrite and not _agreed(there):
+    asked = there and not overwrite and sys.stdin.isatty()
+    if there and not overwrite and not (asked and click.confirm(f"{' and '.join(there)}: there already. Write over?")):
         fail(f"{' and '.join(there)}: there already, and not changed; --overwrite replaces, --dry-run only reports.")
     write_files({folder / name: text for name, text in texts.items()})
     for each in [] if quiet else stacks:
@@ -179,10 +173,6 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
             say(f"  pulumi import -s {each.name} --file {file} --generate-code=false --protect=false")
         say(f"  pulumi stack export -s {each.name} | training-platform adopt-state {' '.join(files)} > state.json")
         say(f"  pulumi stack import -s {each.name} --file state.json && pulumi preview -s {each.name}")
-
-
-def _agreed(there: list[str]) -> bool:
-    return sys.stdin.isatty() and click.confirm(f"{' and '.join(there)}: there already. Write over?")
 
 
 @click.command()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from training_platform.cli.shared import Commands, Format, fail, format_option, print_json
+from training_platform.cli.shared import Commands, Format, completion, fail, format_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -20,16 +20,16 @@ _OF_ACCELERATOR = ("accelerator.name", "accelerator.title", "accelerator.hbm_gb"
 app = Commands("catalog", help="The catalogue of machine types, accelerators, disks and charts.")
 
 
-def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+def _names() -> list[str]:
     from training_platform.catalog.fact_sheets import sheets
 
-    return list(dict.fromkeys(sheet.name for sheet in sheets() if sheet.name.startswith(incomplete)))
+    return [sheet.name for sheet in sheets()]
 
 
 @app.command("show")
 @click.argument(
     "name",
-    shell_complete=_complete,
+    shell_complete=completion(_names),
     help="A machine type, accelerator, disk type, Filestore tier, chart, image or model server.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Print every fact, also empty ones.")

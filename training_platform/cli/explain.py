@@ -9,10 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.cli.shared import PATH, Commands, Format, fail, format_option, need, print_json, repository, say
+from training_platform.cli.shared import (
+    PATH,
+    Commands,
+    Format,
+    completion,
+    fail,
+    format_option,
+    need,
+    print_json,
+    repository,
+    say,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from training_platform.catalog.types import Quota
     from training_platform.config.reading.finding import Finding
@@ -22,27 +33,25 @@ app = Commands("rules", help="The rules for stacks.")
 _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
 
 
-def _complete_subjects(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the rules, and the catalogue's names, that a shell may offer."""
+def _subjects() -> list[str]:
+    """Return the rules, and the catalogue's names."""
     from training_platform.catalog.fact_sheets import sheets
     from training_platform.rules.descriptions import rule_sheets
 
-    names = (*(sheet.id for sheet in rule_sheets()), *(sheet.name for sheet in sheets()))
-    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
+    return [*(sheet.id for sheet in rule_sheets()), *(sheet.name for sheet in sheets())]
 
 
-def _complete_sets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the rule sets that a shell may offer."""
+def _rule_sets() -> Iterable[str]:
     from training_platform.rules.descriptions import GROUPS
 
-    return [group for group in GROUPS if group.startswith(incomplete)]
+    return GROUPS
 
 
 @click.command()
 @click.argument(
     "subject",
     metavar="RULE|FILE:LINE|QUOTA|MACHINE",
-    shell_complete=_complete_subjects,
+    shell_complete=completion(_subjects),
     help="A rule, the place of a finding (FILE:LINE), a quota, or a name from the catalogue.",
 )
 @format_option
@@ -57,8 +66,9 @@ def explain(subject: str, output_format: Format, root: Path | None) -> None:
 
     rules = {sheet.id: sheet for sheet in rule_sheets()}
     if place := _PLACE.fullmatch(subject):
-        found = _findings_at(repository(root), place["file"], int(place["line"]))
-        _print_rules([(rules[each.rule], each) for each in found if each.rule in rules], output_format)
+        findings = _findings_at(repository(root), place["file"], int(place["line"]))
+        pairs = [(rules[finding.rule], finding) for finding in findings if finding.rule in rules]
+        _print_rules(pairs, output_format)
     elif subject in rules:
         _print_rules([(rules[subject], None)], output_format)
     elif quotas := _quotas(subject):
@@ -71,7 +81,11 @@ def explain(subject: str, output_format: Format, root: Path | None) -> None:
 
 @app.command("list")
 @click.argument(
-    "group", required=False, metavar="[SET]", shell_complete=_complete_sets, help="Only this rule set; default: all."
+    "group",
+    required=False,
+    metavar="[SET]",
+    shell_complete=completion(_rule_sets),
+    help="Only this rule set; default: all.",
 )
 @format_option
 def list_(group: str | None, output_format: Format) -> None:
@@ -113,13 +127,14 @@ def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
     report = run.run_check(folder, Options(today=today(folder, None), planner=Planner(cache=cache_folder())))
     if report.failures:
         fail(" ".join(report.failures))
-    of_file = [each for each in ordered(report.all_findings()) if each.file == name and each.position]
-    found = [each for each in of_file if each.position and each.position.line == line]
-    if not found:
-        lines = sorted({each.position.line for each in of_file if each.position})
-        others = f"Findings are at {', '.join(f'{name}:{each}' for each in lines)}." if lines else f"{name} has none."
-        fail(f"There is no finding at {name}:{line}. {others}")
-    return found
+    by_line: dict[int, list[Finding]] = {}
+    for finding in ordered(report.all_findings()):
+        if finding.file == name and finding.position:
+            by_line.setdefault(finding.position.line, []).append(finding)
+    if line not in by_line:
+        places = ", ".join(f"{name}:{number}" for number in sorted(by_line))
+        fail(f"There is no finding at {name}:{line}. {f'Findings are at {places}.' if places else f'{name} has none.'}")
+    return by_line[line]
 
 
 def _quotas(name: str) -> list[Quota]:
@@ -128,21 +143,20 @@ def _quotas(name: str) -> list[Quota]:
     from training_platform.quota.charges import short_quota_id
 
     known = loader.default().quotas.values()
-    return [each for each in known if name in {each.name, each.id.quota_id, short_quota_id(each.id.quota_id)}]
+    return [quota for quota in known if name in {quota.name, quota.id.quota_id, short_quota_id(quota.id.quota_id)}]
 
 
-def _print_rules(found: Iterable[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:
+def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:
     from training_platform.rules.descriptions import exemption
 
-    pairs = list(found)
     if output_format == "json":
         print_json([_document(sheet) for sheet, _ in pairs])
         return
-    for number, (sheet, found_here) in enumerate(pairs):
+    for number, (sheet, finding) in enumerate(pairs):
         if number:
             say("")
-        if found_here:
-            say(f"{found_here.severity} {found_here}\n")
+        if finding:
+            say(f"{finding.severity} {finding}\n")
         say(f"{sheet.id}: {sheet.severity}, rule set {sheet.group}")
         say(f"  Looks for {sheet.looks_for}")
         if sheet.details:
@@ -150,48 +164,44 @@ def _print_rules(found: Iterable[tuple[RuleSheet, Finding | None]], output_forma
         say(f"  Refused by {sheet.refused_by}.")
         if sheet.source:
             say(f"  Source: {sheet.source}.")
-        say(f"  To fix it: {_fix(found_here)}")
+        say(f"  To fix it: {_fix(finding)}")
         if sheet.exemptible:
-            place = {"stack": found_here.stack or "dev", "path": found_here.path or "..."} if found_here else {}
+            place = {"stack": finding.stack or "dev", "path": finding.path or "..."} if finding else {}
             say("  To exempt one section, in stacks/exemptions.yaml:")
             say("    " + exemption(sheet.id, **place).replace("\n", "\n    "))
         else:
             say("  It cannot be exempt.")
 
 
-def _fix(found: Finding | None) -> str:
-    if found is None:
+def _fix(finding: Finding | None) -> str:
+    if finding is None:
         return "write what the finding allows; the nearest value is named beside it. explain FILE:LINE shows it."
-    if found.nearest:
-        return f"write {found.nearest}{f', or another of what is allowed: {found.allowed}' if found.allowed else ''}."
-    return f"write {found.allowed}." if found.allowed else "change or take out what the finding names."
+    if finding.nearest:
+        others = f", or another of what is allowed: {finding.allowed}" if finding.allowed else ""
+        return f"write {finding.nearest}{others}."
+    return f"write {finding.allowed}." if finding.allowed else "change or take out what the finding names."
 
 
 def _print_quotas(quotas: list[Quota], output_format: Format) -> None:
+    from training_platform.catalog import loader
+
     if output_format == "json":
-        print_json([asdict(each) | {"id": each.id._asdict()} for each in quotas])
+        print_json([asdict(quota) | {"id": quota.id._asdict()} for quota in quotas])
         return
     for number, quota in enumerate(quotas):
         dimensions = "".join(f", {name} {value}" for name, value in quota.id.dimensions)
         where = "the whole project" if quota.id.per == "project" else f"each {quota.id.per}"
         say(f"{chr(10) if number else ''}{quota.id.quota_id}: quota of {quota.id.service}{dimensions}")
         say(f"  Counts {quota.id.unit} for {where}.")
-        if users := _charged_by(quota):
+        users = [
+            name
+            for name, row in loader.default().accelerators.items()
+            if quota.id in row.quotas.values() or (row.vertex and quota.id in row.vertex.quotas.values())
+        ]
+        if users:
             say(f"  Asked by {', '.join(users)}.")
         say(f"  Source: {quota.source}.{' Not verified.' if quota.unverified else ''}")
         say("  To raise it: `quota_requests` in the environment's file, or `training-platform quota request`.")
-
-
-def _charged_by(quota: Quota) -> list[str]:
-    """Return the accelerators that are counted by a quota."""
-    from training_platform.catalog import loader
-
-    accelerators = loader.default().accelerators.items()
-    return [
-        name
-        for name, each in accelerators
-        if quota.id in each.quotas.values() or (each.vertex and quota.id in each.vertex.quotas.values())
-    ]
 
 
 def _document(sheet: RuleSheet) -> dict[str, object]:
@@ -204,7 +214,7 @@ def _unknown(subject: str, rules: Iterable[str]) -> None:
     from training_platform.catalog.nearest import find_nearest
     from training_platform.quota.charges import short_quota_id
 
-    quotas = (short_quota_id(each.id.quota_id) for each in loader.default().quotas.values())
+    quotas = (short_quota_id(quota.id.quota_id) for quota in loader.default().quotas.values())
     nearest = find_nearest(subject, {*rules, *quotas, *(sheet.name for sheet in sheets())})
     hint = (
         f"Nearest: {nearest}."

@@ -73,6 +73,7 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
 
     Exit code 0: clean. 1: errors. 2: a file could not be read.
     """
+    from training_platform.checks.reports.json_report import finding_document
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import read_workspace
     from training_platform.jobs.render import check_jobs, job_files
@@ -85,7 +86,8 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
         say(f"training-platform: {sentence}", err=True)
     errors = sum(finding.severity == "error" for finding in found)
     if output_format == "json":
-        _print_found(len(paths), errors, found)
+        documents = [finding_document(finding) for finding in found]
+        print_json({"jobs": len(paths), "errors": errors, "warnings": len(found) - errors, "findings": documents})
     else:
         print_findings(found)
         warnings = len(found) - errors
@@ -123,13 +125,6 @@ def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
     """Print findings, in the order of the file."""
     for finding in sorted(findings, key=lambda each: (each.file or "", each.position or (0, 0))):
         say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
-
-
-def _print_found(jobs: int, errors: int, found: list[Finding]) -> None:
-    from training_platform.checks.reports.json_report import finding_document
-
-    documents = [finding_document(finding) for finding in found]
-    print_json({"jobs": jobs, "errors": errors, "warnings": len(found) - errors, "findings": documents})
 
 
 def _counted(count: int, noun: str) -> str:

@@ -131,13 +131,13 @@ def _first_snapshots(overview: Overview, of_jobs: Mapping[QuotaKey, float], fold
     """Yield file and text of each snapshot that is missing, or was written so before and lacks what is needed now."""
     from training_platform.quota.snapshot import is_first, snapshot_text
 
-    for each in overview.ledgers:
-        file, snapshot = folder / f"{each.project}.yaml", each.snapshot
-        needs = {line.key: line.used for line in each.lines}
-        needs |= {key: amount for key, amount in of_jobs.items() if key.project == each.project}
+    for ledger in overview.ledgers:
+        file, snapshot = folder / f"{ledger.project}.yaml", ledger.snapshot
+        needs = {line.key: line.used for line in ledger.lines}
+        needs |= {key: amount for key, amount in of_jobs.items() if key.project == ledger.project}
         lacks = snapshot and any(snapshot.limit(key) is None for key in needs)
         if not file.exists() or (lacks and is_first(file.read_text(encoding="utf-8"))):
-            yield file, snapshot_text(each.project, needs, overview.today, snapshot)
+            yield file, snapshot_text(ledger.project, needs, overview.today, snapshot)
 
 
 @app.command("pull")
@@ -171,7 +171,12 @@ def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: 
                 api,
                 old=snapshots.get(api.project),
                 text=texts[api.project],
-                needed=_needed(overview, api.project),
+                needed={
+                    (line.key.service, line.key.quota_id)
+                    for ledger in overview.ledgers
+                    for line in ledger.lines
+                    if ledger.project == api.project
+                },
                 today=overview.today,
                 progress=progress,
             )
@@ -217,11 +222,6 @@ def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
     return path.read_text(encoding="utf-8-sig") if path.exists() else None
 
 
-def _needed(overview: Overview, project: str) -> set[tuple[str, str]]:
-    lines = (line for ledger in overview.ledgers if ledger.project == project for line in ledger.lines)
-    return {(line.key.service, line.key.quota_id) for line in lines}
-
-
 def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
     changed = len(pulled.changes)
     count = f"{changed:,} limit{'' if changed == 1 else 's'} changed" if changed else "no limit changed"
@@ -265,6 +265,7 @@ def request(
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.reports.quota import plan_summary
+    from training_platform.config.reading.section import Email, fits
     from training_platform.quota.overview import Selection, select
     from training_platform.quota.plan import plan_requests, with_requests
 
@@ -273,7 +274,8 @@ def request(
     say_not_counted(overview)
     if overview.not_counted:
         fail("what the stacks need cannot be said before that is mended; nothing was written.")
-    _check_contact(contact)
+    if not fits(Email | None, contact):
+        fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
     chosen = select(overview, Selection(projects=projects))
     plans = plan_requests(chosen.ledgers, chosen.workspace)
     texts = {}
@@ -286,13 +288,6 @@ def request(
         write_files(texts)
     for plan in plans:
         _say_plan(plan, plan_summary(plan), dry_run=dry_run)
-
-
-def _check_contact(contact: str | None) -> None:
-    from training_platform.config.reading.section import Email, fits
-
-    if not fits(Email | None, contact):
-        fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
 
 
 def _say_plan(plan: ProjectPlan, summary: str, *, dry_run: bool) -> None:

@@ -15,6 +15,7 @@ import click
 from training_platform.cli.job import Target, app, job_file, print_findings, target_type
 from training_platform.cli.shared import (
     Format,
+    completion,
     fail,
     format_option,
     local_cloud_option,
@@ -36,29 +37,27 @@ if TYPE_CHECKING:
     from training_platform.jobs.resolve import ResolvedJob
     from training_platform.jobs.runs.places import RunPlace
     from training_platform.jobs.runs.state import Run
-    from training_platform.jobs.runs.submission import Prepared
 
 TIME_IS_UP = 3
 
 
-def _complete_teams(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the teams that a shell may offer."""
+def _team_names() -> list[str]:
     from training_platform.config.workspace import read_workspace
 
     root = root_around()
-    names = {team.name for _, team, _ in read_workspace(root).teams()} if root else set[str]()
-    return sorted(name for name in names if name.startswith(incomplete))
+    return sorted(team.name for _, team, _ in read_workspace(root).teams()) if root else []
 
 
-def _complete_runs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the beginnings of names of runs, which are the names of jobs; runs themselves are not asked for."""
+def _job_names() -> list[str]:
+    """Return the beginnings of names of runs, which are the names of jobs; no cluster is asked for runs themselves."""
     root = root_around()
-    names = {f"{path.stem}-" for path in (root / "jobs").glob("*/*.yaml")} if root else set[str]()
-    return sorted(name for name in names if name.startswith(incomplete))
+    return sorted(f"{path.stem}-" for path in (root / "jobs").glob("*/*.yaml")) if root else []
 
 
-_run = click.argument("run", metavar="RUN", shell_complete=_complete_runs, help="The run, as `job submit` printed it.")
-_team = click.option("--team", shell_complete=_complete_teams, help="The team that owns the runs.")
+_run = click.argument(
+    "run", metavar="RUN", shell_complete=completion(_job_names), help="The run, as `job submit` printed it."
+)
+_team = click.option("--team", shell_complete=completion(_team_names), help="The team that owns the runs.")
 _access = stacked(
     click.option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own."),
     local_cloud_option,
@@ -68,7 +67,7 @@ _of_a_run = stacked(format_option, _team, _access)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class RunsOptions:
     """The options of the commands, which end without the extra."""
 
     output_format: Format = "text"
@@ -136,10 +135,20 @@ def submit(file: Path, target: Target | None, run: str | None, today: str | None
     A job with errors in `job check` is not submitted. On GKE the API server and every webhook first have to accept the
     job in a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
-    from training_platform.config.reading.clock import today as clock
-    from training_platform.jobs.runs.submission import delivered, prepare, submit_to_gke, submit_to_vertex
+    from datetime import UTC, datetime
 
-    options = Options(**chosen)
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.jobs.runs.submission import (
+        RECORD,
+        delivered,
+        prepare,
+        submit_to_gke,
+        submit_to_vertex,
+        write_record,
+    )
+
+    options = RunsOptions(**chosen)
     folder = options.folder()
     prepared = prepare(file, folder, target, clock(folder, today), run)
     print_findings(prepared.findings, err=True)
@@ -152,26 +161,16 @@ def submit(file: Path, target: Target | None, run: str | None, today: str | None
     send = submit_to_gke if place.target == "gke" else submit_to_vertex
     ready = delivered(prepared, options.endpoint)
     names = send(ready, options.api(place))
-    _keep_record(ready, names, options)
+    try:
+        write_record(ready, names, options.endpoint("storage"), datetime.now(UTC))
+    except GoogleError as error:  # the run is there all the same
+        say(f"# {RECORD} is not in the run's output: {error}", err=True)
     if options.output_format == "json":
         print_json(
             {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
         )
     else:
         say("\n".join(names))
-
-
-def _keep_record(prepared: Prepared, runs: list[str], options: Options) -> None:
-    """Write the record of a submission; where that fails, say so and go on, since the run is there."""
-    from datetime import UTC, datetime
-
-    from training_platform.clients.google_api import GoogleError
-    from training_platform.jobs.runs.submission import RECORD, write_record
-
-    try:
-        write_record(prepared, runs, options.endpoint("storage"), datetime.now(UTC))
-    except GoogleError as error:
-        say(f"# {RECORD} is not in the run's output: {error}", err=True)
 
 
 @app.command("list")
@@ -183,18 +182,18 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
     If a cluster or region does not answer, print one sentence, then the others' runs, and exit with 2.
     """
     from training_platform.jobs.runs.places import places
+    from training_platform.jobs.runs.watching import gke_runs, vertex_runs
 
-    options = Options(**chosen)
-    found: list[Run] = []
+    options = RunsOptions(**chosen)
+    runs: list[Run] = []
     silent: list[str] = []
-    there = places(options.folder(), options.workspace(), environment=environment, team=options.team)
-    for place in there:
+    for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
         progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
         try:
-            found.extend(runs_of(options.api(place), place))
+            runs.extend((gke_runs if place.target == "gke" else vertex_runs)(options.api(place), place))
         except UserError as error:
             silent.append(str(error))
-    print_runs(found, options.output_format)
+    print_runs(runs, options.output_format)
     for sentence in dict.fromkeys(silent):
         say(f"training-platform: {sentence}", err=True)
     sys.exit(2 if silent else 0)
@@ -205,7 +204,7 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
 @_of_a_run
 def status(run: str, **chosen: Any) -> None:
     """Show the state of a run."""
-    options = Options(**chosen)
+    options = RunsOptions(**chosen)
     found, _, _ = find_run(run, options)
     print_runs([found], options.output_format)
 
@@ -217,7 +216,7 @@ def cancel(run: str, **chosen: Any) -> None:
     """Stop a run. On GKE its objects are deleted, and its output stays; on Vertex AI it ends as cancelled."""
     from training_platform.clients.kubernetes_api import JOBSETS
 
-    options = Options(**chosen)
+    options = RunsOptions(**chosen)
     found, place, api = find_run(run, options)
     if not found.done:
         if place.target == "gke":
@@ -242,9 +241,13 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     from training_platform.jobs.runs.state import EXIT_CODES
     from training_platform.jobs.runs.watching import wait
 
-    options = Options(**chosen)
+    options = RunsOptions(**chosen)
     found, place, api = find_run(run, options)
     seconds = None if timeout_minutes is None else timeout_minutes * 60
+
+    def say_state(now: Run) -> None:
+        progress(f"{now.name} {now.state}{f': {now.reason}' if now.reason else ''}")
+
     read = partial(read_again, api, place, found)
     last = found if found.gone else wait(read, seconds=seconds, changed=say_state)
     if last is None:
@@ -258,14 +261,17 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
 @_of_a_run
 def why_it_waits(run: str, **chosen: Any) -> None:
     """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs."""
+    from training_platform.jobs.resolve import FOLDER, read_job
     from training_platform.jobs.runs.watching import why_gke, why_vertex
 
-    options = Options(**chosen)
+    options = RunsOptions(**chosen)
     found, place, api = find_run(run, options)
     if found.gone:
         sentences = [f'{found.name} {found.state}, and its objects are gone. Cloud Logging has: "{found.reason}".']
     elif place.target == "gke":
-        sentences = why_gke(api, place, found, job_now(found, place, options), partial(options.vms, place))
+        file = options.folder() / FOLDER / place.team.name / f"{found.job}.yaml"
+        job = read_job(file, options.folder(), options.workspace())[0] if file.is_file() else None  # as it is now
+        sentences = why_gke(api, place, found, job, partial(options.vms, place))
     else:
         sentences = why_vertex(api, place, found)
     if options.output_format == "json":
@@ -287,12 +293,17 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
     from training_platform.jobs.runs.logs import gke_logs, pod_lines, vertex_lines
     from training_platform.jobs.runs.watching import vertex_log_ids
 
-    options = Options(**chosen)
+    options = RunsOptions(**chosen)
     lines: Iterator[tuple[str, str]]
     found, place, api = find_run(run, options)
+
+    def ended() -> bool:
+        now = read_again(api, place, found)
+        return now is None or now.done
+
     if place.target == "vertex":
         ids = partial(vertex_log_ids, api, found.identity)
-        lines = vertex_lines(options.log(place), found, ids, ended=_ends(api, place, found) if follow else None)
+        lines = vertex_lines(options.log(place), found, ids, ended=ended if follow else None)
     elif found.gone:
         lines = pod_lines(options.log(place), place, found.name)
     else:
@@ -308,17 +319,7 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
         say(f"# {found.name} has no log lines yet; see training-platform job why {found.name}", err=True)
 
 
-def _ends(api: Any, place: RunPlace, run: Run) -> Callable[[], bool]:
-    """Return what says whether a run has ended; one that has gone has."""
-
-    def ended() -> bool:
-        now = read_again(api, place, run)
-        return now is None or now.done
-
-    return ended
-
-
-def find_run(run: str, options: Options) -> tuple[Run, RunPlace, Any]:
+def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
     """Return a run with its place and that place's API; ends the command where it is nowhere.
 
     A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
@@ -326,8 +327,8 @@ def find_run(run: str, options: Options) -> tuple[Run, RunPlace, Any]:
     from training_platform.jobs.runs.logs import gone_run
     from training_platform.jobs.runs.places import places_of_run
 
-    said, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)
-    there = [*said, *others]
+    named, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)
+    there = [*named, *others]
     silent: list[str] = []
     for place in there:
         try:
@@ -335,10 +336,10 @@ def find_run(run: str, options: Options) -> tuple[Run, RunPlace, Any]:
             if found := _run_at(api, place, run):
                 return found, place, api
         except UserError as error:
-            if place in said:  # anywhere else the run is only if its file has changed
+            if place in named:  # anywhere else the run is only if its file has changed
                 raise
             silent.append(str(error))
-    for place in (each for each in there if each.target == "gke"):
+    for place in (place for place in there if place.target == "gke"):
         try:
             if gone := gone_run(options.log(place), place, run):
                 return gone, place, options.api(place)
@@ -367,26 +368,6 @@ def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
     from training_platform.jobs.runs.watching import vertex_now
 
     return vertex_now(api, run.identity) if place.target == "vertex" else _run_at(api, place, run.name)
-
-
-def runs_of(api: Any, place: RunPlace) -> Iterator[Run]:
-    """Yield all runs of a place. Raises ClusterError and GoogleError."""
-    from training_platform.jobs.runs.watching import gke_runs, vertex_runs
-
-    yield from (gke_runs if place.target == "gke" else vertex_runs)(api, place)
-
-
-def job_now(run: Run, place: RunPlace, options: Options) -> ResolvedJob | None:
-    """Return the job of a run as its file is now; None where it is not there or is rejected."""
-    from training_platform.jobs.resolve import FOLDER, read_job
-
-    path = options.folder() / FOLDER / place.team.name / f"{run.job}.yaml"
-    return read_job(path, options.folder(), options.workspace())[0] if path.is_file() else None
-
-
-def say_state(run: Run) -> None:
-    """Say what a run that is waited for does now."""
-    progress(f"{run.name} {run.state}{f': {run.reason}' if run.reason else ''}")
 
 
 def progress(text: str) -> None:

@@ -59,7 +59,7 @@ _run = stacked(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SandboxOptions:
     """The options of the commands; each takes those that mean something to it, and ends without the extra."""
 
     durations: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ def up(stack: str, resume: bool, **chosen: Any) -> None:
 
     Exit code 0: success. 1: the engine or the cloud refused. 2: the command could not run.
     """
-    with _session(stack, Options(**chosen)) as session:
+    with _session(stack, SandboxOptions(**chosen)) as session:
         for summary in session.up(stack, resume=resume):
             _print(summary)
 
@@ -112,7 +112,7 @@ def up(stack: str, resume: bool, **chosen: Any) -> None:
 @_run
 def preview(stack: str, **chosen: Any) -> None:
     """Print the changes of an up; a team's environment must be up."""
-    with _session(stack, Options(**chosen)) as session:
+    with _session(stack, SandboxOptions(**chosen)) as session:
         _print(session.preview(stack))
 
 
@@ -123,7 +123,7 @@ def preview(stack: str, **chosen: Any) -> None:
 @_run
 def refresh(stack: str, **chosen: Any) -> None:
     """Update the state from the local cloud."""
-    with _session(stack, Options(**chosen)) as session:
+    with _session(stack, SandboxOptions(**chosen)) as session:
         _print(session.refresh(stack))
 
 
@@ -135,7 +135,7 @@ def refresh(stack: str, **chosen: Any) -> None:
 @_run
 def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
     """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack."""
-    with _session(stack, Options(**chosen), by_state=True) as session:
+    with _session(stack, SandboxOptions(**chosen), by_state=True) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
 
@@ -165,7 +165,7 @@ def serve(port: int, **chosen: Any) -> None:
     )
     from training_platform.sandbox.run.session import read_stacks
 
-    options = Options(**chosen)
+    options = SandboxOptions(**chosen)
     with _problems():
         folder, seconds = options.folder(), parse_durations(options.durations)
         programs = api_server_programs(folder, asked_for=options.api_server)
@@ -194,7 +194,7 @@ def serve(port: int, **chosen: Any) -> None:
 @_where
 def status(**chosen: Any) -> None:
     """Print the sandbox's resources, and the quota in use."""
-    options = Options(**chosen)  # before the imports, some of which the extra brings
+    options = SandboxOptions(**chosen)  # before the imports, some of which the extra brings
     from training_platform.sandbox.run.session import read_stacks
     from training_platform.sandbox.run.status import status_lines
 
@@ -205,7 +205,7 @@ def status(**chosen: Any) -> None:
 
 
 @contextmanager
-def _session(stack: str, options: Options, *, by_state: bool = False) -> Iterator[Session]:
+def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> Iterator[Session]:
     from rich.console import Console
 
     from training_platform.sandbox.run.engine import PARALLEL
@@ -250,7 +250,7 @@ def _print(summary: Summary) -> None:
 @_where
 def list_faults(**chosen: Any) -> None:
     """Say which faults there are, and what each hit."""
-    options = Options(**chosen)  # before the import, for which the extra is needed
+    options = SandboxOptions(**chosen)  # before the import, for which the extra is needed
     from training_platform.sandbox.run.faults import fault_lines
 
     for line in fault_lines(_served(options).listed(), {}):
@@ -262,7 +262,7 @@ def list_faults(**chosen: Any) -> None:
 @_where
 def add(scenario: Path, **chosen: Any) -> None:
     """Add the faults of a scenario file; their times begin now."""
-    say(f"added: {', '.join(_served(Options(**chosen)).add(scenario))}")
+    say(f"added: {', '.join(_served(SandboxOptions(**chosen)).add(scenario))}")
 
 
 @faults.command("clear")
@@ -270,10 +270,10 @@ def add(scenario: Path, **chosen: Any) -> None:
 @_where
 def clear(names: tuple[str, ...], **chosen: Any) -> None:
     """Take faults away; what waited for them goes on."""
-    _served(Options(**chosen)).clear(names)
+    _served(SandboxOptions(**chosen)).clear(names)
 
 
-def _served(options: Options) -> FaultControl:
+def _served(options: SandboxOptions) -> FaultControl:
     """Return the faults of the server that runs. Raises CannotRun where there is none."""
     from training_platform.sandbox.run.faults import served_faults
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from importlib.util import find_spec
 from pathlib import Path
@@ -131,18 +131,27 @@ def _version(root: Path) -> str | None:
         return None
 
 
-def complete_stacks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the stacks that a shell may offer: those of the repository around this folder that begin so."""
-    root = root_around()
-    files = (root / "stacks").glob(f"Pulumi.{incomplete}*.yaml") if root else ()
-    return sorted(path.stem.removeprefix("Pulumi.") for path in files)
+def completion(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return a shell's completion: the names, each once and in their order, that begin as a word does."""
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in dict.fromkeys(names()) if name.startswith(incomplete)]
+
+    return complete
 
 
-def complete_jobs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the job files that a shell may offer, from this folder."""
+def _stack_names() -> list[str]:
     root = root_around()
-    files = (os.path.relpath(path) for path in (root / "jobs").glob("*/*.yaml")) if root else ()
-    return sorted(file for file in files if file.startswith(incomplete))
+    return sorted(path.stem.removeprefix("Pulumi.") for path in (root / "stacks").glob("Pulumi.*.yaml")) if root else []
+
+
+def _job_files() -> list[str]:
+    """Return the job files, as paths from this folder."""
+    root = root_around()
+    return sorted(os.path.relpath(path) for path in (root / "jobs").glob("*/*.yaml")) if root else []
+
+
+complete_stacks, complete_jobs = completion(_stack_names), completion(_job_files)
 
 
 def fail(message: str, *, code: int = 2) -> NoReturn:

@@ -1,4 +1,4 @@
-"""An environment's section from what stands in its project."""
+"""An environment's section from the resources of its project."""
 
 from __future__ import annotations
 
@@ -34,41 +34,56 @@ _POOLS = "/nodePools/"
 
 
 @dataclass
-class Found:
+class AdoptedSection:
     """A section, and what is not in it: why, by path in the project."""
 
     section: dict[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def environment_section(stack: str, contents: Contents, queues: Queues, *, production: bool) -> Found:
-    """Return what the environment ``stack`` says of a project: things whose names begin with it and a dash."""
-    found = Found()
-    clusters = _keyed(stack, contents.of(register.CLUSTER), found, _clusters(contents, found))
-    filestore = _keyed(stack, contents.of(register.FILESTORE), found, filestore_section)
+def environment_section(stack: str, contents: Contents, queues: Queues, *, production: bool) -> AdoptedSection:
+    """Return the section of the environment ``stack``: resources whose names begin with it and a dash."""
+    found = AdoptedSection()
+
+    def cluster(path: str, body: Json) -> dict[str, Any]:
+        written, reasons = cluster_section(body, _pools_of(path, contents), contents.of(register.SUBNETWORK))
+        found.left_out |= {f"{path}{_POOLS}{name}": reason for name, reason in reasons.items()}
+        return written
+
+    cluster_bodies, instance_bodies = (contents.of(kind) for kind in (register.CLUSTER, register.FILESTORE))
+    clusters = _keyed(stack, cluster_bodies, found, cluster)
+    filestore = _keyed(stack, instance_bodies, found, filestore_section)
     found.left_out |= dict(_foreign(stack, contents))
-    protected = [bool(body.get("deletionProtectionEnabled")) for body in contents.of(register.FILESTORE).values()]
-    lifted = bool(protected) and not any(protected)
-    if lifted or not any(protected):
-        for each in filestore.values():
-            each.pop("deletion_protection", None)
-    labelled = [body.get("resourceLabels") for body in contents.of(register.CLUSTER).values()]
-    labelled += [body.get("labels") for body in contents.of(register.FILESTORE).values()]
+    protected = [bool(body.get("deletionProtectionEnabled")) for body in instance_bodies.values()]
+    if not any(protected):
+        for instance in filestore.values():
+            instance.pop("deletion_protection", None)
+    labels = [body.get("resourceLabels") for body in cluster_bodies.values()]
+    labels += [body.get("labels") for body in instance_bodies.values()]
+    groups = sorted({at(body, "authenticatorGroupsConfig.securityGroup") or "" for body in cluster_bodies.values()})
+    services = contents.of(register.GLOBAL_ADDRESS).get(
+        f"projects/{contents.project}/global/addresses/{stack}-services"
+    )
+    dashboards = any(title.startswith(f"{stack}: ") for title in _titles(contents.of(register.DASHBOARD).values()))
     section = {
         "project": contents.project,
         "production": production,
-        "labels": own_labels(labels_of(each) for each in labelled),
-        "deletion_protection": False if lifted else None,
+        "labels": own_labels(labels_of(row) for row in labels),
+        "deletion_protection": False if protected and not any(protected) else None,
         "encryption": _encryption(contents),
-        "google_groups_domain": _groups_domain(contents),
+        "google_groups_domain": next((name.removeprefix(_GROUPS) for name in groups if name.startswith(_GROUPS)), None),
         "admins": _admins(contents),
         "nat_addresses": _nat_addresses(stack, contents),
-        "private_services_range": _services_range(stack, contents),
+        "private_services_range": f"{services['address']}/{services['prefixLength']}" if services else None,
         **_google_apis(stack, contents),
         "network_attachments": _network_attachments(stack, contents),
-        "metadata_stores": _metadata_stores(stack, contents),
+        "metadata_stores": [  # Vertex AI makes stores by itself, which have another description
+            path.split("/")[3]
+            for path, body in contents.of(register.METADATA_STORE).items()
+            if str(body.get("description", "")).endswith(f" {stack}")
+        ],
         "alerts": _alerts(stack, contents),
-        "dashboards": _dashboards(stack, contents),
+        "dashboards": None if dashboards or register.DASHBOARD in contents.unread else False,
         "images": _images(stack, contents),
         "filestore": filestore,
         **environment_fields(queues),
@@ -96,7 +111,7 @@ def _pools_of(cluster: str, contents: Contents) -> dict[str, Json]:
 
 
 def _keyed(
-    stack: str, bodies: Mapping[str, Json], found: Found, section: Callable[[str, Json], dict[str, Any]]
+    stack: str, bodies: Mapping[str, Json], found: AdoptedSection, section: Callable[[str, Json], dict[str, Any]]
 ) -> dict[str, Any]:
     sections = {}
     for path, body in sorted(bodies.items()):
@@ -108,33 +123,18 @@ def _keyed(
     return sections
 
 
-def _clusters(contents: Contents, found: Found) -> Callable[[str, Json], dict[str, Any]]:
-    def section(path: str, body: Json) -> dict[str, Any]:
-        written, reasons = cluster_section(body, _pools_of(path, contents), contents.of(register.SUBNETWORK))
-        found.left_out |= {f"{path}{_POOLS}{name}": reason for name, reason in reasons.items()}
-        return written
-
-    return section
-
-
 def _encryption(contents: Contents) -> dict[str, Any] | None:
     """Return the keys that encrypt clusters' Secrets and instances, one a region."""
     keys = {at(body, "databaseEncryption.keyName") for body in contents.of(register.CLUSTER).values()}
     keys |= {body.get("kmsKeyName") for body in contents.of(register.FILESTORE).values()}
-    return (
-        {"keys": sorted(key.partition("/cryptoKeyVersions/")[0] for key in keys if key)} if keys - {None, ""} else None
-    )
-
-
-def _groups_domain(contents: Contents) -> str | None:
-    groups = {at(body, "authenticatorGroupsConfig.securityGroup") for body in contents.of(register.CLUSTER).values()}
-    return next((each.removeprefix(_GROUPS) for each in sorted(groups - {None, ""}) if each.startswith(_GROUPS)), None)
+    names = sorted(key.partition("/cryptoKeyVersions/")[0] for key in keys if key)
+    return {"keys": names} if names else None
 
 
 def _admins(contents: Contents) -> list[str]:
     bindings = contents.of(POLICY).get(contents.project, {}).get("bindings", ())
-    members = (m for each in bindings if each["role"] == _ADMIN and not each.get("condition") for m in each["members"])
-    return sorted({member for member in members if fits(Member, member)})
+    admins = (binding for binding in bindings if binding["role"] == _ADMIN and not binding.get("condition"))
+    return sorted({member for binding in admins for member in binding["members"] if fits(Member, member)})
 
 
 def _nat_addresses(stack: str, contents: Contents) -> int:
@@ -142,11 +142,6 @@ def _nat_addresses(stack: str, contents: Contents) -> int:
     names = [path.rpartition("/")[2] for path in contents.of(register.ADDRESS)]
     counts = [re.fullmatch(rf"{re.escape(stack)}-nat-[a-z]+-[a-z]+[0-9]+-([0-9]+)", name) for name in names]
     return max((int(match[1]) for match in counts if match), default=0)
-
-
-def _services_range(stack: str, contents: Contents) -> str | None:
-    body = contents.of(register.GLOBAL_ADDRESS).get(f"projects/{contents.project}/global/addresses/{stack}-services")
-    return f"{body['address']}/{body['prefixLength']}" if body else None
 
 
 def _alerts(stack: str, contents: Contents) -> dict[str, Any] | None:
@@ -157,10 +152,10 @@ def _alerts(stack: str, contents: Contents) -> dict[str, Any] | None:
         if str(body.get("displayName", "")).startswith(f"{stack}: ")
     ]
     alerts = _titles(contents.of(register.ALERT_POLICY).values())
-    none = bool(contents.of(register.CLUSTER)) and not any(each.startswith(f"{stack}: ") for each in alerts)
+    none = bool(contents.of(register.CLUSTER)) and not any(title.startswith(f"{stack}: ") for title in alerts)
     if none and register.ALERT_POLICY not in contents.unread:
         return {"enabled": False}
-    return {"emails": sorted(each for each in emails if each)} if emails else None
+    return {"emails": sorted(email for email in emails if email)} if emails else None
 
 
 def _google_apis(stack: str, contents: Contents) -> dict[str, Any]:
@@ -176,25 +171,13 @@ def _google_apis(stack: str, contents: Contents) -> dict[str, Any]:
 
 def _network_attachments(stack: str, contents: Contents) -> dict[str, str]:
     """Return the addresses of VMs of Vertex AI, by region."""
-    found = {}
+    ranges = {}
     for path, body in contents.of(register.NETWORK_ATTACHMENT).items():
         subnet = "projects/" + str((body.get("subnetworks") or [""])[0]).partition("projects/")[2]
         cidr = contents.of(register.SUBNETWORK).get(subnet, {}).get("ipCidrRange")
         if path.rpartition("/")[2].startswith(f"{stack}-") and cidr:
-            found[path.split("/")[3]] = cidr
-    return found
-
-
-def _metadata_stores(stack: str, contents: Contents) -> list[str]:
-    """Return the regions of stores that the stack made; others are made by Vertex AI itself."""
-    stores = contents.of(register.METADATA_STORE).items()
-    return [path.split("/")[3] for path, body in stores if str(body.get("description", "")).endswith(f" {stack}")]
-
-
-def _dashboards(stack: str, contents: Contents) -> bool | None:
-    """Return that a stack has none, where there are none."""
-    there = any(each.startswith(f"{stack}: ") for each in _titles(contents.of(register.DASHBOARD).values()))
-    return None if there or register.DASHBOARD in contents.unread else False
+            ranges[path.split("/")[3]] = cidr
+    return ranges
 
 
 def _titles(bodies: Iterable[Json]) -> list[str]:
@@ -205,8 +188,8 @@ def _images(stack: str, contents: Contents) -> dict[str, Any] | None:
     for path, body in contents.of(register.REPOSITORY).items():
         if path.endswith(f"/repositories/{repository_id(stack)}"):
             policies = (body.get("cleanupPolicies") or {}).values()
-            kept = [at(each, "mostRecentVersions.keepCount") for each in policies]
-            count = next((int(each) for each in kept if each), 20)
+            counts = (at(policy, "mostRecentVersions.keepCount") for policy in policies)
+            count = next((int(count) for count in counts if count), 20)
             return {"location": path.split("/")[3], **({} if count == 20 else {"keep_versions": count})}
     return None
 
@@ -226,7 +209,7 @@ def filestore_section(path: str, body: Json) -> dict[str, Any]:
         "protocol": body.get("protocol"),
         "connection": "private-service-access" if private else None,
         "team": at(body, "labels.team"),
-        "exports": [_export(each) for each in share.get("nfsExportOptions") or ()] or None,
+        "exports": [_export(options) for options in share.get("nfsExportOptions") or ()] or None,
         "iops": whole(body, "performanceConfig.fixedIops.maxIops") or None,
         "iops_per_tib": whole(body, "performanceConfig.iopsPerTb.maxIopsPerTb") or None,
         "restore_from": share.get("sourceBackup") or share.get("sourceBackupdrBackup"),

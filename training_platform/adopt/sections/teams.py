@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from training_platform.adopt.cluster_objects import Queues, queue_fields
-from training_platform.adopt.sections.environment import Found, foreign_bucket
+from training_platform.adopt.sections.environment import AdoptedSection, foreign_bucket
 from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels, shortest, whole
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import vertex_gpu
@@ -42,9 +42,9 @@ class Platform(NamedTuple):
     queues: Queues
 
 
-def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Found:
+def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> AdoptedSection:
     """Return a team's section; ``common`` are the labels of its environment. Raises Inexpressible without members."""
-    found = Found()
+    found = AdoptedSection()
     stack, teams, contents, queues = platform
     owned = _Owned(stack, name, teams, contents)
     buckets = dict(_sections(owned.of(register.BUCKET, f"{contents.project}-"), found, _bucket))
@@ -103,7 +103,7 @@ def _of_jobs(stack: str, account: str) -> bool:
     return account.startswith(f"{stack}-") and account.endswith("-jobs") and len(account) > len(f"{stack}--jobs")
 
 
-def _sections(rows: Any, found: Found, section: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _sections(rows: Any, found: AdoptedSection, section: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for key, path, body in rows:
         try:
             yield key, section(path, body)

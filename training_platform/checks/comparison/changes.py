@@ -28,7 +28,6 @@ from training_platform.checks.planning.outcome import LATER, TRIGGER, FlatResour
 from training_platform.checks.report import StackReport, identity
 from training_platform.checks.stacks import Checked
 from training_platform.quota.charges import QuotaKey
-from training_platform.quota.ledger import Line
 
 _Key = tuple[str, str]  # type and name
 
@@ -90,19 +89,30 @@ class CheckResult(_Plain):
 def result_of(checked: Checked) -> CheckResult:
     """Return what a check found, as one side of a comparison."""
     report = checked.report
+    quotas = [
+        QuotaUse(
+            key=line.key,
+            unit=line.unit,
+            used=line.used,
+            limit=None if line.limit is None or math.isinf(line.limit) else line.limit,
+        )
+        for ledger in checked.ledgers.values()
+        for line in ledger.lines
+    ]
+    capacity = [
+        CapacityUse(
+            environment=line.environment,
+            cluster=line.cluster,
+            flavor=line.flavor.name,
+            capacity=line.capacity,
+            promised=line.promised,
+        )
+        for line in checked.capacity
+    ]
     return CheckResult(
         stacks={stack.name: _stack(stack, checked) for stack in report.stacks},
-        quotas=tuple(_quota(line) for ledger in checked.ledgers.values() for line in ledger.lines),
-        capacity=tuple(
-            CapacityUse(
-                environment=line.environment,
-                cluster=line.cluster,
-                flavor=line.flavor.name,
-                capacity=line.capacity,
-                promised=line.promised,
-            )
-            for line in checked.capacity
-        ),
+        quotas=tuple(quotas),
+        capacity=tuple(capacity),
         identities=tuple(identity(finding) for finding in report.all_findings()),
         failures=report.failures,
     )
@@ -125,27 +135,27 @@ def _stack(stack: StackReport, checked: Checked) -> StackResult:
     )
 
 
-def _quota(line: Line) -> QuotaUse:
-    limit = None if line.limit is None or math.isinf(line.limit) else line.limit
-    return QuotaUse(key=line.key, unit=line.unit, used=line.used, limit=limit)
-
-
 def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
-    """Return what happens to every resource that differs, the worst first."""
-    old = {(each.type, each.name): each for each in before}
-    new = {(each.type, each.name): each for each in after}
-    found: list[ResourceChange] = []
-    anew: set[_Key] = set()
-    for key in _sources_first(new):
-        if key in old and key in new and (change := _change(old[key], new[key], anew)):
-            found.append(change)
-            anew |= {key} if change.kind == "replaced" else set()
-    found += [
-        ResourceChange(kind="removed", type=old[key].type, name=old[key].name, protected=old[key].protected)
-        for key in old.keys() - new.keys()
+    """Return the change of every resource that differs, the worst first."""
+    old = {(resource.type, resource.name): resource for resource in before}
+    new = {(resource.type, resource.name): resource for resource in after}
+    graph = {  # a resource's provider, and those whose outputs it takes, are before it
+        key: {*chain.from_iterable(resource.inputs_from.values()), *([resource.provider] if resource.provider else ())}
+        for key, resource in new.items()
+    }
+    changes: list[ResourceChange] = []
+    replaced: set[_Key] = set()
+    for key in TopologicalSorter(graph).static_order():
+        if key in old and key in new and (change := _change(old[key], new[key], replaced)):
+            changes.append(change)
+            if change.kind == "replaced":
+                replaced.add(key)
+    changes += [
+        ResourceChange(kind="removed", type=kind, name=name, protected=old[kind, name].protected)
+        for kind, name in old.keys() - new.keys()
     ]
-    found += [ResourceChange(kind="added", type=kind, name=name) for kind, name in new.keys() - old.keys()]
-    return tuple(sorted(found, key=lambda each: (KINDS.index(each.kind), each.type, each.name)))
+    changes += [ResourceChange(kind="added", type=kind, name=name) for kind, name in new.keys() - old.keys()]
+    return tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.type, change.name)))
 
 
 def accelerator_changes(before: StackResult | None, after: StackResult | None) -> tuple[AcceleratorChange, ...]:
@@ -172,44 +182,34 @@ def cost_changes(before: StackResult | None, after: StackResult | None) -> tuple
 def quota_changes(before: CheckResult, after: CheckResult) -> tuple[QuotaChange, ...]:
     """Return the limits of which more or less is held, or that differ themselves."""
     old, new = ({quota.key: quota for quota in side.quotas} for side in (before, after))
-    found = []
+    changes = []
     for key in sorted({*old, *new}):
         # A side that holds nothing of a limit does not list it.
         was = old.get(key) or new[key].model_copy(update={"used": 0.0})
         now = new.get(key) or was.model_copy(update={"used": 0.0})
-        used, limit = Amount(was.used, now.used), Amount(was.limit, now.limit)
         if was != now:
-            found.append(QuotaChange(key, now.unit, used, limit))
-    return tuple(found)
+            changes.append(QuotaChange(key, now.unit, Amount(was.used, now.used), Amount(was.limit, now.limit)))
+    return tuple(changes)
 
 
 def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityChange, ...]:
     """Return the flavors of clusters that hold, or are promised, more or less."""
     old, new = (
-        {(each.environment, each.cluster, each.flavor): (each.capacity, each.promised) for each in side.capacity}
+        {(use.environment, use.cluster, use.flavor): (use.capacity, use.promised) for use in side.capacity}
         for side in (before, after)
     )
-    found = []
+    changes = []
     for key in sorted({*old, *new}):
         was, now = old.get(key, (0, 0)), new.get(key, (0, 0))
         if was != now:
-            found.append(CapacityChange(*key, Amount(was[0], now[0]), Amount(was[1], now[1])))
-    return tuple(found)
+            changes.append(CapacityChange(*key, Amount(was[0], now[0]), Amount(was[1], now[1])))
+    return tuple(changes)
 
 
-def _sources_first(resources: Mapping[_Key, FlatResource]) -> Iterable[_Key]:
-    """Return keys in an order in which a resource's provider, and what it has outputs of, come before it."""
-    graph = {
-        key: {*chain.from_iterable(each.inputs_from.values()), *([each.provider] if each.provider else ())}
-        for key, each in resources.items()
-    }
-    return TopologicalSorter(graph).static_order()
-
-
-def _change(old: FlatResource, new: FlatResource, anew: Container[_Key]) -> ResourceChange | None:
+def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> ResourceChange | None:
     inputs = tuple(_inputs(old, new))
     if not any(change.forces for change in inputs):
-        inputs += tuple(_followed(new, anew))
+        inputs += tuple(_followed(new, replaced))
     if not inputs:
         return None
     kind: Kind = "replaced" if any(change.forces for change in inputs) else "changed"
@@ -228,7 +228,7 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
         was, now = old.inputs.get(path), new.inputs.get(path)
         if was == now or any(replacements.covers(ignored, path) for ignored in new.ignored):
             continue
-        if path == TRIGGER and None in (was, now):  # one that comes or goes triggers nothing
+        if path == TRIGGER and None in (was, now):  # adding or removing one triggers nothing
             continue
         outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
         on = replacements.turned_on(new.type, path, now)
@@ -236,33 +236,29 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
         yield InputChange(path, was, now, forces)
 
 
-def _followed(new: FlatResource, anew: Container[_Key]) -> Iterator[InputChange]:
-    """Yield that by which a resource goes with what is replaced: as the engine has it, even where inputs are equal.
+def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
+    """Return the outermost part of a path of which the other side has nothing: ``a`` or ``a[0]`` of ``a[0].b``."""
+    while True:
+        above = path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]
+        if not above or any(replacements.covers(above, name) for name in other):
+            return path
+        path = above
 
-    It goes with its provider. Of inputs the engine takes one as a whole for unknown where any of it comes from what
-    is replaced; one path of each is enough to say so.
+
+def _followed(new: FlatResource, replaced: Container[_Key]) -> Iterator[InputChange]:
+    """Yield the inputs by which a resource is replaced with another, as the engine does even where inputs are equal.
+
+    It is replaced with its provider. The engine takes an input as a whole for unknown where any of it comes from a
+    replaced resource; one path of each input is enough to show that.
     """
-    if new.provider and new.provider in anew:
+    if new.provider and new.provider in replaced:
         yield InputChange("provider", new.provider[1], "its replacement", True)
     for name, sources in new.inputs_from.items():
-        source = next((each for each in sources if each in anew), None)
-        paths = (
-            [path for path in new.inputs if path == name or path.startswith((f"{name}.", f"{name}["))] if source else ()
-        )
+        source = next((key for key in sources if key in replaced), None)
+        if source is None:
+            continue
+        paths = (path for path in new.inputs if path == name or path.startswith((f"{name}.", f"{name}[")))
         forcing = [path for path in paths if replacements.forces(new.type, path, also=new.replacing)]
-        if source and forcing:
+        if forcing:
             path = next((path for path in forcing if new.inputs[path] == LATER), forcing[0])
             yield InputChange(path, source[1], "its replacement", True)
-
-
-def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
-    """Return the outermost part of a path of which the other side has nothing."""
-    part = path
-    while (above := _above(part)) and not any(replacements.covers(above, each) for each in other):
-        part = above
-    return part
-
-
-def _above(path: str) -> str:
-    """Return the part that a path stands in: ``a[0]`` of ``a[0].b``, then ``a``, then nothing."""
-    return path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]

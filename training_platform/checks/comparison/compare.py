@@ -1,11 +1,12 @@
-"""Checks the stacks that a change can affect on both sides, and says what differs."""
+"""Checks the stacks that a change can affect on both sides, and compares them."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -36,12 +37,12 @@ _PROCESS = "training_platform/checks/comparison/base_process.py"
 _PATIENCE = 10  # seconds for the base's process to end its own
 _EMPTY = CheckResult(stacks={}, quotas=(), capacity=(), identities=(), failures=())
 PROGRAM = ("modules/", "training_platform/", "__main__.py", "Pulumi.yaml")
-"""What decides, beside a stack's files, what is planned; where it changed, the base is planned by its own."""
+"""Files that decide the plan beside a stack's own; where one changed, the base is planned by its own program."""
 FOR_ALL = (*PROGRAM, "requirements", f"{STACKS_FOLDER}/quotas/", f"{STACKS_FOLDER}/exemptions.yaml")
 
 
 class _NotPlanned(Exception):
-    """The base's own program does not say what it plans; the message says why."""
+    """The base's own program could not plan; the message says why."""
 
 
 def check_against(
@@ -55,9 +56,14 @@ def check_against(
     with base_tree(root, ref) as tree:
         head_files, base_files = read_workspace(root), read_workspace(tree.root)
         scope = affected(tree.changed, head_files, base_files)
+        for name, was in scope.renamed.items():
+            if was in selected:
+                raise UserError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
         if selected:
-            _refuse_old_names(selected, scope, ref)
-            scope = _narrowed(scope, stack_names(head_files, selected))
+            names = set(stack_names(head_files, selected))
+            old = names | {was for name, was in scope.renamed.items() if name in names}
+            head_names = tuple(name for name in scope.head if name in old)
+            scope = replace(scope, head=head_names, base=tuple(name for name in scope.base if name in old))
         head = check_stacks(root, scope.head, options, inputs=True)
         options.progress(f"planning {ref}")
         others = len(head_files.stacks) - len(scope.head)
@@ -78,18 +84,14 @@ def check_against(
     report = baseline.apply(_with_findings(head.report, found))
     report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files, ref)))
     if new_only:
-        report = set_aside(report, dict.fromkeys(_known(base, scope), f"{ref} has it as well"))
+        files = {_file(was): _file(name) for name, was in scope.renamed.items()}  # of findings, under their new names
+        identities = ((rule, files.get(file, file), *rest) for rule, file, *rest in base.identities)
+        report = set_aside(report, dict.fromkeys(fingerprints(identities), f"{ref} has it as well"))
     return replace(report, comparison=comparison)
 
 
-def _refuse_old_names(selected: Sequence[str], scope: Affected, ref: str) -> None:
-    for name, was in scope.renamed.items():
-        if was in selected:
-            raise UserError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
-
-
 def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
-    """Say of stacks with another name that nobody here knows whether what is deployed has it too."""
+    """Yield a failure for each renamed stack whose file does not declare the old name of what is deployed."""
     for name, was in scope.renamed.items():
         stack = head.stacks[name]
         if name in scope.head and declared(stack) != was:
@@ -98,15 +100,6 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
                 f"know a second time. Rename what is deployed, with `pulumi stack rename {name} --stack {was}`, and "
                 f"say so in the file: renamed_from: {was}"
             )
-
-
-def _narrowed(scope: Affected, selected: Collection[str]) -> Affected:
-    wanted = {*selected, *(was for name, was in scope.renamed.items() if name in selected)}
-    return replace(
-        scope,
-        head=tuple(name for name in scope.head if name in wanted),
-        base=tuple(name for name in scope.base if name in wanted),
-    )
 
 
 def _check_base(tree: BaseTree, scope: Affected, options: Options) -> CheckResult:
@@ -119,10 +112,9 @@ def _check_base(tree: BaseTree, scope: Affected, options: Options) -> CheckResul
         )
     out = tree.root.with_name("result.json")
     how = "fast" if options.fast else options.planner.to_text()
-    arguments = [str(tree.root), options.today.isoformat(), how, str(out), *scope.base]
-    code, said = _run(tree.root, arguments)
+    code, errors = _run(tree.root, [str(tree.root), options.today.isoformat(), how, str(out), *scope.base])
     if code:
-        last = next(iter(reversed(said.strip().splitlines())), f"exit code {code}")
+        last = next(iter(reversed(errors.strip().splitlines())), f"exit code {code}")
         raise _NotPlanned(f"the program of commit {tree.commit[:12]} cannot be run here: {last}")
     try:
         return CheckResult.model_validate_json(out.read_text(encoding="utf-8"))
@@ -131,7 +123,7 @@ def _check_base(tree: BaseTree, scope: Affected, options: Options) -> CheckResul
 
 
 def _run(root: Path, arguments: Sequence[str]) -> tuple[int, str]:
-    """Run the base's own process; return its exit code and what it says. An interrupt ends it with all that it runs."""
+    """Run the base's own process; return its exit code and errors. An interrupt ends it with all that it runs."""
     with subprocess.Popen(  # noqa: S603 # this interpreter, and arguments of ours
         [sys.executable, "-P", "-m", _PROCESS.removesuffix(".py").replace("/", "."), *arguments],
         cwd=root,
@@ -143,38 +135,36 @@ def _run(root: Path, arguments: Sequence[str]) -> tuple[int, str]:
         errors="replace",
     ) as process:
         try:
-            _, said = process.communicate()
+            _, errors = process.communicate()
         except BaseException:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_PATIENCE)
             process.kill()
             raise
-        return process.returncode, said
+        return process.returncode, errors
 
 
 def _stacks(scope: Affected, base: CheckResult, head: CheckResult) -> Iterator[StackChange]:
     for name in scope.head:
         was = scope.renamed.get(name, name)
-        yield _stack(name, base.stacks.get(was), head.stacks.get(name), was if was != name else None)
+        yield _stack(name, base.stacks.get(was), head.stacks.get(name), was)
     renamed = {*scope.renamed.values()}
     for name in scope.base:
         if name not in head.stacks and name not in renamed:
-            yield _stack(name, base.stacks.get(name), None, None)
+            yield _stack(name, base.stacks.get(name), None, name)
 
 
-def _stack(name: str, before: StackResult | None, after: StackResult | None, was: str | None) -> StackChange:
-    kind = "renamed" if was else "added" if before is None else "removed" if after is None else "changed"
+def _stack(name: str, before: StackResult | None, after: StackResult | None, was: str) -> StackChange:
     least, most = cost_changes(before, after)
-    unplanned = [
-        side for side, stack in (("the base", before), ("the work tree", after)) if stack and stack.resources is None
-    ]
+    sides = (("the base", before), ("the work tree", after))
+    unplanned = [side for side, stack in sides if stack and stack.resources is None]
     old = before.resources or () if before else ()
     new = after.resources or () if after else ()
     return StackChange(
         name=name,
-        kind=kind,  # type: ignore[arg-type] # mypy takes the chain for a text
-        was=was,
+        kind="renamed" if was != name else "added" if before is None else "removed" if after is None else "changed",
+        was=was if was != name else None,
         resources=() if unplanned else resource_changes(old, new),
         accelerators=accelerator_changes(before, after),
         least_usd=least,
@@ -184,7 +174,7 @@ def _stack(name: str, before: StackResult | None, after: StackResult | None, was
 
 
 def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
-    """Say of what the base could not be planned that nobody knows what a change of it replaces."""
+    """Yield a warning for stacks of which the base could not be planned: what the change replaces is not known."""
     if comparison.unknown:
         yield Finding(rule="base-not-planned", severity="warning", message=comparison.unknown)
     for stack in comparison.stacks:
@@ -196,21 +186,14 @@ def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
             )
 
 
-def _with_findings(report: Report, found: Sequence[Finding]) -> Report:
+def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
     """Return the report with more findings, each with its stack where that is one of the report's."""
+    by_stack: dict[str, list[Finding]] = defaultdict(list)
     names = {stack.name for stack in report.stacks}
-    stacks = tuple(
-        replace(stack, findings=(*stack.findings, *(each for each in found if each.stack == stack.name)))
-        for stack in report.stacks
-    )
-    rest = tuple(each for each in found if each.stack not in names)
-    return replace(report, stacks=stacks, findings=(*report.findings, *rest))
-
-
-def _known(base: CheckResult, scope: Affected) -> frozenset[str]:
-    """Return the fingerprints of the base's findings, under the new names of stacks that have one."""
-    files = {_file(was): _file(name) for name, was in scope.renamed.items()}
-    return frozenset(fingerprints((each[0], files.get(each[1], each[1]), *each[2:]) for each in base.identities))
+    for finding in findings:
+        by_stack[finding.stack if finding.stack in names and finding.stack else ""].append(finding)
+    stacks = tuple(replace(stack, findings=(*stack.findings, *by_stack[stack.name])) for stack in report.stacks)
+    return replace(report, stacks=stacks, findings=(*report.findings, *by_stack[""]))
 
 
 def _file(stack: str) -> str:
@@ -233,64 +216,18 @@ class Affected:
 def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affected:
     """Return the stacks that the changed files, named below the repository, can affect."""
     changed = tuple(changed)
-    names = {*head.stacks, *base.stacks} if _any(changed, FOR_ALL) else _of_files(changed, head, base)
+    if any(path.startswith(FOR_ALL) for path in changed):
+        names = {*head.stacks, *base.stacks}
+    else:
+        names = _of_files(changed, head, base)
     renamed = renamings(head, base)
     names |= {was for name, was in renamed.items() if name in names}
     return Affected(
         head=tuple(name for name in head.stacks if name in names),
         base=tuple(name for name in base.stacks if name in names),
         renamed=renamed,
-        own_program=_any(changed, PROGRAM),
+        own_program=any(path.startswith(PROGRAM) for path in changed),
     )
-
-
-def renamings(head: Workspace, base: Workspace) -> dict[str, str]:
-    """Return the old name of every stack that is the same under a new one: the same team, or project and clusters.
-
-    A team of a renamed environment is the same team. Where several could be meant, none is, unless a file says it.
-    """
-    gone = {name: stack for name, stack in base.stacks.items() if name not in head.stacks}
-    new = {name: stack for name, stack in head.stacks.items() if name not in base.stacks}
-    said = {name: was for name, stack in new.items() if (was := declared(stack)) in gone}
-    for name, was in said.items():
-        new.pop(name)
-        gone.pop(was, None)
-    environments = said | _pairs(new.values(), gone.values(), {})
-    return environments | _pairs(new.values(), gone.values(), environments, teams=True)
-
-
-def declared(stack: Stack) -> str:
-    """Return what a stack file says that the stack was called before; empty where it does not."""
-    return (stack.section.renamed_from if stack.section else None) or ""
-
-
-def _pairs(
-    new: Iterable[Stack], gone: Iterable[Stack], environments: Mapping[str, str], *, teams: bool = False
-) -> dict[str, str]:
-    was: dict[object, list[str]] = {}
-    for stack in gone:
-        was.setdefault(_identity(stack, {}, teams), []).append(stack.name)
-    found: dict[object, list[str]] = {}
-    for stack in new:
-        found.setdefault(_identity(stack, environments, teams), []).append(stack.name)
-    return {
-        names[0]: was[key][0]
-        for key, names in found.items()
-        if key is not None and len(names) == 1 and len(was.get(key, ())) == 1
-    }
-
-
-def _identity(stack: Stack, environments: Mapping[str, str], teams: bool) -> object:
-    """Return what tells a stack from others whatever it is called, None for a rejected file or the other kind."""
-    if stack.environment and not teams:
-        return (stack.environment.project, frozenset(stack.environment.clusters))
-    if stack.team and teams:
-        return (environments.get(stack.team.environment, stack.team.environment), stack.team.name)
-    return None
-
-
-def _any(changed: Iterable[str], parts: tuple[str, ...]) -> bool:
-    return any(path.startswith(parts) for path in changed)
 
 
 def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[str]:
@@ -298,11 +235,54 @@ def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[s
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
     touched = {name for path in paths if path.parent == folder and (name := stack_name(path)) is not None}
-    teams = {stack.name for side in (head, base) for stack in side.stacks.values() if stack.environment_name in touched}
-    lenders = {
-        home.name
-        for side in (head, base)
-        for name in touched
-        if (stack := side.stacks.get(name)) and (home := side.stacks.get(stack.environment_name)) and home.lends
-    }
-    return touched | teams | lenders
+    names = set(touched)
+    for side in (head, base):
+        names |= {stack.name for stack in side.stacks.values() if stack.environment_name in touched}
+        homes = (side.stacks.get(side.stacks[name].environment_name) for name in touched if name in side.stacks)
+        names |= {home.name for home in homes if home and home.lends}
+    return names
+
+
+def renamings(head: Workspace, base: Workspace) -> dict[str, str]:
+    """Return the old name of every stack that is the same under a new one: the same team, or project and clusters.
+
+    A team of a renamed environment is the same team. Where several could be meant, none is, unless a file declares it.
+    """
+    gone = {name: stack for name, stack in base.stacks.items() if name not in head.stacks}
+    new = {name: stack for name, stack in head.stacks.items() if name not in base.stacks}
+    names = {name: was for name, stack in new.items() if (was := declared(stack)) in gone}
+    for name, was in names.items():
+        new.pop(name)
+        gone.pop(was, None)
+
+    def pairs(
+        identity: Callable[[Stack, Mapping[str, str]], object], environments: Mapping[str, str]
+    ) -> dict[str, str]:
+        old: dict[object, list[str]] = defaultdict(list)
+        for stack in gone.values():
+            old[identity(stack, {})].append(stack.name)
+        current: dict[object, list[str]] = defaultdict(list)
+        for stack in new.values():
+            current[identity(stack, environments)].append(stack.name)
+        return {
+            stacks[0]: old[key][0]
+            for key, stacks in current.items()
+            if key is not None and len(stacks) == 1 and len(old[key]) == 1
+        }
+
+    environments = names | pairs(_environment_identity, {})
+    return environments | pairs(_team_identity, environments)
+
+
+def _environment_identity(stack: Stack, _: Mapping[str, str]) -> object:
+    return (stack.environment.project, frozenset(stack.environment.clusters)) if stack.environment else None
+
+
+def _team_identity(stack: Stack, environments: Mapping[str, str]) -> object:
+    team = stack.team
+    return (environments.get(team.environment, team.environment), team.name) if team else None
+
+
+def declared(stack: Stack) -> str:
+    """Return the name that a stack had before, as its file declares it; empty where it does not."""
+    return (stack.section.renamed_from if stack.section else None) or ""

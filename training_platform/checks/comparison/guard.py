@@ -1,4 +1,4 @@
-"""What a change must not do in silence: replace capacity or data, and remove what refuses to be deleted."""
+"""Findings of changes that replace capacity or data, or remove protected resources."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
         if new.protects and _lifted(new.stack, path):
             continue
         row = GUARDED[resources[0].type]
-        inputs = {each.path: each for resource in resources for each in resource.forcing}
+        inputs = {change.path: change for resource in resources for change in resource.forcing}
         count = f"{len(resources)} {row.kind}s" if len(resources) > 1 else f"the {row.kind} {resources[0].name}"
         yield new.stack.finding(
             "replacement", field_of(next(iter(inputs.values())), path, new.stack, old.stack if old else None),
-            f"replaces {count}: {listed([_said(each) for each in inputs.values()], _MOST)}; {row.loses}",
+            f"replaces {count}: {listed([_words(change) for change in inputs.values()], _MOST)}; {row.loses}",
             severity="error" if new.protects else "warning",
             resource=f"{resources[0].type} {resources[0].name}",
             allowed=f"{LIFT} in {dotted(path)}, if that is meant" if new.protects else "a replacement that is meant",
@@ -84,18 +84,23 @@ def _replaced(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Fi
 def _recreated(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
     """Find pools that stay while GKE makes their VMs anew, which the provider calls a change in place."""
     for path, resources in _by_section(change, new.stack, "changed").items():
-        anew = [each for one in resources for each in one.inputs if general(each.path) in recreating(one.type)]
+        anew = [
+            change
+            for resource in resources
+            for change in resource.inputs
+            if general(change.path) in recreating(resource.type)
+        ]
         if anew:
-            said = listed(list(dict.fromkeys(map(_said, anew))), _MOST)
+            words = listed(list(dict.fromkeys(map(_words, anew))), _MOST)
             yield new.stack.finding(
                 "recreated-nodes", field_of(anew[0], path, new.stack, old.stack if old else None),
-                f"GKE makes the VMs of the pool anew, one after another: {said}; the jobs on them end",
+                f"GKE makes the VMs of the pool anew, one after another: {words}; the jobs on them end",
                 severity="warning", allowed="a change that is meant, after the pool's jobs",
             )  # fmt: skip
 
 
 def _by_section(change: StackChange, stack: Stack, kind: Kind) -> dict[Path, list[ResourceChange]]:
-    """Return what happens to resources of guarded sections, of one kind of change, by section."""
+    """Return the changed resources of guarded sections, of one kind of change, by section."""
     sections: dict[Path, list[ResourceChange]] = {}
     for resource in change.resources:
         if resource.kind == kind and (path := _guarded(stack, resource)) is not None:
@@ -104,13 +109,13 @@ def _by_section(change: StackChange, stack: Stack, kind: Kind) -> dict[Path, lis
 
 
 def _removed(change: StackChange, new: _Side, old: _Side | None) -> Iterator[Finding]:
-    """Find what the engine will refuse to delete: its state protects it until a deployment has lifted that."""
-    gone = [each for each in change.resources if each.kind == "removed" and each.protected]
+    """Find resources that the engine will refuse to delete until a deployment has lifted their protection."""
+    gone = [resource for resource in change.resources if resource.kind == "removed" and resource.protected]
     if not gone:
         return
     section = old.stack.section if old else None
     path = Locator(section).path(gone[0].name) if section else ()
-    names = listed([each.name for each in gone], _MOST)
+    names = listed([resource.name for resource in gone], _MOST)
     yield new.stack.finding(
         "protected-removal", path,
         f"removes {names}, which the engine refuses while the deployed stack protects it",
@@ -128,12 +133,12 @@ def _moved(change: StackChange, new: _Side) -> Iterator[Finding]:
     """
     assert new.stack.section is not None
     for resource in change.resources:
-        moved = [each for each in resource.inputs if each.path.startswith(_LIMIT_OF_REQUEST)]
+        moved = [change for change in resource.inputs if change.path.startswith(_LIMIT_OF_REQUEST)]
         if resource.type == QUOTA_PREFERENCE and resource.kind == "changed" and moved:
             path = Locator(new.stack.section).path(resource.name) or ()
             yield new.stack.finding(
                 "quota-request-moved", path,
-                f"is to ask for another limit: {', '.join(map(_said, moved))}; Google changes the amount alone",
+                f"is to ask for another limit: {', '.join(map(_words, moved))}; Google changes the amount alone",
                 resource=f"{resource.type} {resource.name}", allowed="another name for the request",
             )  # fmt: skip
 
@@ -183,19 +188,18 @@ def _lifted(stack: Stack, path: Path) -> bool:
     return value is not None and not value.deletion_protection
 
 
-def _said(change: InputChange) -> str:
-    return f"{change.path} from {_shown(change.old)} to {_shown(change.new)}"
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+def _words(change: InputChange) -> str:
+    old, new = (
+        "nothing" if value is None else json.dumps(value, ensure_ascii=False) for value in (change.old, change.new)
+    )
+    return f"{change.path} from {old} to {new}"
 
 
 def field_of(change: InputChange, section: Path, new: Stack, old: Stack | None) -> Path:
-    """Return the field of a section that a change comes from: the one that changed.
+    """Return the changed field of a section that causes a change of an input.
 
-    Of several it is the one whose value stands in the input, before or after. Where that decides nothing, the code may
-    have changed and not the file: then it is the section itself.
+    Of several fields it is the one whose value is in the input, before or after. Where that decides nothing, the code
+    may have changed and not the file: then the section itself is returned.
     """
     if old is None:
         return section
@@ -208,19 +212,17 @@ def field_of(change: InputChange, section: Path, new: Stack, old: Stack | None) 
 
 
 def _changed_fields(section: Path, new: Stack, old: Stack) -> Iterator[tuple[Path, set[str]]]:
-    """Yield the fields of a section that differ, each with its two values; sections inside it are not in it."""
-    was, now = _section_values(old, section), _section_values(new, section)
+    """Yield the fields of a section that differ, each with its two values; sections inside it are left out."""
+    was, now = (
+        leaves(value) if isinstance(value := value_at(stack.source.value, (*stack.below, *section)), dict) else {}
+        for stack in (old, new)
+    )
     inner = {path for _, path in sections(new.section) if path[: len(section)] == section} if new.section else set()
     for name in {**now, **was}:
         path = (*section, *name.split("."))
-        if was.get(name) == now.get(name) or any(path[: len(each)] == each != section for each in inner):
+        if was.get(name) == now.get(name) or any(path[: len(other)] == other != section for other in inner):
             continue
         yield path, {_text(was.get(name)), _text(now.get(name))}
-
-
-def _section_values(stack: Stack, section: Path) -> dict[str, Any]:
-    value = value_at(stack.source.value, (*stack.below, *section))
-    return leaves(value) if isinstance(value, dict) else {}
 
 
 def _text(value: Any) -> str:
@@ -240,39 +242,33 @@ def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
 
 
 def _of_charts(change: StackChange, stack: Stack, environment: Environment, head: Workspace) -> Iterator[Finding]:
-    found: dict[tuple[str, InputChange], list[str]] = {}
+    upgraded: dict[tuple[str, InputChange], list[str]] = {}
     for resource, version in _other_versions(change, RELEASE):
         cluster, chart = resource.name.removesuffix("-release").rpartition("-")[::2]
-        found.setdefault((chart, version), []).append(cluster)
-    for (chart, version), clusters in found.items():
-        row = CHARTS.get(chart)
-        touched = f": {row.upgrade}" if row and row.upgrade else ""
-        yield stack.finding(
-            "upgrade",
-            ("charts", chart, "version") if chart in environment.charts else (),
-            f"takes {chart} from {version.old} to {version.new} in {enumeration(clusters)}{touched}"
-            f"{_queues(stack.name, clusters, head) if chart == 'kueue' else ''}",
-            severity="warning",
-            allowed=_STEPS,
-        )
-
-
-def _queues(environment: str, clusters: list[str], head: Workspace) -> str:
-    """Say whose queues are in clusters."""
-    teams = [team for _, team, _ in head.teams() if team.environment == environment]
-    counts = {team.name: len(team.shares.keys() & {*clusters}) for team in teams}
-    holders = [team for team, count in counts.items() if count]
-    return f"; {sum(counts.values())} ClusterQueues are there, of {enumeration(holders)}" if holders else ""
+        upgraded.setdefault((chart, version), []).append(cluster)
+    for (chart, version), clusters in upgraded.items():
+        message = f"takes {chart} from {version.old} to {version.new} in {enumeration(clusters)}"
+        if (row := CHARTS.get(chart)) and row.upgrade:
+            message += f": {row.upgrade}"
+        if chart == "kueue":
+            teams = [team for _, team, _ in head.teams() if team.environment == stack.name]
+            queues = {team.name: len(team.shares.keys() & {*clusters}) for team in teams}
+            if holders := [team for team, count in queues.items() if count]:
+                message += f"; {sum(queues.values())} ClusterQueues are there, of {enumeration(holders)}"
+        path = ("charts", chart, "version") if chart in environment.charts else ()
+        yield stack.finding("upgrade", path, message, severity="warning", allowed=_STEPS)
 
 
 def _of_clusters(change: StackChange, stack: Stack, environment: Environment) -> Iterator[Finding]:
     for resource, version in _other_versions(change, CLUSTER):
         path = Locator(environment).path(resource.name) or ()
         cluster = environment.clusters[str(path[-1])]
-        regional = cluster.location in REGIONS
-        api = "its API answers all the time" if regional else "its API does not answer for minutes"
-        stay, follow = "nodes stay until their support ends", "nodes follow, VM by VM, and the jobs on them end"
-        nodes = stay if is_frozen(cluster) else follow
+        api = "its API does not answer for minutes"
+        if cluster.location in REGIONS:
+            api = "its API answers all the time"
+        nodes = "nodes follow, VM by VM, and the jobs on them end"
+        if is_frozen(cluster):
+            nodes = "nodes stay until their support ends"
         yield stack.finding(
             "upgrade",
             (*path, "version"),
@@ -283,8 +279,8 @@ def _of_clusters(change: StackChange, stack: Stack, environment: Environment) ->
 
 
 def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceChange, InputChange]]:
-    """Yield what stays and gets another version."""
+    """Yield the resources that get another version in place."""
     for resource in change.resources:
-        for each in resource.inputs:
-            if resource.type == kind and resource.kind == "changed" and each.path == _VERSIONS[kind]:
-                yield resource, each
+        for version in resource.inputs:
+            if resource.type == kind and resource.kind == "changed" and version.path == _VERSIONS[kind]:
+                yield resource, version

@@ -8,16 +8,12 @@ ResourceFlavor, by its finalizer, while a queue names it, so that the environmen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
-from training_platform.catalog.types import Band
-from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
-from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import resource_flavor
 
@@ -62,52 +58,44 @@ def deployment_order(head: Workspace, base: Workspace, environment: str) -> Orde
     """Return what decides the order of an environment and its teams."""
     offered, before = (_offered(side, environment) for side in (head, base))
     return Order(
-        added=tuple(each for each in _needs(head, environment) if each[1] in offered - before),
-        removed=tuple(each for each in _needs(base, environment) if each[1] in before - offered),
+        added=tuple((stack, need) for stack, need in _needs(head, environment) if need in offered - before),
+        removed=tuple((stack, need) for stack, need in _needs(base, environment) if need in before - offered),
     )
 
 
 def removals(head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Find what an environment loses in the change in which a team lets it go: it goes first, or nothing helps."""
+    """Find parts of an environment that are removed in the change in which a team stops needing them."""
     for home, _ in head.environments():
         order = deployment_order(head, base, home.name)
         why = order.two_deployments
         for stack, need in order.removed:
-            message = f"{need.what} goes in the change in which {stack} lets it go"
+            message, allowed = f"{need.what} goes in the change in which {stack} lets it go", "the team first"
             if why:
-                message, allowed = (
-                    f"{message}, which wants two deployments: {why}",
-                    "two changes: additions, then removals",
-                )
+                message += f", which wants two deployments: {why}"
+                allowed = "two changes: additions, then removals"
             else:
-                message, allowed = (
-                    f"{message}: {stack} is deployed first, as pipelines do by themselves",
-                    "the team first",
-                )
-            yield home.finding(
-                REMOVED_FLAVOR, need.path, message, severity="warning" if why else "note", allowed=allowed
-            )
+                message += f": {stack} is deployed first, as pipelines do by themselves"
+            severity: Severity = "warning" if why else "note"
+            yield home.finding(REMOVED_FLAVOR, need.path, message, severity=severity, allowed=allowed)
 
 
 def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Need]]:
+    """Yield all that teams need of an environment, each with the team's stack."""
     for stack, team, home in workspace.teams():
-        if team.environment == environment:
-            yield from ((stack.name, need) for need in _of_team(team, home))
-
-
-def _of_team(team: Team, home: Environment) -> Iterator[Need]:
-    for cluster, shares in team.shares.items():
-        yield _cluster(cluster)
-        yield from (_flavor(cluster, flavor) for flavor in shares)
-    for directory in team.directories.values():
-        yield _instance(directory.filestore)
-    for data in home.data_sets.values():
-        if data.filestore and data.readable_by(team.name):
-            yield _instance(data.filestore.instance)
+        if team.environment != environment:
+            continue
+        for cluster, shares in team.shares.items():
+            yield stack.name, _cluster(cluster)
+            yield from ((stack.name, _flavor(cluster, flavor)) for flavor in shares)
+        for directory in team.directories.values():
+            yield stack.name, _instance(directory.filestore)
+        for data in home.data_sets.values():
+            if data.filestore and data.readable_by(team.name):
+                yield stack.name, _instance(data.filestore.instance)
 
 
 def _offered(workspace: Workspace, environment: str) -> frozenset[Need]:
-    """Return all that teams could need of an environment; nothing of one that is not there."""
+    """Return all that teams could need of an environment; nothing of a missing one."""
     stack = workspace.stacks.get(environment)
     home = stack.environment if stack else None
     if home is None:
@@ -141,27 +129,20 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
             old_spec = former.clusters.get(cluster)
             if old_spec is None or old_spec.location != spec.location:
                 continue
-            old = base.flavors(was.name, cluster)
+            old_flavors = base.flavors(was.name, cluster)
             for name, flavor in head.flavors(stack.name, cluster).items():
-                if changed := _changed(flavor, old.get(name)):
+                old = old_flavors.get(name)
+                if old is None or old.topology_name is None:
+                    continue
+                before, after = resource_flavor(old), resource_flavor(flavor)
+                changed = [field for field in _FIXED if before.get(field) != after.get(field)]
+                if changed:
+                    own = next((("node_pools", pool.name) for pool in flavor.pools if pool.name in spec.node_pools), ())
                     yield stack.finding(
-                        PLACED_FLAVOR, _path(cluster, flavor, spec.node_pools),
+                        PLACED_FLAVOR, ("clusters", cluster, *own),
                         f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses once it has a topology",
                         allowed="the pool as it is; or two changes: remove it with all shares of it, then add it anew",
                     )  # fmt: skip
-
-
-def _changed(flavor: Flavor, old: Flavor | None) -> list[str]:
-    if old is None or old.topology_name is None:
-        return []
-    before, after = resource_flavor(old), resource_flavor(flavor)
-    return [field for field in _FIXED if before.get(field) != after.get(field)]
-
-
-def _path(cluster: str, flavor: Flavor, pools: Mapping[str, object]) -> Path:
-    """Return where the first of its pools stands."""
-    own = next((pool.name for pool in flavor.pools if pool.name in pools), None)
-    return ("clusters", cluster, "node_pools", own) if own else ("clusters", cluster)
 
 
 def capacity_growth(head: Workspace, base: Workspace) -> Iterator[Finding]:
@@ -171,57 +152,40 @@ def capacity_growth(head: Workspace, base: Workspace) -> Iterator[Finding]:
     docs, increase the capacity, read 2026-11-22.
     """
     for stack, environment, _, former in head.kept_environments(base):
-        kept = [
-            *_kept_instances("filestore", environment.filestore, former.filestore),
-            *_kept_instances("lustre", environment.lustre, former.lustre),
-        ]
-        for section, name, spec, before in kept:
-            if refusal := _refusal(spec, before):
-                message, allowed, nearest = refusal
-                path = (section, name, "capacity_gib")
-                yield stack.finding(FILESTORE_GROWTH, path, message, allowed=allowed, nearest=str(nearest))
-
-
-def _kept_instances(
-    section: str, specs: Mapping[str, _Spec], former: Mapping[str, _Spec]
-) -> Iterator[tuple[str, str, _Spec, int]]:
-    """Yield the instances that a change keeps, with what they hold before it; of another one, any capacity will do."""
-    fields = _FILESTORE if section == "filestore" else _LUSTRE
-    for name, spec in specs.items():
-        old = former.get(name)
-        if old and all(getattr(spec, field) == getattr(old, field) for field in fields):
-            yield section, name, spec, old.capacity_gib
+        sections: tuple[tuple[str, Mapping[str, _Spec], Mapping[str, _Spec], tuple[str, ...]], ...] = (
+            ("filestore", environment.filestore, former.filestore, _FILESTORE),
+            ("lustre", environment.lustre, former.lustre, _LUSTRE),
+        )
+        for section, specs, old_specs, fields in sections:
+            for name, spec in specs.items():
+                old = old_specs.get(name)
+                if old is None or any(getattr(spec, field) != getattr(old, field) for field in fields):
+                    continue  # another instance, which may have any capacity
+                if refusal := _refusal(spec, old.capacity_gib):
+                    message, allowed, nearest = refusal
+                    path = (section, name, "capacity_gib")
+                    yield stack.finding(FILESTORE_GROWTH, path, message, allowed=allowed, nearest=str(nearest))
 
 
 def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
-    found, after = _tier(spec), spec.capacity_gib
-    if found is None:
+    if isinstance(spec, LustreSpec):
+        name, bands, shrinks = "Managed Lustre", LUSTRE_TIERS[f"lustre-{spec.mbps_per_tib}"].bands, False
+    elif tier := FILESTORE_TIERS.get(spec.tier):
+        name, bands, shrinks = tier.name, tier.bands, tier.shrinks
+    else:
         return None
-    name, bands, shrinks = found
-    band = _band(bands, before)
+    after = spec.capacity_gib
     if after < before and not shrinks:
         return (
             f"is {after:,}, less than the {before:,} GiB that it has: {name} does not shrink",
             f"{before:,} GiB or more, {_ANEW}",
             before,
         )
-    if band is not None and _band(bands, after) not in (band, None):
-        nearest = band.high_gib if after > before else band.low_gib
+    old, new = (next((band for band in bands if band.low_gib <= gib <= band.high_gib), None) for gib in (before, after))
+    if old is not None and new not in (old, None):
         return (
             f"is {after:,}, in another band than the {before:,} GiB that it has, and {name} keeps its band",
-            f"{band.low_gib:,} to {band.high_gib:,} GiB, {_ANEW}",
-            nearest,
+            f"{old.low_gib:,} to {old.high_gib:,} GiB, {_ANEW}",
+            old.high_gib if after > before else old.low_gib,
         )
     return None
-
-
-def _tier(spec: _Spec) -> tuple[str, Sequence[Band], bool] | None:
-    """Return the name of an instance's tier, its bands, and whether it can shrink."""
-    if isinstance(spec, LustreSpec):
-        return "Managed Lustre", LUSTRE_TIERS[f"lustre-{spec.mbps_per_tib}"].bands, False
-    tier = FILESTORE_TIERS.get(spec.tier)
-    return (tier.name, tier.bands, tier.shrinks) if tier else None
-
-
-def _band(bands: Sequence[Band], capacity_gib: int) -> Band | None:
-    return next((band for band in bands if band.low_gib <= capacity_gib <= band.high_gib), None)
