@@ -32,7 +32,7 @@ from benchmarks.measure import ORGANISATION, PROGRAM, ROOT, run, spread, table
 from tests.engine.workspace import Workspace
 from training_platform.checks.planning.planner import Planner
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.config.reading.clock import today
 from training_platform.sandbox.kubernetes.plugin import serve
 
@@ -101,7 +101,7 @@ def _cpu_of_children() -> float:
 
 
 def _check() -> None:
-    report = run_check(ORGANISATION, Options(today=today(ORGANISATION), planner=Planner(jobs=1)), selected=[STACK])
+    report = run_check(ORGANISATION, CheckOptions(today=today(ORGANISATION), planner=Planner(jobs=1)), selected=[STACK])
     assert report.exit_code() == 0, report.failures
 
 

@@ -19,7 +19,7 @@ import yaml
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.topologies import hosts, legal_topologies
-from training_platform.catalog.types import Capacity, MachineType
+from training_platform.catalog.types import Capacity, Json, MachineType
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import SECTIONS
 from training_platform.config.pools import flavors
@@ -40,7 +40,6 @@ _PLACES = ("us-central1", "us-east5", "europe-west4", "us-west4", "us-central2-b
 _SYSTEM = {"us-central2-b": "n2-standard-8"}  # it has no e2 machines
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-Json = dict[str, Any]
 Fault = Callable[[Json], bool]  # spoils a pool, and says whether the pool could be spoiled so
 
 

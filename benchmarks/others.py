@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.fleet import Json, Shape, write_fleet
+from benchmarks.fleet import Shape, write_fleet
 from benchmarks.measure import PROGRAM, run, table
 from training_platform.catalog import BOOT_DISK_LIMITS
+from training_platform.catalog.types import Json
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.resources.declared import MAP_FIELDS
 from training_platform.resources.model import planned_of_model

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
-from benchmarks.fleet import TODAY, Fault, Json, Shape, write_fleet
+from benchmarks.fleet import TODAY, Fault, Shape, write_fleet
 from benchmarks.others import oversized_disk, terraform_plan
 from training_platform.catalog import ACCELERATORS
+from training_platform.catalog.types import Json
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.config.pools import pools
 from training_platform.config.workspace import read_workspace
 
@@ -47,7 +48,7 @@ def files(root: Path) -> dict[str, str]:
 def test_a_fleet_has_no_findings(tmp_path: Path) -> None:
     write_fleet(tmp_path, SHAPE)
 
-    report = run_check(tmp_path, Options(today=TODAY, fast=True))
+    report = run_check(tmp_path, CheckOptions(today=TODAY, fast=True))
 
     assert [str(finding) for finding in report.all_findings()] == []
     assert report.failures == ()
@@ -78,7 +79,9 @@ def test_a_planted_fault_is_found_in_every_environment_and_nothing_else_is(rule:
     write_fleet(tmp_path, SHAPE, FAULTS[rule])
 
     errors = [
-        each for each in run_check(tmp_path, Options(today=TODAY, fast=True)).all_findings() if each.severity == "error"
+        each
+        for each in run_check(tmp_path, CheckOptions(today=TODAY, fast=True)).all_findings()
+        if each.severity == "error"
     ]
 
     assert {each.stack for each in errors if each.rule == rule} == {"env000", "env001", "env002"}

@@ -16,7 +16,7 @@ from tests.engine.workspace import MakeWorkspace, Preview, Workspace
 from tests.places import ROOT
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.config.reading.clock import today
 from training_platform.policy.build import build
 
@@ -73,7 +73,7 @@ class Judged:
 def judge(make: MakeWorkspace, name: str, *planted: tuple[str, str]) -> Judged:
     workspace = make(name)
     lines = [workspace.plant(STACK, old, new) for old, new in planted]
-    report = run_check(workspace.root, Options(today=today(workspace.root)), selected=[STACK])
+    report = run_check(workspace.root, CheckOptions(today=today(workspace.root)), selected=[STACK])
     workspace.init(STACK)
     return Judged(lines, report, workspace.preview(STACK, "--policy-pack", "policies"))
 

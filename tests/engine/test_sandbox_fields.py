@@ -18,7 +18,7 @@ from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, na
 from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.checks.comparison.changes import resource_changes, result_of
 from training_platform.checks.planning.outcome import FlatResource
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
@@ -51,7 +51,7 @@ class Place:
             left.unlink()  # the team as its own last round left it fits no other environment
         for name, text in files(kind, section):
             (self.root / "stacks" / name).write_text(text, encoding="utf-8")
-        checked = check_stacks(self.root, [kind.stack], Options(today=date(2026, 11, 22)), inputs=True)
+        checked = check_stacks(self.root, [kind.stack], CheckOptions(today=date(2026, 11, 22)), inputs=True)
         resources = result_of(checked).stacks[kind.stack].resources
         assert resources is not None, [str(each) for each in checked.report.all_findings()]
         return resources

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.quota.snapshot import Snapshots
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
@@ -103,7 +103,7 @@ def test_more_slices_than_a_project_could_hold_are_a_finding(root: Path) -> None
     path = root / FILES["stack"]
     path.write_text(TEXTS["stack"].replace("slices: 2", "slices: 1000000", 1), encoding="utf-8")
 
-    report = run_check(root, Options(today=TODAY, fast=True))
+    report = run_check(root, CheckOptions(today=TODAY, fast=True))
 
     assert any("slices" in finding.path and "100000" in str(finding.allowed) for finding in report.all_findings())
 
@@ -120,7 +120,7 @@ EDITS = st.lists(
 def test_no_damage_ends_a_check(root: Path, kind: str, edits: list[tuple[int, int, str]]) -> None:
     (root / FILES[kind]).write_text(damaged(TEXTS[kind], edits), encoding="utf-8")
 
-    report = run_check(root, Options(today=TODAY, fast=True))
+    report = run_check(root, CheckOptions(today=TODAY, fast=True))
 
     assert all(
         finding.message and finding.severity in ("error", "warning", "note") for finding in report.all_findings()

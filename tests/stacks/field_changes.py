@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from tests.stacks import test_reach as reach
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.planning.outcome import FlatResource, flat_resource
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.model.team import Team
@@ -218,6 +218,6 @@ def errors(folder: Path, kind: Kind, section: Json) -> list[str]:
     (folder / "stacks").mkdir(parents=True, exist_ok=True)
     for name, text in files(kind, section):
         (folder / "stacks" / name).write_text(text, encoding="utf-8")
-    report = check_stacks(folder, [kind.stack], Options(today=date(2026, 11, 22), fast=True)).report
+    report = check_stacks(folder, [kind.stack], CheckOptions(today=date(2026, 11, 22), fast=True)).report
     found = [each for stack in report.stacks for each in stack.findings if each.severity == "error"]
     return [str(each) for each in found if each.rule != NO_SNAPSHOT]

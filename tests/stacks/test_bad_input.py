@@ -14,7 +14,7 @@ import yaml
 
 from tests.places import ORGANISATION
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 
@@ -104,7 +104,7 @@ SLIPS = {
 def found(tmp_path: Path, text: str) -> list[Finding]:
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks" / "Pulumi.prod.yaml").write_text(text, encoding="utf-8")
-    report = run_check(tmp_path, Options(today=today(tmp_path), fast=True), selected=["prod"])
+    report = run_check(tmp_path, CheckOptions(today=today(tmp_path), fast=True), selected=["prod"])
     return list(report.all_findings())
 
 
@@ -212,7 +212,7 @@ def found_queues(root: Path, files: dict[str, str], stack: str) -> list[Finding]
     (root / "stacks").mkdir()
     for name, text in files.items():
         (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
-    report = run_check(root, Options(today=date(2026, 11, 22), fast=True))
+    report = run_check(root, CheckOptions(today=date(2026, 11, 22), fast=True))
     file = f"stacks/Pulumi.{stack}.yaml"
     errors = (each for each in report.all_findings() if each.severity == "error" and each.file == file)
     return [each for each in errors if each.rule != "quota-no-snapshot"]  # limits are another matter
@@ -299,7 +299,7 @@ def found_storage(root: Path, environment: Change, team: Change) -> list[Finding
     ):
         text = yaml.safe_dump({"config": {f"training-platform:{kind}": section}})
         (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
-    report = check_stacks(root, ["env", "env-vision"], Options(today=date(2026, 11, 22), fast=True)).report
+    report = check_stacks(root, ["env", "env-vision"], CheckOptions(today=date(2026, 11, 22), fast=True)).report
     return [each for stack in report.stacks for each in stack.findings if each.rule != "quota-no-snapshot"]
 
 

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from tests.demand_of_model import by_holder, model_demand
 from tests.places import ROOT
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.clock import today
@@ -36,7 +36,7 @@ def accepts(schema: Path, file: Path) -> bool:
 
 
 def test_every_stack_is_read_and_judged() -> None:
-    report = run_check(ROOT, Options(today=today(ROOT), fast=True))
+    report = run_check(ROOT, CheckOptions(today=today(ROOT), fast=True))
 
     assert report.failures == ()
     assert {stack.file for stack in report.stacks} == {file.relative_to(ROOT).as_posix() for file in STACKS}

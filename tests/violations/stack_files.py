@@ -17,7 +17,7 @@ from tests.stacks import field_changes as fields
 from tests.stacks.test_reach import changed, steps
 from tests.violations.draw import ABSENT, FOLDER, Json, load, valid
 from training_platform.checks.planning.outcome import FlatResource
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
@@ -95,7 +95,7 @@ def findings(folder: Path, case: Said) -> list[Finding]:
     (folder / "stacks").mkdir()
     for name, text in fields.files(kind, section):
         (folder / "stacks" / name).write_text(text, encoding="utf-8")
-    options = Options(today=date(2026, 11, 22), fast=True)
+    options = CheckOptions(today=date(2026, 11, 22), fast=True)
     report = check_stacks(folder, [case.stack], options).report
     text = (folder / "stacks" / f"Pulumi.{case.stack}.yaml").read_text(encoding="utf-8")
     lines = {line for keys, value in case.values.items() for line in _lines(text, kind, keys, value)}

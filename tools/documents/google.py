@@ -18,10 +18,10 @@ import pulumi_gcp
 from pulumi import _types
 
 from training_platform.catalog.reading import table
+from training_platform.catalog.types import Json
 from training_platform.resources.rest import Field, field_of, paths, root, values_of
 from training_platform.rules.documents.openapi import Shape, Shapes, counts, limits
 
-Json = Mapping[str, Any]
 PATHS: Json = table(__file__, "paths.yaml")
 _OUTPUT = frozenset(PATHS["output"])
 _WIDTHS: Mapping[str, Shape] = {
@@ -96,7 +96,7 @@ class Reader:
         return _scalar(kind, schema)
 
 
-def _scalar(kind: Any, schema: Json) -> Shape:
+def _scalar(kind: Any, schema: Mapping[str, Any]) -> Shape:
     if kind is bool:
         return {"is": "flag"}
     if kind is int:

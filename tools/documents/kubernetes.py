@@ -6,13 +6,14 @@ What the server alone writes, ``status``, is left out; names and labels are the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-Json = Mapping[str, Any]
+from training_platform.catalog.types import Json
+
 METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _KINDS = "x-kubernetes-group-version-kind"
 SOURCE = {

@@ -18,8 +18,8 @@ from pulumi import _types
 
 from tools.documents.google import Block, block, resource
 from training_platform.catalog.reading import table
+from training_platform.catalog.types import Json
 
-Json = Mapping[str, Any]
 Rows = dict[str, dict[str, Any]]
 SOURCE = {"terraform-provider-google-beta": "93c65b2d60fea598528f2769b5b09de856f8cb8c, of 2026-08-21"}
 _TABLE: Mapping[str, Mapping[str, Any]] = table(__file__, "provider_schemas.yaml")
@@ -83,7 +83,7 @@ class _Package:
         value = self.known(value)
         if isinstance(value, Call) and value.name.endswith("MergeSchemas"):
             return {name: each for part in value.arguments for name, each in self.schema(part).items()}
-        return value if isinstance(value, Mapping) else {}
+        return dict(value) if isinstance(value, Mapping) else {}
 
     def known(self, value: Any) -> Any:
         """Return what a name stands for, or what a function of the package without conditions returns."""
@@ -141,7 +141,7 @@ def _wire(name: str, inputs: Block) -> str | None:
     return next((each for each in inputs.inputs if each.lower() in wanted), None)
 
 
-def _groups(attributes: Json, name: str, place: Place, source: _Package) -> Iterator[dict[str, Any]]:
+def _groups(attributes: Mapping[str, Any], name: str, place: Place, source: _Package) -> Iterator[dict[str, Any]]:
     """Yield what an input excludes or stands beside, where all of them are inputs of its own block."""
     for word, bounds in _TABLE["groups"].items():
         names = source.known(attributes.get(word)) or []

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from training_platform.adopt.sections.values import at, is_ours, key_of
+from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import (
     CLUSTER_QUEUES,
     COHORTS,
     PRIORITIES,
     SECRETS,
+    ApiKind,
     ClusterApi,
     ClusterError,
-    Kind,
     connect,
 )
 from training_platform.clients.project_contents import Contents
@@ -26,7 +27,6 @@ from training_platform.resources.gke import context_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import CLUSTER
 
-Json = Mapping[str, Any]
 _QUEUE_KINDS = (CLUSTER_QUEUES, COHORTS, PRIORITIES)
 
 
@@ -43,7 +43,7 @@ class ClusterObjects:
 
     apis: Mapping[str, ClusterApi] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
-    _kinds: dict[tuple[str, str], dict[str, tuple[Kind, bool]]] = field(default_factory=dict)
+    _kinds: dict[tuple[str, str], dict[str, tuple[ApiKind, bool]]] = field(default_factory=dict)
 
     def find(self, cluster: str, wanted: Json) -> Standing | None:
         """Return the object that a plan means; one whose name only a deployment tells, by the claim that it is for."""
@@ -77,7 +77,7 @@ class ClusterObjects:
             return None
         return Standing(f"{namespace}/{name}", _release(kept[-1])) if kept else None
 
-    def _kind(self, cluster: str, api_version: str, name: str) -> tuple[Kind | None, bool]:
+    def _kind(self, cluster: str, api_version: str, name: str) -> tuple[ApiKind | None, bool]:
         key = (cluster, api_version)
         if key not in self._kinds:
             self._kinds[key] = self.apis[cluster].kinds(api_version)
@@ -106,7 +106,7 @@ def read_queues(stack: str, apis: Mapping[str, ClusterApi]) -> Queues:
     return Queues({key: {kind.plural: _objects(api, kind) for kind in _QUEUE_KINDS} for key, api in by_key.items()})
 
 
-def _objects(api: ClusterApi, kind: Kind) -> list[Json]:
+def _objects(api: ClusterApi, kind: ApiKind) -> list[Json]:
     try:
         return list(api.objects(kind, ""))
     except ClusterError as error:

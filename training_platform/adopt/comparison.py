@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.replacements import covers, forces
+from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import DASHBOARD
 from training_platform.resources.rest import PLACES, Field, Key, body_of, field_of, leaves, root
 from training_platform.sandbox.cloud.resources.model import fill_in
 
-Json = Mapping[str, Any]
 _IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
 GONE = "not there"  # an entry of a list that the update takes away
 _LONGEST = 120  # letters of a value in a sentence
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
         return f"{self.path} is {_shown(self.stands)}, planned {_shown(self.planned)}"
 
 
-def differences(planned: Planned, body: Json) -> list[Difference]:
+def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
     """Return what an update to ``planned`` would change of a body, then what stands there that no stack file says.
 
     Inputs whose changes the program ignores are left out, and so is what only the API writes.
@@ -103,7 +103,7 @@ def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | N
     return next((each for each in rest if same(entry[key], each.get(key))), None)
 
 
-def _unsaid(planned: Planned, body: Json) -> Iterator[Difference]:
+def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
     """Yield what stands in a body that neither the plan nor the API's own defaults say."""
     field = root(planned.type)
     if field is None:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from training_platform.adopt.matches import Match, inputs_as_they_stand
+from training_platform.catalog.types import Json
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import KUBERNETES, NODE_POOL, labels_path
 from training_platform.resources.rest import PLACES, field_of, root
@@ -96,7 +97,6 @@ _MARK = {"goog-pulumi-provisioned": "true"}  # the label by which the provider k
 _DELTA = "__pulumi_raw_state_delta"  # of the outputs as they were; the provider says to remove it where they are edited
 _INPUTS = "__inputs"  # where the Kubernetes provider keeps a program's own (source of 2026-07-01)
 _LABELS = ("labels", "resourceLabels", "userLabels")
-Json = dict[str, Any]
 
 
 def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json, list[str]]:

@@ -31,7 +31,7 @@ _HEAD = """\
 """
 
 
-class Entry(Section):
+class BaselineEntry(Section):
     """One known finding; all but ``fingerprint`` and ``since`` is there for whoever reads the file."""
 
     fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -45,14 +45,14 @@ class Entry(Section):
 class BaselineFile(Section):
     """The whole file."""
 
-    findings: tuple[Entry, ...] = ()
+    findings: tuple[BaselineEntry, ...] = ()
 
 
 @dataclass(frozen=True)
 class Baseline:
     """What is known, with the place of each entry; ``unreadable`` says all that is wrong with the file."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[BaselineEntry, ...] = ()
     places: Mapping[str, Position] | None = None
     unreadable: tuple[str, ...] = ()
 
@@ -69,19 +69,19 @@ class Baseline:
         stale = tuple(self._stale(each) for each in self._unneeded(report, found))
         return replace(report, findings=(*report.findings, *stale))
 
-    def kept(self, report: Report, found: Collection[str]) -> Iterator[Entry]:
+    def kept(self, report: Report, found: Collection[str]) -> Iterator[BaselineEntry]:
         """Yield the entries that a report says nothing of, since their stack was not planned."""
         unneeded = set(self._unneeded(report, found))
         yield from (each for each in self.entries if each.fingerprint not in found and each not in unneeded)
 
-    def _unneeded(self, report: Report, found: Collection[str]) -> Iterator[Entry]:
+    def _unneeded(self, report: Report, found: Collection[str]) -> Iterator[BaselineEntry]:
         decided = {stack.name for stack in report.stacks if stack.planned}
         for each in self.entries:
             gone = each.stack is not None and each.stack not in report.known_stacks
             if each.fingerprint not in found and (gone or each.stack in decided):
                 yield each
 
-    def _stale(self, entry: Entry) -> Finding:
+    def _stale(self, entry: BaselineEntry) -> Finding:
         subject = entry.path or entry.resource or entry.stack
         return Finding(
             rule="baseline-stale", severity="warning", message=f"{entry.rule} of {subject}: is found no more",
@@ -120,7 +120,7 @@ def baseline_text(report: Report, before: Baseline, today: date) -> str:
     since = {each.fingerprint: each.since for each in before.entries}
     marked = [(finding, mark) for finding, mark in fingerprinted(report.all_findings())]
     entries = [
-        Entry(
+        BaselineEntry(
             fingerprint=mark,
             rule=finding.rule,
             stack=finding.stack,
@@ -137,5 +137,5 @@ def baseline_text(report: Report, before: Baseline, today: date) -> str:
     return _HEAD + str(yaml.safe_dump(document, sort_keys=False, width=120, allow_unicode=True))
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: BaselineEntry) -> dict[str, Any]:
     return {**entry.model_dump(exclude_none=True), "since": entry.since.isoformat()}

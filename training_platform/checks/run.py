@@ -8,11 +8,11 @@ from pathlib import Path
 from training_platform.checks.baseline import FILE, baseline_text, read_baseline
 from training_platform.checks.output import write_files
 from training_platform.checks.report import Report
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 
 
 def run_check(
-    root: Path, options: Options, *, selected: Sequence[str] = (), base: str | None = None, new_only: bool = False
+    root: Path, options: CheckOptions, *, selected: Sequence[str] = (), base: str | None = None, new_only: bool = False
 ) -> Report:
     """Check stacks, all or the selected ones; with ``base`` those of them that the change since it can affect.
 
@@ -27,7 +27,7 @@ def run_check(
     return check_against(root, base, selected, options, baseline=baseline, new_only=new_only)
 
 
-def write_baseline(root: Path, options: Options, *, selected: Sequence[str] = ()) -> Report:
+def write_baseline(root: Path, options: CheckOptions, *, selected: Sequence[str] = ()) -> Report:
     """Check stacks, write what they have to the baseline, and return the report that then results.
 
     Where something could not be checked nothing is written. Raises UserError.

@@ -33,7 +33,7 @@ from training_platform.rules.suggestions import Suggestions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CheckOptions:
     """How stacks are checked; ``fast`` leaves out planning."""
 
     today: date
@@ -61,7 +61,9 @@ class Checked:
 
 
 @collector_off()  # 10,000 pools are millions of objects, none of them garbage
-def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, *, inputs: bool = False) -> Checked:
+def check_stacks(
+    root: FilePath, names: Sequence[str] | None, options: CheckOptions, *, inputs: bool = False
+) -> Checked:
     """Check the named stacks, which may be none, or all for None, and every job; ``inputs`` as an outcome has them.
 
     Raises UserError.
@@ -78,7 +80,7 @@ def check_stacks(root: FilePath, names: Sequence[str] | None, options: Options, 
     return check
 
 
-def _read(root: FilePath, options: Options) -> Checked:
+def _read(root: FilePath, options: CheckOptions) -> Checked:
     workspace, today = read_workspace(root), options.today
     right = [stack for stack in workspace.stacks.values() if stack.section and not stack.findings]
     views = {stack.name: views_of_model(stack, workspace) for stack in right} if options.fast else {}
@@ -91,7 +93,7 @@ def _read(root: FilePath, options: Options) -> Checked:
         check.prices, check.price_findings = read_own_prices(root)
     except UnreadableError as error:
         check.failures.append(str(error))
-    spoilt = dict.fromkeys(each.file for each in snapshots.findings if each.severity == "error")
+    spoilt = dict.fromkeys(finding.file for finding in snapshots.findings if finding.severity == "error")
     check.failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
     return check
 
@@ -108,7 +110,7 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
     return list(dict.fromkeys(selected))
 
 
-def _report(check: Checked, names: Collection[str], options: Options) -> Report:
+def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Report:
     shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity)
     suggestions = Suggestions(check.workspace, check.ledgers)
     files = [check.workspace.stacks[name] for name in names]
@@ -121,15 +123,14 @@ def _report(check: Checked, names: Collection[str], options: Options) -> Report:
         ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
         capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
         files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
-        findings=(*_once(check), *_exemption_findings(check, stacks)),
+        # A job repeats the findings of its snapshot.
+        findings=(
+            *dict.fromkeys((*check.snapshots.findings, *check.price_findings, *check.jobs)),
+            *_exemption_findings(check, stacks),
+        ),
         known_stacks=frozenset(check.workspace.stacks),
         failures=tuple(check.failures),
     )
-
-
-def _once(check: Checked) -> Iterable[Finding]:
-    """Return what is wrong with snapshots, prices and jobs; a job repeats what was said of its snapshot."""
-    return dict.fromkeys((*check.snapshots.findings, *check.price_findings, *check.jobs))
 
 
 def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions) -> StackReport:
@@ -157,7 +158,7 @@ def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], sugge
 
 
 def _exemption_findings(check: Checked, stacks: Sequence[StackReport]) -> Iterable[Finding]:
-    found = check.exemptions.findings(
+    findings = check.exemptions.findings(
         {exempted.entry for stack in stacks for exempted in stack.exempted},
         stacks=check.workspace.stacks,
         checked={stack.name for stack in stacks},
@@ -165,4 +166,4 @@ def _exemption_findings(check: Checked, stacks: Sequence[StackReport]) -> Iterab
     )
     known = check.workspace.stacks
     # A file that is no YAML has no name here, so an exemption for its stack may well be right.
-    return (each for each in found if each.stack in known or not check.workspace.unreadable)
+    return (finding for finding in findings if finding.stack in known or not check.workspace.unreadable)

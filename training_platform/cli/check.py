@@ -80,7 +80,7 @@ def check(
     from training_platform.checks.planning.cache import cache_folder
     from training_platform.checks.planning.planner import Planner
     from training_platform.checks.process import progress_bar
-    from training_platform.checks.stacks import Options
+    from training_platform.checks.stacks import CheckOptions
     from training_platform.config.reading.clock import today as clock
     from training_platform.policy.settings import wrong_configs
 
@@ -95,7 +95,7 @@ def check(
     day, wrong = clock(folder, today), tuple(wrong_configs(folder))
     planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder(), scheduler=scheduler)
     with progress_bar() as progress:
-        options = Options(today=day, fast=fast, planner=planner, progress=progress)
+        options = CheckOptions(today=day, fast=fast, planner=planner, progress=progress)
         if write_baseline and not wrong:
             report = run.write_baseline(folder, options, selected=stacks)
         else:

@@ -118,13 +118,13 @@ def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
     from training_platform.checks.planning.cache import cache_folder
     from training_platform.checks.planning.planner import Planner
     from training_platform.checks.report import ordered
-    from training_platform.checks.stacks import Options
+    from training_platform.checks.stacks import CheckOptions
     from training_platform.config.reading.clock import today
 
     need("deploy", "explain of a place in a file")
     path = Path(file).resolve()
     name = path.relative_to(folder.resolve()).as_posix() if path.is_relative_to(folder.resolve()) else file
-    report = run.run_check(folder, Options(today=today(folder, None), planner=Planner(cache=cache_folder())))
+    report = run.run_check(folder, CheckOptions(today=today(folder, None), planner=Planner(cache=cache_folder())))
     if report.failures:
         fail(" ".join(report.failures))
     by_line: dict[int, list[Finding]] = {}

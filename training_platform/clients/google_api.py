@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
 
+from training_platform.catalog.types import Json
 from training_platform.clients.rest import ApiError, cause
 from training_platform.config.reading.finding import install
 
 if TYPE_CHECKING:
     from requests import Response, Session
 
-Json = dict[str, Any]
 LOG_IN: Final = "Log in with gcloud auth application-default login."
 RETRIES: Final = 4  # with waits of 0, 2, 4 and 8 seconds
 BUSY: Final = (429, 500, 502, 503, 504)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from training_platform.clients.google_api import GoogleApi, GoogleError, Json
+from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleApi, GoogleError
 from training_platform.resources import storage
 from training_platform.resources.gke import cluster_identifier
 

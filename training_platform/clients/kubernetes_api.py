@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from training_platform.catalog.types import Json
 from training_platform.clients.rest import ApiError, cause
 from training_platform.config.reading.finding import install
 
 if TYPE_CHECKING:
     from kubernetes import client
 
-Json = dict[str, Any]
 _SECONDS = (10, 60)  # to connect, and between two bytes of an answer
 _PAGE = 500
 
@@ -26,23 +26,23 @@ class ClusterError(ApiError):
     """A cluster that cannot be reached, or that refuses."""
 
 
-class Kind(NamedTuple):
+class ApiKind(NamedTuple):
     """A kind of object: its group and version as in a path (``apis/jobset.x-k8s.io/v1alpha2``), and its plural."""
 
     path: str
     plural: str
 
 
-JOBSETS = Kind("apis/jobset.x-k8s.io/v1alpha2", "jobsets")
-WORKLOADS = Kind("apis/kueue.x-k8s.io/v1beta2", "workloads")
-LOCAL_QUEUES = Kind("apis/kueue.x-k8s.io/v1beta2", "localqueues")
-CLUSTER_QUEUES = Kind("apis/kueue.x-k8s.io/v1beta2", "clusterqueues")
-COHORTS = Kind("apis/kueue.x-k8s.io/v1beta2", "cohorts")
-PRIORITIES = Kind("apis/kueue.x-k8s.io/v1beta2", "workloadpriorityclasses")
-PROVISIONING_REQUESTS = Kind("apis/autoscaling.x-k8s.io/v1", "provisioningrequests")
-PODS = Kind("api/v1", "pods")
-EVENTS = Kind("api/v1", "events")
-SECRETS = Kind("api/v1", "secrets")
+JOBSETS = ApiKind("apis/jobset.x-k8s.io/v1alpha2", "jobsets")
+WORKLOADS = ApiKind("apis/kueue.x-k8s.io/v1beta2", "workloads")
+LOCAL_QUEUES = ApiKind("apis/kueue.x-k8s.io/v1beta2", "localqueues")
+CLUSTER_QUEUES = ApiKind("apis/kueue.x-k8s.io/v1beta2", "clusterqueues")
+COHORTS = ApiKind("apis/kueue.x-k8s.io/v1beta2", "cohorts")
+PRIORITIES = ApiKind("apis/kueue.x-k8s.io/v1beta2", "workloadpriorityclasses")
+PROVISIONING_REQUESTS = ApiKind("apis/autoscaling.x-k8s.io/v1", "provisioningrequests")
+PODS = ApiKind("api/v1", "pods")
+EVENTS = ApiKind("api/v1", "events")
+SECRETS = ApiKind("api/v1", "secrets")
 
 
 class ClusterApi:
@@ -52,7 +52,7 @@ class ClusterApi:
         self._api = api
         self.name = name
 
-    def create(self, kind: Kind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
+    def create(self, kind: ApiKind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
         """Create an object, refusing unknown and repeated fields; a dry run only asks. Raises ClusterError."""
         query = {
             "fieldValidation": "Strict",
@@ -61,11 +61,11 @@ class ClusterApi:
         }
         return self._call("POST", _path(kind, namespace), query, obj)
 
-    def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+    def get(self, kind: ApiKind, namespace: str, name: str) -> Json | None:
         """Return an object, None where there is none. Raises ClusterError."""
         return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
-    def objects(self, kind: Kind, namespace: str, selector: str = "") -> Iterator[Json]:
+    def objects(self, kind: ApiKind, namespace: str, selector: str = "") -> Iterator[Json]:
         """Yield the objects of a namespace, in pages; of kinds without one where it is empty. Raises ClusterError."""
         query: dict[str, str | int] = {"limit": _PAGE}
         if selector:
@@ -78,7 +78,7 @@ class ClusterApi:
                 return
             query["continue"] = token
 
-    def kinds(self, api_version: str) -> dict[str, tuple[Kind, bool]]:
+    def kinds(self, api_version: str) -> dict[str, tuple[ApiKind, bool]]:
         """Return the kinds of a group's version by name, and whether they have a namespace. Raises ClusterError.
 
         A cluster that does not know the group has none.
@@ -86,12 +86,12 @@ class ClusterApi:
         path = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
         listed = (self._found("GET", path) or {}).get("resources") or ()
         return {
-            row["kind"]: (Kind(path, row["name"]), bool(row["namespaced"]))
+            row["kind"]: (ApiKind(path, row["name"]), bool(row["namespaced"]))
             for row in listed
             if "/" not in row["name"]  # the others are parts, such as a status
         }
 
-    def delete(self, kind: Kind, namespace: str, name: str) -> bool:
+    def delete(self, kind: ApiKind, namespace: str, name: str) -> bool:
         """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError."""
         path = f"{_path(kind, namespace)}/{name}"
         return self._found("DELETE", path, {"propagationPolicy": "Foreground"}) is not None
@@ -183,7 +183,7 @@ def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_i
     return ClusterApi(type(api)(api.configuration), name)
 
 
-def _path(kind: Kind, namespace: str) -> str:
+def _path(kind: ApiKind, namespace: str) -> str:
     return f"{kind.path}/namespaces/{namespace}/{kind.plural}" if namespace else f"{kind.path}/{kind.plural}"
 
 

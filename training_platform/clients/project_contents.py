@@ -14,13 +14,16 @@ from typing import Final, NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.reading import table
-from training_platform.clients.google_api import GoogleApi, GoogleError, Json
+from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleApi, GoogleError
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.resources import register
 
 ENABLED_APIS: Final = "enabled APIs"
 POLICY: Final = "IAM policy"
 _TABLE: Json = table(__file__, "listings.yaml")
+_START = re.compile(r"^https?://.+?/(?=projects/)")  # of a link
+_NUMBER = re.compile(r"^projects/[0-9]+/")  # some APIs name a project by its number
 _DISABLED = ("is disabled", "has not been used")  # as Google words it, beside 403
 _JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # ends the ids of accounts that jobs of teams run as; cut ones in a hash
 
@@ -72,7 +75,10 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     for listing, path in product(_listings("zones"), contents.of(register.MANAGED_ZONE)):
         _read(contents, listing, local_cloud, zone=path.rpartition("/")[2])
     _read_policies(contents, local_cloud)
-    for region in sorted({*regions, *_regions(contents)}):
+    located = (
+        path for kind in (register.CLUSTER, register.SUBNETWORK, register.FILESTORE) for path in contents.of(kind)
+    )
+    for region in sorted({*regions, *(region_of(path.split("/")[3]) for path in located)}):
         for listing in _listings("regions"):
             _read(contents, listing, local_cloud, region=region)
     return contents
@@ -139,13 +145,3 @@ def _items(page: Json, listing: Listing) -> Iterator[Json]:
             yield from place.get(listing.items) or ()
     else:
         yield from page.get(listing.items) or ()
-
-
-_START = re.compile(r"^https?://.+?/(?=projects/)")  # of a link
-_NUMBER = re.compile(r"^projects/[0-9]+/")  # some APIs name a project by its number
-
-
-def _regions(contents: Contents) -> set[str]:
-    """Return the regions where clusters, subnets and Filestore instances stand."""
-    kinds = (register.CLUSTER, register.SUBNETWORK, register.FILESTORE)
-    return {region_of(path.split("/")[3]) for kind in kinds for path in contents.of(kind)}

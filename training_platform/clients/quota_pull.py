@@ -1,4 +1,4 @@
-"""A snapshot as the Cloud Quotas API tells it: which limits are kept, what is new, and the file's new text.
+"""A snapshot from the Cloud Quotas API: the limits that are kept, the changes, and the file's new text.
 
 Kept are the quota ids that the catalogue knows (so that a pool can be moved to another machine offline) and those that
 the file lists already. Of those, a limit of 0 is left out where no wider row says otherwise: what a snapshot does not
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,9 @@ from training_platform.clients.google_api import BUSY, LOG_IN, LOOPBACK, RETRIES
 from training_platform.config.reading.finding import UserError, install
 from training_platform.quota.quota_ids import known_quotas, services
 from training_platform.quota.snapshot import FOLDER, OTHERS, SCHEMA_LINE, Snapshot
+
+if TYPE_CHECKING:
+    from requests import Response
 
 _PAGE = 1000
 _MOST_PAGES = 1000  # of one service: an end to a server that never stops
@@ -35,7 +38,7 @@ Dimensions = tuple[tuple[str, str], ...]
 Limits = dict[str, dict[str, dict[Dimensions, int]]]
 
 
-class Row(NamedTuple):
+class LimitRow(NamedTuple):
     """One limit; ``dimensions`` are those of the API, without a place where it holds for all places not listed."""
 
     dimensions: Mapping[str, str]
@@ -47,7 +50,7 @@ class QuotaInfo(NamedTuple):
 
     quota_id: str
     dimensions: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[LimitRow, ...]
 
 
 class CloudQuotas(GoogleApi):
@@ -122,13 +125,13 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
         dimensions = entry.get("dimensions") or {}
         if not _WHOLE.fullmatch(value) or int(value) < -1 or not isinstance(dimensions, dict):
             raise UserError(f"{path} says {value!r} of {quota_id}, which is not a limit.")
-        rows.append(Row({str(name): str(text) for name, text in dimensions.items()}, int(value)))
+        rows.append(LimitRow({str(name): str(text) for name, text in dimensions.items()}, int(value)))
     return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), tuple(rows))
 
 
 def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = body.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise UserError(f"The answer's {key} are not a list of objects.")
     return value
 
@@ -145,7 +148,11 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         """Return the change as a line: ``CPUS-per-project-region us-central1: 200 -> 400``."""
         where = " ".join(value for _, value in self.dimensions)
-        return f"{self.quota_id}{f' {where}' if where else ''}: {_shown(self.old)} -> {_shown(self.new)}"
+        old, new = (
+            "not listed" if limit is None else "unlimited" if limit == -1 else f"{limit:,}"
+            for limit in (self.old, self.new)
+        )
+        return f"{self.quota_id}{f' {where}' if where else ''}: {old} -> {new}"
 
 
 class Pulled(NamedTuple):
@@ -190,13 +197,18 @@ def pull(
 
 
 def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
-    """Return the rows to write for a quota, widest last; a place that the API leaves out is ``others``."""
+    """Return the rows to write for a quota, widest last; a place that the API leaves out is ``others``.
+
+    A limit of 0 is written only where a row with fewer dimensions would hold another limit in its stead.
+    """
     named = {*info.dimensions, *(name for row in info.rows for name in row.dimensions)}
     place = next((name for name in _PLACES if name in named), None)
     rows: dict[Dimensions, int] = {}
     for row in sorted(info.rows, key=lambda row: (-len(row.dimensions), sorted(row.dimensions.items()))):
-        if row.limit or _wider_than_0(row, info.rows):
-            rows[_dimensions(row, place)] = row.limit
+        own = row.dimensions.items()
+        if row.limit or any(other.limit and other.dimensions.items() < own for other in info.rows):
+            missing = {} if place is None or place in row.dimensions else {place: OTHERS}
+            rows[_ordered({**missing, **row.dimensions})] = row.limit
     return rows
 
 
@@ -206,8 +218,8 @@ def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
     found: list[Change] = []
     for service, quota_id in sorted(ids):
         old, new = before.get(service, {}).get(quota_id, {}), after.get(service, {}).get(quota_id, {})
-        each = (Change(service, quota_id, row, old.get(row), new.get(row)) for row in sorted({*old, *new}))
-        found.extend(change for change in each if change.old != change.new)
+        rows = (Change(service, quota_id, row, old.get(row), new.get(row)) for row in sorted({*old, *new}))
+        found.extend(change for change in rows if change.old != change.new)
     return tuple(found)
 
 
@@ -273,20 +285,9 @@ def _named(row: Mapping[str, Any]) -> Dimensions:
     return _ordered({str(name): str(value) for name, value in row.items() if name not in ("limit", "unit")})
 
 
-def _dimensions(row: Row, place: str | None) -> Dimensions:
-    missing = {} if place is None or place in row.dimensions else {place: OTHERS}
-    return _ordered({**missing, **row.dimensions})
-
-
 def _ordered(dimensions: Mapping[str, str]) -> Dimensions:
     places = [(name, dimensions[name]) for name in _PLACES if name in dimensions]
     return (*places, *sorted((name, value) for name, value in dimensions.items() if name not in _PLACES))
-
-
-def _wider_than_0(row: Row, rows: Iterable[Row]) -> bool:
-    """Return whether a row that has fewer dimensions would say something else than 0 in this one's stead."""
-    own = set(row.dimensions.items())
-    return any(other.limit and set(other.dimensions.items()) < own for other in rows)
 
 
 def _limits_of(old: Snapshot | None) -> Limits:
@@ -299,11 +300,3 @@ def _limits_of(old: Snapshot | None) -> Limits:
         }
         for service, ids in old.limits.items()
     }
-
-
-def _shown(limit: int | None) -> str:
-    return "not listed" if limit is None else "unlimited" if limit == -1 else f"{limit:,}"
-
-
-if TYPE_CHECKING:
-    from requests import Response

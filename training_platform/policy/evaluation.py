@@ -32,7 +32,7 @@ from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import NAMESPACE, NODE_POOL, labels_path
-from training_platform.rules import RULES, Program, Rule, View, evaluate, program
+from training_platform.rules import RULES, Program, Rule, evaluate, program
 from training_platform.rules.documents.shapes import check_of
 from training_platform.rules.exemptions import Exempted
 from training_platform.views.adapters import kinds_of
@@ -60,7 +60,7 @@ class Evaluation:
     def __init__(self, root: Path | None) -> None:
         self.checkout = Checkout(root)
         self.seen: dict[str, Planned] = {}
-        self.left: dict[str, dict[str, list[_Said]]] = {}
+        self.left: dict[str, dict[str, list[_Message]]] = {}
         self._rules: dict[str, list[Rule]] = {}
         for rule in RULES.values():
             self._rules.setdefault(rule.ruleset, []).append(rule)
@@ -79,7 +79,10 @@ class Evaluation:
         if kind not in self._concerned:
             views = kinds_of(kind)
             self._concerned[kind] = {
-                name for name, rules in self._rules.items() if any(issubclass(view, _reads(rules)) for view in views)
+                name
+                for name, rules in self._rules.items()
+                for rule in rules
+                if any(issubclass(view, ObjectView if rule.reads is Program else rule.reads) for view in views)
             }
         return policy in self._concerned[kind]
 
@@ -104,7 +107,7 @@ class Evaluation:
             errors, advice = self._judged_resource(policy, args)
             for finding in errors:
                 report(_text(finding, home), None)
-            self.left.setdefault(args.urn, {})[policy] = [_Said(_text(each, home)) for each in advice]
+            self.left.setdefault(args.urn, {})[policy] = [_Message(_text(each, home)) for each in advice]
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
         """Return a resource's properties as they should be, None where that is not known or they are right."""
@@ -129,7 +132,7 @@ class Evaluation:
             found, sentences = home.quota_findings(place.stack, resources.values(), config)
             self._report(QUOTA, place, self._sorted(home, found, config), resources, report)
             sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
-            self.left[place.stack][QUOTA] += map(_Said, map(printable, sentences))
+            self.left[place.stack][QUOTA] += map(_Message, map(printable, sentences))
 
     def say_resource(self, args: ResourceValidationArgs, report: ReportViolation) -> None:
         """Report what is advice of a resource."""
@@ -141,9 +144,9 @@ class Evaluation:
             self._say(place.stack, report)
 
     def _say(self, of: str, report: ReportViolation) -> None:
-        for said in self.left.pop(of, {}).values():
-            for each in said:
-                report(each.text, each.urn)
+        for messages in self.left.pop(of, {}).values():
+            for message in messages:
+                report(*message)
 
     def _judged_resource(self, policy: str, args: ResourceValidationArgs) -> _Judged:
         return self._judged(_at(args.urn), [self.read_resource(args)], self._rules[policy], args.get_config())
@@ -163,17 +166,17 @@ class Evaluation:
         facts, last = home.facts(place.stack, config), self._judged_last
         if last and last[1] == facts and len(last[0]) == len(resources) and all(map(is_, last[0], resources)):
             return last[2]
-        made = program(home.views(place.stack, resources), stack=place.stack, **facts._asdict())
-        self._judged_last = resources, facts, made
-        return made
+        whole = program(home.views(place.stack, resources), stack=place.stack, **facts._asdict())
+        self._judged_last = resources, facts, whole
+        return whole
 
     def _sorted(self, home: Checkout, found: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
         """Return the errors, and what is advice: by its severity, an exemption, or the policy's own config."""
         errors: list[Finding] = []
         advice: list[Finding] = []
-        for each in found:
-            counts = each.severity == "error" and each.rule not in config.get(ADVISORY_RULES, ())
-            (errors if counts and home.exemptions.of(each) is None else advice).append(each)
+        for finding in found:
+            counts = finding.severity == "error" and finding.rule not in config.get(ADVISORY_RULES, ())
+            (errors if counts and home.exemptions.of(finding) is None else advice).append(finding)
         return errors, advice
 
     def _stacks(self, resources: Collection[PolicyResource]) -> _Stacks:
@@ -201,9 +204,11 @@ class Evaluation:
     ) -> None:
         urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
         home = self._home(place)
-        errors, advice = ([_Said(_text(each, home), urns.get(each.resource or "")) for each in part] for part in judged)
-        for said in errors:
-            report(said.text, said.urn)
+        errors, advice = (
+            [_Message(_text(each, home), urns.get(each.resource or "")) for each in part] for part in judged
+        )
+        for message in errors:
+            report(*message)
         self.left.setdefault(place.stack, {})[policy] = advice
 
     def _home(self, place: _Place) -> Checkout:
@@ -211,8 +216,8 @@ class Evaluation:
         return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 
-class _Said(NamedTuple):
-    """What is to be reported, and of which resource."""
+class _Message(NamedTuple):
+    """A text to report, and the resource that it is about."""
 
     text: str
     urn: str | None = None
@@ -229,10 +234,6 @@ _Stacks = dict[_Place, dict[str, Planned]]  # by URN
 
 
 _Judged = tuple[list[Finding], list[Finding]]  # errors, and what is advice
-
-
-def _reads(rules: Iterable[Rule]) -> tuple[type[View], ...]:
-    return tuple(ObjectView if rule.reads is Program else rule.reads for rule in rules)
 
 
 def _at(urn: str) -> _Place:
@@ -272,19 +273,15 @@ def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
 
 def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]:
     """Return what was registered beside the inputs; what a resource depends on is told of a whole stack alone."""
-    given = resource.opts
     known = {
-        "protect": given.protect,
-        "ignoreChanges": list(given.ignore_changes),
-        "deleteBeforeReplace": given.delete_before_replace,
+        "protect": resource.opts.protect,
+        "ignoreChanges": list(resource.opts.ignore_changes),
+        "deleteBeforeReplace": resource.opts.delete_before_replace,
     }
     if isinstance(resource, PolicyResource):
-        known["dependsOn"] = sorted((urn.type, urn.name) for urn in map(_urn, resource.dependencies))
+        urns = (parse_urn(other.urn) for other in resource.dependencies)
+        known["dependsOn"] = sorted((urn.type, urn.name) for urn in urns)
     return {name: value for name, value in known.items() if value}
-
-
-def _urn(resource: PolicyResource) -> Urn:
-    return parse_urn(resource.urn)
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the pack has and what its config may say, policy by policy, and what is wrong with a config.
+"""The pack's policies and their settings, and what is wrong with a config.
 
 The engine checks the types of settings that a policy has, and passes over names that it has not: those are found here.
 Without the SDK, so that ``check`` can look at the files in ``policies/config`` as well, and without the rules, which
@@ -80,7 +80,7 @@ RULESETS: Mapping[str, Ruleset] = {
 """By name, in the order in which they are run; both ledgers, ``quota``, are the last."""
 
 
-class Wrong(NamedTuple):
+class SettingError(NamedTuple):
     """What is wrong in a config, at a path of it."""
 
     path: Path
@@ -96,15 +96,19 @@ class Wrong(NamedTuple):
 @cache
 def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
     """Return the JSON schema of every setting, by policy: one for each rule set, both ledgers, and advice."""
-    found = {
+    of_rulesets = {
         policy: {
-            ADVISORY_RULES: _advisory(ruleset.rules),
+            ADVISORY_RULES: {
+                "type": "array",
+                "items": {"type": "string", "enum": list(ruleset.rules)},
+                "description": "Rules of this policy that advise and never stop a deployment.",
+            },
             **_OF_POLICIES.get(policy, {}),
             **({HOUSE_RULES: _HOUSE} if ruleset.house else {}),
         }
         for policy, ruleset in RULESETS.items()
     }
-    return {**found, ADVICE: {}, STACK_ADVICE: {}}
+    return {**of_rulesets, ADVICE: {}, STACK_ADVICE: {}}
 
 
 def house_rules_hold(config: Mapping[str, Any]) -> bool:
@@ -132,7 +136,7 @@ def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
     except ValueError as error:
         place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise UnreadableError(f"{file}{place}: is not JSON: {error}.") from error
-    yield from (each.one_line for each in source.findings)
+    yield from (finding.one_line for finding in source.findings)
     if not isinstance(config, dict):
         raise UnreadableError(f"{file}:1:1: is not a mapping of policies to levels or settings.")
     for wrong in wrong_settings(config, path.parents[1]):
@@ -142,66 +146,58 @@ def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
         yield finding.one_line
 
 
-def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[Wrong]:
+def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[SettingError]:
     """Yield what the pack does not take: policies, levels and settings, and a snapshot that cannot be used.
 
-    ``folder`` is the pack's, in which the engine starts it: a snapshot's path goes from there.
+    ``folder`` is the pack's, in which the engine starts it: a snapshot's path is relative to it.
     """
-    for policy, given in config.items():
+    for policy, setting in config.items():
         known = settings().get(policy, {} if policy == _EVERYWHERE else None)
         if known is None:
-            names = settings().keys()
-            yield Wrong(
-                (policy,), f"there is no policy {policy!r}", _enumeration(names, 40), find_nearest(policy, names)
-            )
-        elif isinstance(given, Mapping):
-            yield from _wrong_values(policy, given, known, folder)
+            yield _unknown((policy,), policy, f"there is no policy {policy!r}", settings().keys(), most=40)
+        elif isinstance(setting, Mapping):
+            yield from _wrong_values(policy, setting, known, folder)
         else:
-            yield from _wrong_level((policy,), given)
+            yield from _wrong_level((policy,), setting)
 
 
 def _wrong_values(
-    policy: str, given: Mapping[str, Any], known: Mapping[str, dict[str, Any]], folder: FilePath
-) -> Iterator[Wrong]:
-    for name, value in given.items():
+    policy: str, values: Mapping[str, Any], known: Mapping[str, dict[str, Any]], folder: FilePath
+) -> Iterator[SettingError]:
+    for name, value in values.items():
         if name == LEVEL:
             yield from _wrong_level((policy, LEVEL), value)
         elif name not in known:
-            names = (*known, LEVEL)
-            yield Wrong(
-                (policy, name), f"{policy} has no setting {name!r}", _enumeration(names), find_nearest(name, names)
-            )
+            yield _unknown((policy, name), name, f"{policy} has no setting {name!r}", (*known, LEVEL))
         else:
             wrong = list(_wrong_type((policy, name), value, known[name]))
             yield from wrong or (_wrong_snapshot(value, folder) if name == SNAPSHOT else ())
 
 
-def _wrong_level(path: Path, value: object) -> Iterator[Wrong]:
+def _wrong_level(path: Path, value: object) -> Iterator[SettingError]:
     if value not in LEVELS:
-        yield Wrong(path, f"{value!r} is not an enforcement level", ", ".join(LEVELS), find_nearest(str(value), LEVELS))
+        message = f"{value!r} is not an enforcement level"
+        yield SettingError(path, message, ", ".join(LEVELS), find_nearest(str(value), LEVELS))
 
 
-def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[Wrong]:
+def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[SettingError]:
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    if not isinstance(value, tuple(_TYPES[each][0] for each in types)):
-        yield Wrong(path, f"{value!r} has the wrong type", " or ".join(_TYPES[each][1] for each in types))
+    if not isinstance(value, tuple(_TYPES[name][0] for name in types)):
+        yield SettingError(path, f"{value!r} has the wrong type", " or ".join(_TYPES[name][1] for name in types))
     elif "enum" in schema and value not in schema["enum"]:
-        names: Collection[str] = schema["enum"]
-        yield Wrong(
-            path, f"{value!r} is not a rule of {path[0]}", _enumeration(names, 40), find_nearest(str(value), names)
-        )
+        yield _unknown(path, str(value), f"{value!r} is not a rule of {path[0]}", schema["enum"], most=40)
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _wrong_type((*path, index), each, schema["items"])
+        for index, item in enumerate(value):
+            yield from _wrong_type((*path, index), item, schema["items"])
 
 
-def _enumeration(names: Collection[str], most: int = 12) -> str:
+def _unknown(path: Path, name: str, message: str, names: Collection[str], most: int = 12) -> SettingError:
     from training_platform.config.reading.section import enumeration  # noqa: PLC0415 # it loads pydantic
 
-    return enumeration(names, most)
+    return SettingError(path, message, enumeration(names, most), find_nearest(name, names))
 
 
-def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[Wrong]:
+def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[SettingError]:
     from training_platform.policy.single_stack import (  # noqa: PLC0415 # it loads the rules
         SnapshotError,
         given_snapshot,
@@ -210,12 +206,5 @@ def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Itera
     try:
         given_snapshot(str(folder / setting) if isinstance(setting, str) else setting)
     except SnapshotError as error:
-        yield Wrong((QUOTA, SNAPSHOT), f"{QUOTA}.{SNAPSHOT}: {error}", "limits as a file of stacks/quotas/ has them")
-
-
-def _advisory(rules: Collection[str]) -> dict[str, Any]:
-    return {
-        "type": "array",
-        "items": {"type": "string", "enum": list(rules)},
-        "description": "Rules of this policy that advise and never stop a deployment.",
-    }
+        message = f"{QUOTA}.{SNAPSHOT}: {error}"
+        yield SettingError((QUOTA, SNAPSHOT), message, "limits as a file of stacks/quotas/ has them")

@@ -12,7 +12,7 @@ import pytest
 
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 
 ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 11, 21)
@@ -93,7 +93,7 @@ class Repository:
         self, *, base: str = "main", selected: tuple[str, ...] = (), fast: bool = False, new: bool = False
     ) -> Report:
         """Check the work tree against a base."""
-        return run_check(self.root, Options(today=TODAY, fast=fast), selected=selected, base=base, new_only=new)
+        return run_check(self.root, CheckOptions(today=TODAY, fast=fast), selected=selected, base=base, new_only=new)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 
 RULE = "quota-no-snapshot"
@@ -161,7 +161,7 @@ def plant(root: Path) -> None:
 def test_an_exempt_error_is_shown_and_not_counted(copy: Path, fast: bool) -> None:
     plant(copy)
 
-    report = run_check(copy, Options(today=TODAY, fast=fast))
+    report = run_check(copy, CheckOptions(today=TODAY, fast=fast))
 
     assert report.all_findings() == []
     (exempted,) = report.all_exempted()
@@ -172,7 +172,7 @@ def test_an_exempt_error_is_shown_and_not_counted(copy: Path, fast: bool) -> Non
 def test_the_day_after_it_counts_again_and_the_exemption_fails_too(copy: Path) -> None:
     plant(copy)
 
-    report = run_check(copy, Options(today=date(2026, 11, 22)))
+    report = run_check(copy, CheckOptions(today=date(2026, 11, 22)))
 
     assert {each.rule for each in report.all_findings()} == {"boot-disk-size", "exemption-expired"}
     assert report.all_exempted() == []
@@ -180,18 +180,18 @@ def test_the_day_after_it_counts_again_and_the_exemption_fails_too(copy: Path) -
 
 
 def test_an_exemption_that_nothing_needs_is_a_warning_once_its_stack_is_planned(copy: Path) -> None:
-    planned = run_check(copy, Options(today=TODAY))
+    planned = run_check(copy, CheckOptions(today=TODAY))
     assert [each.rule for each in planned.all_findings()] == ["exemption-unused"]
     assert (planned.exit_code(), planned.exit_code(strict=True)) == (0, 1)
 
-    assert run_check(copy, Options(today=TODAY, fast=True)).all_findings() == []
-    assert run_check(copy, Options(today=TODAY), selected=["prod"]).all_findings() == []
+    assert run_check(copy, CheckOptions(today=TODAY, fast=True)).all_findings() == []
+    assert run_check(copy, CheckOptions(today=TODAY), selected=["prod"]).all_findings() == []
 
 
 def test_an_exemption_of_a_stack_whose_file_is_no_yaml_is_not_called_unused(copy: Path) -> None:
     (copy / "stacks" / "Pulumi.dev.yaml").write_text("a: [")
 
-    report = run_check(copy, Options(today=TODAY, fast=True))
+    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
 
     assert report.exit_code() == 2
     assert "exemption-unused" not in {each.rule for each in report.all_findings()}
@@ -212,7 +212,7 @@ def test_an_exemption_without_a_reason_is_exit_code_2_and_exempts_nothing(copy: 
 def test_what_is_wrong_with_the_file_is_a_sentence_before_what_is_allowed(copy: Path) -> None:
     (copy / "stacks" / "exemptions.yaml").write_text(EXEMPTION.replace("ml@example.com", "somebody"))
 
-    (said,) = run_check(copy, Options(today=TODAY, fast=True)).failures
+    (said,) = run_check(copy, CheckOptions(today=TODAY, fast=True)).failures
 
     assert said == (
         "stacks/exemptions.yaml:6:5: exemptions[0].owner: 'somebody' is not in the right form. "

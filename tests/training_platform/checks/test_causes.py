@@ -19,7 +19,7 @@ from training_platform.checks.output import render
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.reports.json_report import finding_document
 from training_platform.checks.reports.text import print_report
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 
@@ -69,7 +69,7 @@ def test_too_much_that_is_promised_to_two_teams_of_one_name_follows_from_the_nam
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks" / "Pulumi.prod-again.yaml").write_bytes((ORGANISATION / VISION).read_bytes())
 
-    found = check_stacks(tmp_path, None, Options(today=date(2026, 11, 21), fast=True)).report.all_findings()
+    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21), fast=True)).report.all_findings()
 
     exceeded = [each for each in found if each.rule.endswith("capacity-exceeded")]
     assert {each.rule for each in exceeded} == {"capacity-exceeded", "file-capacity-exceeded"}
@@ -103,7 +103,7 @@ def test_a_snapshot_that_is_missing_is_found_once(tmp_path: Path) -> None:
         shutil.copytree(ORGANISATION / folder, tmp_path / folder)
     (tmp_path / "stacks" / "quotas" / "example-train-prod.yaml").unlink()
 
-    found = check_stacks(tmp_path, None, Options(today=date(2026, 11, 21), fast=True)).report.all_findings()
+    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21), fast=True)).report.all_findings()
 
     missing = [each for each in found if each.message.startswith("no quotas of example-train-prod are known")]
     assert {each.rule for each in missing} == {"quota-no-snapshot", "job-quota-snapshot"}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.places import ORGANISATION
 from training_platform.checks.report import Report
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 
 QUOTAS = "stacks/quotas/example-train-dev.yaml"
 NLP, VISION = "stacks/Pulumi.prod-nlp.yaml", "stacks/Pulumi.prod-vision.yaml"
@@ -25,7 +25,7 @@ def report(root: Path, file: str, old: str, new: str) -> Report:
     text = (root / file).read_text(encoding="utf-8")
     assert old in text
     (root / file).write_text(text.replace(old, new, 1), encoding="utf-8")
-    return check_stacks(root, None, Options(today=date(2026, 11, 21), fast=True)).report
+    return check_stacks(root, None, CheckOptions(today=date(2026, 11, 21), fast=True)).report
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from training_platform.checks.planning.outcome import Branch, branches, kind_of
 from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, Position, Severity, UserError
 from training_platform.resources.planned import Planned
@@ -49,7 +49,7 @@ def errors(report: Report) -> list[Finding]:
 
 @pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
 def test_the_shipped_stacks_are_clean(fast: bool) -> None:
-    report = run_check(ORGANISATION, Options(today=TODAY, fast=fast))
+    report = run_check(ORGANISATION, CheckOptions(today=TODAY, fast=fast))
 
     assert [str(finding) for finding in report.all_findings()] == []
     assert report.failures == ()
@@ -74,7 +74,7 @@ def test_a_planted_error_is_found_at_its_line(name: str, fast: bool, copy: Path)
     stack, old, new, rule = PLANTED[name]
     line = plant(copy, stack, old, new)
 
-    report = run_check(copy, Options(today=TODAY, fast=fast))
+    report = run_check(copy, CheckOptions(today=TODAY, fast=fast))
 
     places = {(each.file, each.position.line) for each in errors(report) if each.rule == rule and each.position}
     assert (f"stacks/Pulumi.{stack}.yaml", line) in places, [str(each) for each in report.all_findings()]
@@ -84,7 +84,7 @@ def test_a_planted_error_is_found_at_its_line(name: str, fast: bool, copy: Path)
 def test_a_quota_that_only_all_stacks_together_break_is_found_in_each_with_who_holds_the_rest(copy: Path) -> None:
     shutil.copy(copy / "stacks" / "Pulumi.prod.yaml", copy / "stacks" / "Pulumi.staging.yaml")
 
-    report = run_check(copy, Options(today=TODAY), selected=["staging"])
+    report = run_check(copy, CheckOptions(today=TODAY), selected=["staging"])
 
     over = [each for each in errors(report) if each.rule == "quota-exceeded" and "NVIDIA_H100)" in each.message]
     assert [each.stack for each in over] == ["staging"]
@@ -95,7 +95,7 @@ def test_a_quota_that_only_all_stacks_together_break_is_found_in_each_with_who_h
 def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> None:
     plant(copy, "dev", "capacity: spot", "capacity: sport")
 
-    report = run_check(copy, Options(today=TODAY))
+    report = run_check(copy, CheckOptions(today=TODAY))
 
     kinds = {stack.name: (stack.kind, stack.planned) for stack in report.stacks}
     assert kinds["dev"] == ("rejected", False)
@@ -106,7 +106,7 @@ def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> No
 def test_an_unreadable_file_is_exit_code_2_and_hides_no_other_stack(copy: Path) -> None:
     (copy / "stacks" / "Pulumi.broken.yaml").write_text("a: [", encoding="utf-8")
 
-    report = run_check(copy, Options(today=TODAY, fast=True))
+    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
 
     assert report.exit_code() == 2
     assert "Pulumi.broken.yaml" in report.failures[0]
@@ -125,7 +125,7 @@ def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, 
     assert right in text
     snapshot.write_text(text.replace(right, wrong), encoding="utf-8")
 
-    report = run_check(copy, Options(today=TODAY, fast=True))
+    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
 
     found = [each for each in errors(report) if each.rule == "quota-snapshot"]
     line = text[: text.index(right)].count("\n") + 1
@@ -141,7 +141,7 @@ def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, 
 def test_a_program_that_fails_is_exit_code_2_with_one_sentence(copy: Path) -> None:
     (copy / "__main__.py").write_text("raise KeyError('boom')\n", encoding="utf-8")
 
-    report = run_check(copy, Options(today=TODAY), selected=["dev"])
+    report = run_check(copy, CheckOptions(today=TODAY), selected=["dev"])
 
     assert report.exit_code() == 2
     assert report.failures == ("stack dev: the program stopped at __main__.py:1: KeyError('boom').",)
@@ -149,11 +149,11 @@ def test_a_program_that_fails_is_exit_code_2_with_one_sentence(copy: Path) -> No
 
 def test_an_unknown_stack_is_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match=r"no stack pord\..*Nearest: prod\."):
-        run_check(ORGANISATION, Options(today=TODAY), selected=["pord"])
+        run_check(ORGANISATION, CheckOptions(today=TODAY), selected=["pord"])
 
 
 def test_an_old_snapshot_is_a_warning_that_only_strict_counts(copy: Path) -> None:
-    report = run_check(copy, Options(today=date(2027, 1, 31), fast=True))
+    report = run_check(copy, CheckOptions(today=date(2027, 1, 31), fast=True))
 
     assert {each.rule for each in report.all_findings()} == {"quota-snapshot-age"}
     assert report.exit_code() == 0
@@ -207,8 +207,8 @@ import sys
 from datetime import date
 from pathlib import Path
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
-report = run_check(Path({str(ORGANISATION)!r}), Options(today=date(2026, 11, 21), fast=True))
+from training_platform.checks.stacks import CheckOptions
+report = run_check(Path({str(ORGANISATION)!r}), CheckOptions(today=date(2026, 11, 21), fast=True))
 assert len(report.stacks) == 5
 assert not [name for name in sys.modules if name.split('.')[0].startswith('pulumi')], 'Pulumi is loaded'
 """
@@ -250,7 +250,7 @@ def found(root: Path, said: str, *, fast: bool) -> dict[str, dict[str, Finding]]
         (root / name).write_bytes((Path(__file__).parents[3] / name).read_bytes())
     (root / "stacks" / "Pulumi.prod-eu.yaml").write_text(ENVIRONMENT.replace(LINE, LINE + said))
     (root / "stacks" / "Pulumi.prod-eu-vision.yaml").write_text(TEAM)
-    report = run_check(root, Options(today=TODAY, fast=fast))
+    report = run_check(root, CheckOptions(today=TODAY, fast=fast))
     return {
         stack.name: {each.rule: each for each in stack.findings if each.rule in PROTECTION} for stack in report.stacks
     }

@@ -24,7 +24,7 @@ from training_platform.checks.reports.json_report import json_report
 from training_platform.checks.reports.quota import print_overview
 from training_platform.checks.reports.sections import shares_of
 from training_platform.checks.reports.text import summary
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.model.stack import parse_stack
@@ -551,7 +551,7 @@ def test_the_program_lends_nothing_while_a_teams_file_is_rejected(organisation: 
 @pytest.mark.parametrize(("lends", "said"), [(True, "72 lent to all"), (False, "72 idle")])
 def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path], lends: bool, said: str) -> None:
     root = organisation({"vision": {GPU: 24, TPU: 0}}, lend_unpromised=lends)
-    report = check_stacks(root, None, Options(today=date(2026, 11, 22), fast=True)).report
+    report = check_stacks(root, None, CheckOptions(today=date(2026, 11, 22), fast=True)).report
     console = Console(record=True, width=200)
     console.print(*summary(report, 200))
 

@@ -26,7 +26,7 @@ from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
@@ -63,7 +63,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(checkout: Path) -> Report:
-    return run_check(checkout, Options(today=today(checkout)))
+    return run_check(checkout, CheckOptions(today=today(checkout)))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 import requests
 from google.auth import exceptions
 
-from training_platform.clients.quota_pull import CloudQuotas, Pulled, QuotaInfo, Row, pull, rows_of
+from training_platform.clients.quota_pull import CloudQuotas, LimitRow, Pulled, QuotaInfo, pull, rows_of
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.source import parse_source
 from training_platform.quota.quota_ids import known_quotas
@@ -53,7 +53,7 @@ class Api(CloudQuotas):
         self.asked.append(service)
         for quota_id, rows in self.listings.get(service, {}).items():
             names = ("region",) if "region" in quota_id or "Region" in quota_id else ()
-            yield QuotaInfo(quota_id, names, tuple(Row(dimensions, limit) for limit, dimensions in rows))
+            yield QuotaInfo(quota_id, names, tuple(LimitRow(dimensions, limit) for limit, dimensions in rows))
 
 
 def region(limit: int, name: str) -> tuple[int, dict[str, str]]:
@@ -182,7 +182,7 @@ def test_the_limit_for_all_other_places_says_so() -> None:
     ],
 )
 def test_a_limit_of_0_is_left_out_unless_a_wider_row_would_speak_for_it(rows: Any, kept: list[int]) -> None:
-    info = QuotaInfo(CPUS, ("region",), tuple(Row(dimensions, limit) for limit, dimensions in rows))
+    info = QuotaInfo(CPUS, ("region",), tuple(LimitRow(dimensions, limit) for limit, dimensions in rows))
 
     assert list(rows_of(info).values()) == kept
 
@@ -280,7 +280,11 @@ def test_a_limit_has_its_dimensions_and_one_that_is_left_out_is_0() -> None:
 
     (found,) = listed({"quotaInfos": [info("A", row("64", region="us-central1"), zero, row("-1"))]})
 
-    assert found.rows == (Row({"region": "us-central1"}, 64), Row({"region": "us-west4"}, 0), Row({}, -1))
+    assert found.rows == (
+        LimitRow({"region": "us-central1"}, 64),
+        LimitRow({"region": "us-west4"}, 0),
+        LimitRow({}, -1),
+    )
     assert found.dimensions == ("region",)
 
 

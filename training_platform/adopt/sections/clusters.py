@@ -7,8 +7,9 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from training_platform.adopt.sections.node_pools import pool_sections
-from training_platform.adopt.sections.values import Inexpressible, Json, at, shortest, whole
+from training_platform.adopt.sections.values import Inexpressible, at, shortest, whole
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.types import Json
 from training_platform.config.gpu_fabric import PARTS_BITS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec

@@ -11,7 +11,6 @@ from training_platform.adopt.cluster_objects import Queues, environment_fields
 from training_platform.adopt.sections.clusters import cluster_section
 from training_platform.adopt.sections.values import (
     Inexpressible,
-    Json,
     at,
     is_ours,
     key_of,
@@ -20,6 +19,7 @@ from training_platform.adopt.sections.values import (
     shortest,
     whole,
 )
+from training_platform.catalog.types import Json
 from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import FilestoreSpec

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from training_platform.adopt.sections.values import Inexpressible, Json, at, shortest, whole
+from training_platform.adopt.sections.values import Inexpressible, at, shortest, whole
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
-from training_platform.catalog.types import MachineType
+from training_platform.catalog.types import Json, MachineType
 from training_platform.config.model.capacity import ANY
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.pools import (

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from training_platform.adopt.cluster_objects import Queues, queue_fields
 from training_platform.adopt.sections.environment import AdoptedSection, foreign_bucket
-from training_platform.adopt.sections.values import Inexpressible, Json, at, labels_of, own_labels, shortest, whole
+from training_platform.adopt.sections.values import Inexpressible, at, labels_of, own_labels, shortest, whole
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import vertex_gpu
+from training_platform.catalog.types import Json
 from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.model.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.config.reading.section import Member, fits

@@ -11,8 +11,6 @@ from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Name, fits
 from training_platform.config.reading.source import Source
 
-Json = Mapping[str, Any]
-
 
 class Inexpressible(Exception):
     """Something that no stack file describes; the message says why, in a clause."""

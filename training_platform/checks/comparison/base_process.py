@@ -14,14 +14,14 @@ from pathlib import Path
 from training_platform.checks.comparison.changes import result_of
 from training_platform.checks.planning.planner import Planner
 from training_platform.checks.process import ended_by_signals
-from training_platform.checks.stacks import Options, check_stacks
+from training_platform.checks.stacks import CheckOptions, check_stacks
 
 
 def main(arguments: Sequence[str]) -> None:
     """Write what was found to the file ``OUT``; whatever the program prints stays out of it."""
     root, today, how, out, *names = arguments
     planner = Planner() if how == "fast" else Planner.of_text(how)
-    options = Options(today=date.fromisoformat(today), fast=how == "fast", planner=planner)
+    options = CheckOptions(today=date.fromisoformat(today), fast=how == "fast", planner=planner)
     checked = check_stacks(Path(root), names, options, inputs=True)
     Path(out).write_text(result_of(checked).model_dump_json(), encoding="utf-8")
 

@@ -28,7 +28,7 @@ from training_platform.checks.comparison.changes import (
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.comparison.guard import guard
 from training_platform.checks.report import Report, fingerprints, set_aside
-from training_platform.checks.stacks import Options, check_stacks, stack_names
+from training_platform.checks.stacks import CheckOptions, check_stacks, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
@@ -46,7 +46,7 @@ class _NotPlanned(Exception):
 
 
 def check_against(
-    root: Path, ref: str, selected: Sequence[str], options: Options, *, baseline: Baseline, new_only: bool = False
+    root: Path, ref: str, selected: Sequence[str], options: CheckOptions, *, baseline: Baseline, new_only: bool = False
 ) -> Report:
     """Check the stacks that the change since ``ref`` can affect, and compare them with what they were.
 
@@ -102,7 +102,7 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
             )
 
 
-def _check_base(tree: BaseTree, scope: Affected, options: Options) -> CheckResult:
+def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> CheckResult:
     """Check the base, by its own program where that has changed. Raises _NotPlanned where that fails."""
     if not scope.own_program:
         return result_of(check_stacks(tree.root, scope.base, options, inputs=True))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from training_platform.checks.planning.cache import Cache, program_digest, stack_digest
 from training_platform.checks.planning.outcome import Outcome, decode
-from training_platform.checks.planning.workers import Answer, Job, Workers, plan
+from training_platform.checks.planning.workers import Answer, PlanTask, Workers, plan
 from training_platform.checks.process import Progress, quiet
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace
@@ -51,7 +51,7 @@ class Planner:
 
     def plan(
         self, workspace: Workspace, names: Sequence[str], *, inputs: bool = False, progress: Progress = quiet
-    ) -> Planned:
+    ) -> PlannedStacks:
         """Plan the named stacks, and the environments of teams; ``inputs`` as an outcome has them."""
         queue = PlanQueue(workspace.root, plan_order(workspace, names), inputs=inputs)
         if self.cache is None:
@@ -107,7 +107,7 @@ DEFAULT = Planner()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlannedStacks:
     """Outcomes by stack, and a sentence for each stack that could not be planned, both in the order of planning."""
 
     outcomes: Mapping[str, Outcome]
@@ -140,14 +140,14 @@ class PlanQueue:
         for name in outcomes:
             del self._waiting[name]
 
-    def next(self) -> Job | None:
+    def next(self) -> PlanTask | None:
         """Return the next stack whose environment is planned, None while there is none."""
         for name, stack in self._waiting.items():
             home = self._outcomes.get(stack.environment_name) if stack.team else None
             if home or not stack.team:
                 del self._waiting[name]
                 outputs = {stack.environment_name: home.outputs} if home else {}
-                return Job(self.root, name, outputs, self.inputs, stack.production)
+                return PlanTask(self.root, name, outputs, self.inputs, stack.production)
         return None
 
     def take(self, name: str, answer: Answer) -> None:
@@ -163,10 +163,10 @@ class PlanQueue:
         self._failures |= {name: f"stack {name}: {why}" for name in self._waiting}
         self._waiting.clear()
 
-    def result(self) -> Planned:
+    def result(self) -> PlannedStacks:
         """Return what came of all stacks."""
         order = [stack.name for stack in self.stacks]
-        return Planned(
+        return PlannedStacks(
             outcomes={name: self._outcomes[name] for name in order if name in self._outcomes},
             failures=tuple(self._failures[name] for name in order if name in self._failures),
         )

@@ -25,7 +25,7 @@ from distributed.comm.addressing import get_address_host_port
 from training_platform.checks.planning import scheduler_plugin
 from training_platform.checks.planning.cache import PROGRAM, code_files
 from training_platform.checks.planning.scheduler_process import answer_of, job_line
-from training_platform.checks.planning.workers import Answer, Job
+from training_platform.checks.planning.workers import Answer, PlanTask
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER
 
@@ -43,7 +43,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def __init__(self, address: str, root: Path) -> None:
         self._name = f"training-platform-{uuid.uuid4().hex}"
-        self._jobs: dict[Future[bytes], Job] = {}
+        self._jobs: dict[Future[bytes], PlanTask] = {}
         for name in ("distributed", "distributed.client", "distributed.scheduler"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said in the report
         cloudpickle.register_pickle_by_value(scheduler_plugin)
@@ -81,7 +81,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         """Whether a job would be taken: the scheduler queues them all."""
         return True
 
-    def give(self, job: Job) -> None:
+    def give(self, job: PlanTask) -> None:
         """Hand a job to the scheduler."""
         future = self._client.submit(
             scheduler_plugin.plan_there, self._name, job_line(job), pure=False, retries=RETRIES
@@ -89,7 +89,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         self._jobs[future] = job
         self._done.add(future)
 
-    def answers(self) -> Iterator[tuple[Job, Answer]]:
+    def answers(self) -> Iterator[tuple[PlanTask, Answer]]:
         """Wait for the next answers; a stack that no worker could plan gives a sentence."""
         for future in self._done.next_batch():
             job = self._jobs.pop(future)
@@ -99,7 +99,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
                 yield job, Answer(None, f"stack {job.name}: no worker planned it: {_cause(future)}.")
 
 
-def _named(job: Job, answer: Answer) -> Answer:
+def _named(job: PlanTask, answer: Answer) -> Answer:
     """Return an answer whose failure names the stack, as one of a worker's own does not."""
     if answer.failure is None or answer.failure.startswith("stack "):
         return answer

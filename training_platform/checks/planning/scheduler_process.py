@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from training_platform.checks.planning.outcome import packed, unpacked
-from training_platform.checks.planning.workers import Answer, Job, plan
+from training_platform.checks.planning.workers import Answer, PlanTask, plan
 
 IDLE_SECONDS = 300
 
 
-def job_line(job: Job) -> bytes:
+def job_line(job: PlanTask) -> bytes:
     """Return a job as a line; its root stays out, since it is another where it is planned."""
     return json.dumps({**job._asdict(), "root": "", "outputs": packed(job.outputs)}).encode() + b"\n"
 
@@ -30,9 +30,9 @@ def answer_of(line: bytes) -> Answer:
     return Answer(None if data is None else data.encode(), said["failure"])
 
 
-def _job_of(line: bytes) -> Job:
+def _job_of(line: bytes) -> PlanTask:
     said = json.loads(line)
-    return Job(**{**said, "root": Path.cwd(), "outputs": unpacked(said["outputs"])})
+    return PlanTask(**{**said, "root": Path.cwd(), "outputs": unpacked(said["outputs"])})
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import STACKS_FOLDER
 
 
-class Job(NamedTuple):
+class PlanTask(NamedTuple):
     """A stack to plan.
 
     ``outputs`` has by stack what those export that it refers to; ``production`` is what its environment's file says.
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
 
 
 @collector_off()  # it loads Pulumi
-def plan(job: Job) -> Answer:
+def plan(job: PlanTask) -> Answer:
     """Plan a stack and judge its plan."""
     from training_platform.checks.planning.recorder import plan_stack, reference  # noqa: PLC0415 # loads Pulumi
 
@@ -68,7 +68,7 @@ def serve(connection: Connection) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     while True:
         try:
-            job: Job = connection.recv()
+            job: PlanTask = connection.recv()
         except (EOFError, ConnectionResetError):
             return
         answer = plan(job)
@@ -113,7 +113,7 @@ class Workers(AbstractContextManager["Workers"]):
         """Whether a job would be taken at once; never again once every process has died."""
         return len(self._workers) + self._lost < self._most or any(worker.job is None for worker in self._workers)
 
-    def give(self, job: Job) -> None:
+    def give(self, job: PlanTask) -> None:
         """Hand a job to a free process, or to a new one."""
         idle = next((worker for worker in self._workers if worker.job is None), None)
         if idle is None:
@@ -121,7 +121,7 @@ class Workers(AbstractContextManager["Workers"]):
             self._workers.append(idle)
         idle.give(job)
 
-    def answers(self) -> Iterator[tuple[Job, Answer]]:
+    def answers(self) -> Iterator[tuple[PlanTask, Answer]]:
         """Wait for the next answers; a process that died gives a sentence, and is not replaced."""
         working = {worker.connection: worker for worker in self._workers if worker.job}
         for connection in wait(list(working)):
@@ -146,9 +146,9 @@ class _Worker:
         with _signals_held():
             self.process.start()
         theirs.close()  # so that this end sees when the process is gone
-        self.job: Job | None = None
+        self.job: PlanTask | None = None
 
-    def give(self, job: Job) -> None:
+    def give(self, job: PlanTask) -> None:
         self.job = job
         with suppress(BrokenPipeError):  # it is gone; taking its answer says so
             self.connection.send(job)

@@ -25,7 +25,7 @@ from training_platform.checks.planning.planner import Planner
 from training_platform.checks.planning.scheduler import content_of
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 
 pytestmark = pytest.mark.timeout(300)
@@ -42,7 +42,7 @@ def cluster(tmp_path: Path) -> Iterator[Dask]:
 
 def check(root: Path, address: str, *stacks: str, cache: Path | None = None) -> Report:
     planner = Planner(scheduler=address, cache=cache)
-    return run_check(root, Options(today=TODAY, planner=planner), selected=stacks)
+    return run_check(root, CheckOptions(today=TODAY, planner=planner), selected=stacks)
 
 
 def plant(root: Path, line: str) -> None:
@@ -57,7 +57,7 @@ def test_the_report_is_the_same_as_by_this_machine_and_is_kept(copy: Path, tmp_p
     spoil(copy)
     cache = tmp_path / "cache"
     cluster.grow()
-    alone = texts(run_check(copy, Options(today=TODAY, planner=Planner(jobs=1))))
+    alone = texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1))))
 
     assert texts(check(copy, cluster.address, cache=cache)) == alone
     assert texts(check(copy, "tcp://127.0.0.1:1", cache=cache)) == alone  # nothing is left to plan
@@ -105,7 +105,7 @@ def scheduler_at_work(cluster: Dask) -> psutil.Process | None:
 def test_what_is_lost_costs_another_try(
     copy: Path, cluster: Dask, victim: Callable[[Dask], psutil.Process | None]
 ) -> None:
-    alone = texts(run_check(copy, Options(today=TODAY, planner=Planner(jobs=1)), selected=["dev"]))
+    alone = texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1)), selected=["dev"]))
     with ThreadPoolExecutor(1) as thread:
         report = thread.submit(check, copy, cluster.address, "dev")
         lose(cluster, victim)

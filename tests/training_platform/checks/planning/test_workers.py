@@ -17,9 +17,9 @@ from tests.places import ORGANISATION
 from training_platform.checks.planning import planner as module
 from training_platform.checks.planning.outcome import Outcome, encode
 from training_platform.checks.planning.planner import Planner
-from training_platform.checks.planning.workers import Answer, Job, Workers
+from training_platform.checks.planning.workers import Answer, PlanTask, Workers
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 
 TODAY = date(2026, 11, 21)
 EMPTY = encode(Outcome(findings=(), branches=(), resources=(), outputs={}))
@@ -28,7 +28,7 @@ EMPTY = encode(Outcome(findings=(), branches=(), resources=(), outputs={}))
 def dies_of_prod(connection: Connection) -> None:
     """Answer every job but that of prod, which kills the process as a lack of memory would."""
     while True:
-        job: Job = connection.recv()
+        job: PlanTask = connection.recv()
         if job.name == "prod":
             os.kill(os.getpid(), signal.SIGKILL)
         connection.send(Answer(EMPTY))
@@ -43,7 +43,7 @@ def dies_at_once(connection: Connection) -> None:
 def test_a_process_that_dies_is_one_sentence_that_names_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Workers", partial(Workers, target=dies_of_prod))
 
-    report = run_check(ORGANISATION, Options(today=TODAY, planner=Planner(jobs=2)))
+    report = run_check(ORGANISATION, CheckOptions(today=TODAY, planner=Planner(jobs=2)))
 
     assert report.failures == ("stack prod: the process that planned it died (signal SIGKILL).",)
     assert report.exit_code() == 2
@@ -54,7 +54,7 @@ def test_a_process_that_dies_is_one_sentence_that_names_the_stack(monkeypatch: p
 def test_where_every_process_dies_each_stack_that_is_left_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Workers", partial(Workers, target=dies_at_once))
 
-    report = run_check(ORGANISATION, Options(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "prod"])
+    report = run_check(ORGANISATION, CheckOptions(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "prod"])
 
     assert report.failures == tuple(
         f"stack {name}: the process that planned it died (exit code 3)." for name in ("dev", "prod")
@@ -67,7 +67,7 @@ def test_stacks_that_no_process_is_left_for_are_named(monkeypatch: pytest.Monkey
         text = (copy / "stacks" / "Pulumi.dev.yaml").read_text(encoding="utf-8")
         (copy / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
 
-    report = run_check(copy, Options(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "one", "prod", "two"])
+    report = run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=2)), selected=["dev", "one", "prod", "two"])
 
     assert len(report.failures) == 4
     assert report.failures[3] == "stack two: no process is left that could plan it."
@@ -76,7 +76,7 @@ def test_stacks_that_no_process_is_left_for_are_named(monkeypatch: pytest.Monkey
 def test_leaving_ends_every_process() -> None:
     with Workers(2, target=dies_of_prod) as workers:
         for name in ("dev", "staging"):
-            workers.give(Job(ORGANISATION, name, {}, inputs=False, production=False))
+            workers.give(PlanTask(ORGANISATION, name, {}, inputs=False, production=False))
         processes = [worker.process for worker in workers._workers]
 
     assert len(processes) == 2

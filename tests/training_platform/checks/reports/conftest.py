@@ -21,7 +21,7 @@ import pytest
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.config.reading.finding import Finding, Position
 
 TODAY = date(2026, 11, 21)
@@ -118,7 +118,7 @@ def found() -> Callable[..., Finding]:
 @pytest.fixture(scope="session")
 def clean() -> Report:
     """Return the report of the sample organisation, in which nothing is wrong."""
-    return run_check(ORGANISATION, Options(today=TODAY))
+    return run_check(ORGANISATION, CheckOptions(today=TODAY))
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +136,7 @@ def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Report:
     nlp.write_text(nlp.read_text().replace("name: nlp", "name: '<img src=x> | @nlp'"))
     (folder / "stacks" / "exemptions.yaml").write_text(EXEMPTIONS)
     (folder / "stacks" / "Pulumi.broken.yaml").write_text("a: [")
-    return run_check(folder, Options(today=TODAY))
+    return run_check(folder, CheckOptions(today=TODAY))
 
 
 class Page:

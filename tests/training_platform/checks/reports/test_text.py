@@ -21,7 +21,7 @@ from training_platform.checks.output import FORMATS, render
 from training_platform.checks.report import Report
 from training_platform.checks.reports.text import fitting_table
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import Options
+from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 
 SCREEN = 40  # lines
@@ -110,7 +110,7 @@ def planted(folder: Path, replicas: int) -> Planted:
     path = folder / FILE
     path.write_text(path.read_text() + PLANTED % replicas)
     line = len(path.read_text().splitlines())
-    return run_check(folder, Options(today=TODAY, fast=True)), line
+    return run_check(folder, CheckOptions(today=TODAY, fast=True)), line
 
 
 @pytest.fixture(scope="module")

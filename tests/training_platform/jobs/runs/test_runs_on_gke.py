@@ -15,7 +15,7 @@ import pytest
 from tests.modules.kueue.conftest import cluster_queue
 from tests.training_platform.jobs.runs.conftest import TEAM, Cluster, Command, until
 from training_platform.clients.google_services import node_pools
-from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, Kind
+from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ApiKind, ClusterApi
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import Share
 from training_platform.config.pools import Flavor, flavors
@@ -304,12 +304,12 @@ class StubCluster:
             about = {"name": f"w-{index}", "uid": f"w-{index}", "ownerReferences": [{"uid": str(index)}]}
             self.workloads.append({"metadata": about, "spec": {}, "status": status})
 
-    def get(self, kind: Kind, _: str, name: str) -> Json | None:
+    def get(self, kind: ApiKind, _: str, name: str) -> Json | None:
         if kind == LOCAL_QUEUES:
             return {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
         return next(each for each in self.sets if each["metadata"]["name"] == name)
 
-    def objects(self, kind: Kind, *_: str) -> Iterator[Json]:
+    def objects(self, kind: ApiKind, *_: str) -> Iterator[Json]:
         yield from {JOBSETS: self.sets, WORKLOADS: self.workloads}.get(kind, [])
 
     def pending(self, *_: str) -> None:
