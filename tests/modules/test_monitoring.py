@@ -20,8 +20,8 @@ from training_platform.resources.monitoring import (
     COLUMNS,
     UNTRIED,
     AlertRule,
-    Chart,
-    Subject,
+    DashboardChart,
+    DashboardSubject,
     alert_rules,
     dashboard,
     parts,
@@ -315,14 +315,14 @@ def test_the_page_for_who_is_on_call_has_a_section_for_each_alert_and_no_other()
     assert [name for name, text in zip(sections[1::2], sections[2::2], strict=True) if len(text.split()) < 10] == []
 
 
-PLATFORM = Subject(
+PLATFORM = DashboardSubject(
     kind="platform",
     title="prod: platform",
     project="example-train-prod",
     clusters=["prod-us-central1", "prod-us-west4"],
     instances=["prod-homes", "prod-scratch"],
 )
-TEAM = Subject(
+TEAM = DashboardSubject(
     kind="team",
     title="prod-vision: queues and jobs",
     project="example-train-prod",
@@ -335,12 +335,12 @@ CHARTS = {chart.title: chart for part in parts() for chart in part.charts}
 ROW_DASHBOARDS: dict[str, Any] = {"title": "Something", "needs": "kueue", "expr": "kueue_pending_workloads"}
 
 
-def tiles(subject: Subject) -> list[dict[str, Any]]:
+def tiles(subject: DashboardSubject) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = dashboard(subject)["mosaicLayout"]["tiles"]
     return found
 
 
-def queries(subject: Subject) -> Iterator[tuple[str, str]]:
+def queries(subject: DashboardSubject) -> Iterator[tuple[str, str]]:
     """Yield every query of a dashboard, with the source that its chart names."""
     for tile in tiles(subject):
         widget = tile["widget"]
@@ -440,7 +440,7 @@ def test_the_platform_sees_all_clusters_of_its_environment_and_no_other() -> Non
 
 
 def test_without_filestore_no_chart_looks_for_it() -> None:
-    without = Subject(kind="platform", title="a", project="example-train-prod", clusters=["a"])
+    without = DashboardSubject(kind="platform", title="a", project="example-train-prod", clusters=["a"])
 
     assert "filestore" not in {needs for _, needs in queries(without)}
     assert "Filestore" not in {tile["widget"].get("title") for tile in tiles(without)}
@@ -460,9 +460,9 @@ def test_errors_of_gpus_are_told_apart_by_the_codes_that_the_alert_knows() -> No
     [("title", ""), ("needs", "loki"), ("only", "nobody"), ("plot", "PIE"), ("expr", 1), ("on", "platform")],
 )
 def test_a_spoiled_chart_is_refused(field: str, value: Any) -> None:
-    assert Chart(**ROW_DASHBOARDS).unit == "1"
+    assert DashboardChart(**ROW_DASHBOARDS).unit == "1"
     with pytest.raises(ValidationError, match=field):
-        Chart(**{**ROW_DASHBOARDS, field: value})
+        DashboardChart(**{**ROW_DASHBOARDS, field: value})
 
 
 def planned(*stacks: str) -> Iterator[list[Planned]]:

@@ -11,7 +11,7 @@ from modules.tenancy import CONNECT_ROLE, ClusterConnect, ClusterConnectArgs, Te
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
-from training_platform.resources.tenancy import MEMBER_RULES, Subject, subjects
+from training_platform.resources.tenancy import MEMBER_RULES, RoleSubject, subjects
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
@@ -150,9 +150,9 @@ def test_groups_and_people_are_known_by_their_addresses_and_accounts_are_users()
     members = ["group:vision@example.com", "user:ada@example.com", "serviceAccount:ci@p.iam.gserviceaccount.com"]
 
     assert subjects(members) == [
-        Subject("Group", "vision@example.com"),
-        Subject("User", "ada@example.com"),
-        Subject("User", "ci@p.iam.gserviceaccount.com"),
+        RoleSubject("Group", "vision@example.com"),
+        RoleSubject("User", "ada@example.com"),
+        RoleSubject("User", "ci@p.iam.gserviceaccount.com"),
     ]
 
 

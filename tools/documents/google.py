@@ -19,7 +19,7 @@ from pulumi import _types
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.resources.rest import Field, field_of, paths, root, values_of
+from training_platform.resources.rest import DocumentField, field_of, paths, root, values_of
 from training_platform.rules.documents.openapi import Shape, Shapes, counts, limits
 
 PATHS: Json = table(__file__, "paths.yaml")
@@ -47,7 +47,7 @@ class Reader:
         """Return the shape of a type of resource."""
         return self.shapes.number(self._block(resource(token), root(token)))
 
-    def _block(self, inputs: Block, field: Field | None) -> Shape:
+    def _block(self, inputs: Block, field: DocumentField | None) -> Shape:
         fields = {}
         for name in sorted(inputs.inputs):
             place = f"{field.message}.{name}" if field else name
@@ -57,7 +57,7 @@ class Reader:
         whole: Shape = {"is": "block", "fields": fields}
         return {**whole, "required": inputs.required} if inputs.required else whole
 
-    def _field(self, name: str, field: Field | None) -> Field | None:
+    def _field(self, name: str, field: DocumentField | None) -> DocumentField | None:
         if field is None:
             return None
         message = field.message
@@ -71,7 +71,7 @@ class Reader:
             self.output.add(f"{message}.{name}")
         return found.field
 
-    def _described(self, inputs: Block, name: str, field: Field | None) -> Shape:
+    def _described(self, inputs: Block, name: str, field: DocumentField | None) -> Shape:
         """Return the shape of an input, with what prose says: the API's before the provider's."""
         shape = self._value(inputs.inputs[name], field)
         kind = "list" if shape["is"] == "map" else "number" if shape["is"] in ("int32", "int64") else shape["is"]
@@ -80,12 +80,12 @@ class Reader:
         texts = (inputs.docs.get(name, ""), field.schema.get("description", "") if field else "")
         return {**shape, **said(kind, texts, shape)}
 
-    def _value(self, kind: Any, field: Field | None) -> Shape:
+    def _value(self, kind: Any, field: DocumentField | None) -> Shape:
         kind = _types.unwrap_type(kind)
         origin, inner = get_origin(kind), get_args(kind)
         schema = field.schema if field else {}
         if origin in (Sequence, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
-            entry = Field(schema.get("items") or values_of(schema) or schema, field.document) if field else None
+            entry = DocumentField(schema.get("items") or values_of(schema) or schema, field.document) if field else None
             return {"is": "list", "of": self.shapes.number(self._value(inner[0], entry)), **counts(schema)}
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {"is": "map", "of": self.shapes.number(self._value(inner[1], None))}

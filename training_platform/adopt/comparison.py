@@ -13,7 +13,7 @@ from training_platform.catalog.replacements import covers, forces
 from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import DASHBOARD
-from training_platform.resources.rest import PLACES, Field, Key, body_of, field_of, leaves, root
+from training_platform.resources.rest import PLACES, DocumentField, Key, body_of, field_of, leaves, root
 from training_platform.sandbox.cloud.resources.model import fill_in
 
 _IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
@@ -120,7 +120,7 @@ def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
 
 
 def _extra(
-    expected: Any, body: Any, field: Field | None, path: tuple[Key, ...]
+    expected: Any, body: Any, field: DocumentField | None, path: tuple[Key, ...]
 ) -> Iterator[tuple[tuple[Key, ...], Any]]:
     if field is not None and field.output_only:
         return

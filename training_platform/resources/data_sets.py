@@ -11,7 +11,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, ResourceOptions
 from training_platform.resources.register import DISK
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 from training_platform.resources.storage import instance_id
@@ -38,7 +38,7 @@ def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
         disk_encryption_key={"kms_key_self_link": encryption} if encryption else None,
     )
     # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=DISK, name=f"{declared_name('data_sets', key)}-disk", inputs=inputs, options=options)
 
 

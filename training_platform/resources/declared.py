@@ -26,7 +26,7 @@ class Later:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ResourceOptions:
     """How a resource is treated, as Pulumi's resource options name it; ``timeouts`` are ``create``, ``update``..."""
 
     protect: bool = False
@@ -52,7 +52,7 @@ class Options:
         return {name: value for name, value in every.items() if value}
 
 
-PLAIN = Options()
+PLAIN = ResourceOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Declared:
     type: str
     name: str
     inputs: Mapping[str, Any]
-    options: Options = PLAIN
+    options: ResourceOptions = PLAIN
 
     def planned(self, stack: str) -> Planned:
         """Return the resource as a plan has it, without parent, and with the dependencies that inputs make."""

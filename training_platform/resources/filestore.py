@@ -19,7 +19,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import BackupScheduleSpec, ExportSpec, FileClassSpec, FilestoreSpec
 from training_platform.config.names import declared_name, name_in_cluster
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, Register
+from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.register import (
     BACKUP_PLAN,
     BACKUP_PLAN_ASSOCIATION,
@@ -144,8 +144,8 @@ def _network(spec: FilestoreSpec, vpc: Any, services: Any) -> Network:
     }
 
 
-def _options(*, protected: bool) -> Options:
-    return Options(
+def _options(*, protected: bool) -> ResourceOptions:
+    return ResourceOptions(
         # Deletion, and so any replacement, loses all data.
         protect=protected,
         # The name is fixed, and taken until the old instance is gone.
@@ -174,7 +174,7 @@ def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, sco
         force_delete=not scope.deletion_protection,
         labels=scope.labels,
     )
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=BACKUP_VAULT, name=f"{declared_name('filestore', key)}-vault", inputs=inputs, options=options)
 
 
@@ -194,7 +194,7 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
             }
         ],
     )
-    options = Options(delete_before_replace=True)
+    options = ResourceOptions(delete_before_replace=True)
     return Declared(type=BACKUP_PLAN, name=f"{declared_name('filestore', key)}-plan", inputs=inputs, options=options)
 
 
@@ -209,7 +209,7 @@ def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: An
         backup_plan=plan,
     )
     # Updates to the provider; but the API's document calls an instance immutable here, and a plan in use does not go.
-    options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
+    options = ResourceOptions(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
     name = f"{declared_name('filestore', key)}-association"
     return Declared(type=BACKUP_PLAN_ASSOCIATION, name=name, inputs=inputs, options=options)
 
@@ -231,7 +231,7 @@ MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # a
 # Those that GKE puts into every cluster.
 GKE_CLASSES = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
 PROVISIONER = "filestore.csi.storage.gke.io"
-_OPTIONS = Options(
+_OPTIONS = ResourceOptions(
     replace_on_changes=("reclaimPolicy",),  # Kubernetes refuses the change; the provider knows of no such field
     delete_before_replace=True,  # the name is fixed, and taken until the old class is gone; volumes outlive a class
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, Register
+from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.network import own_ranges
 from training_platform.resources.node_pools import OAUTH_SCOPES
 from training_platform.resources.register import CLUSTER, IAM_MEMBER, SERVICE_ACCOUNT
@@ -194,8 +194,8 @@ def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> c
     }
 
 
-def _options(scope: Scope, spec: ClusterSpec) -> Options:
-    return Options(
+def _options(scope: Scope, spec: ClusterSpec) -> ResourceOptions:
+    return ResourceOptions(
         # Everything that runs is inside it.
         protect=scope.deletion_protection and spec.deletion_protection,
         # Of the pool that is removed: GKE answers with another pool's configuration and another count, and each

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from training_platform.config.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
 from training_platform.config.pools import ExpandedPool
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, Register
+from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.network import allowed
 from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PROTOCOLS = ("tcp", "udp", "icmp")
 # Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
 # subnet's range is taken, too.
-_OPTIONS = Options(delete_before_replace=True)
+_OPTIONS = ResourceOptions(delete_before_replace=True)
 # To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
 _OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from training_platform.catalog.reading import read_file
+from training_platform.catalog.types import Json
 from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.config.model.environment import AlertsSpec, BudgetSpec, Environment
 from training_platform.config.model.team import Team
@@ -27,14 +28,13 @@ from training_platform.resources.gke import cluster_name
 from training_platform.resources.register import ALERT_POLICY, BUDGET, DASHBOARD, NOTIFICATION_CHANNEL
 from training_platform.resources.scope import Scope, slug
 
-Json = dict[str, Any]
 NAME = "dashboard"
 COLUMNS, WIDTH, HEIGHT = 12, 6, 4  # of the grid, and of a chart on it
 _FILE = Path(__file__).parent / "data" / "dashboards.yaml"
 _ANY = ".+"
 
 
-class Chart(Section):
+class DashboardChart(Section):
     """A chart of one expression, or of several by what its legend calls them; ``only`` says which dashboards have it.
 
     ``unit`` is one of UCUM, as metric descriptors have it: ``10^2.%`` is a ratio that is shown as percent.
@@ -58,11 +58,11 @@ class Part(Section):
 
     title: str = Field(min_length=1)
     text: str | None = None
-    charts: list[Chart] = Field(min_length=1)
+    charts: list[DashboardChart] = Field(min_length=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class DashboardSubject:
     """What a dashboard is of: the names that its expressions look for, of which none stands for all."""
 
     kind: Literal["platform", "team"]
@@ -85,7 +85,7 @@ def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Decla
         clusters = [cluster_name(scope, key, spec) for key, spec in environment.clusters.items()]
         instances = [instance_name(scope.environment, key) for key in environment.filestore]
         yield _declared(
-            Subject(
+            DashboardSubject(
                 kind="platform",
                 title=f"{scope.environment}: platform",
                 project=environment.project,
@@ -101,7 +101,7 @@ def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterat
         clusters = [cluster_name(scope, key, environment.clusters[key]) for key in team.shares]
         instances = {instance_name(scope.environment, each.filestore) for each in team.directories.values()}
         yield _declared(
-            Subject(
+            DashboardSubject(
                 kind="team",
                 title=f"{scope.prefix}: queues and jobs",
                 project=environment.project,
@@ -112,12 +112,12 @@ def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterat
         )
 
 
-def _declared(subject: Subject) -> Declared:
+def _declared(subject: DashboardSubject) -> Declared:
     inputs = gcp.dashboard(project=subject.project, dashboard_json=json.dumps(dashboard(subject)))
     return Declared(type=DASHBOARD, name=f"{NAME}-{subject.kind}", inputs=inputs)
 
 
-def dashboard(subject: Subject) -> Json:
+def dashboard(subject: DashboardSubject) -> Json:
     """Return a dashboard as the API takes it (``monitoring.v1``, ``Dashboard``)."""
     instances = "|".join(sorted(subject.instances))
     names = {
@@ -140,7 +140,7 @@ def dashboard(subject: Subject) -> Json:
     return {"displayName": subject.title, "mosaicLayout": {"columns": COLUMNS, "tiles": tiles}}
 
 
-def _place(part: Part, shown: list[Chart], names: Mapping[str, str], tiles: list[Json], row: int) -> int:
+def _place(part: Part, shown: list[DashboardChart], names: Mapping[str, str], tiles: list[Json], row: int) -> int:
     """Add the tiles of a part from a row of the grid on, and return the row below it."""
     heading: Json = {"title": part.title, "sectionHeader": {"subtitle": "", "dividerBelow": False}}
     wide: list[tuple[Json, int]] = [(heading, 1)]
@@ -163,7 +163,7 @@ def _place(part: Part, shown: list[Chart], names: Mapping[str, str], tiles: list
     return row + -(-len(shown) // beside) * HEIGHT
 
 
-def _widget(chart: Chart, names: Mapping[str, str]) -> Json:
+def _widget(chart: DashboardChart, names: Mapping[str, str]) -> Json:
     lines = [
         {
             "plotType": chart.plot,

@@ -17,7 +17,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import OWN_ATTACHMENT
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options, Register
+from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.register import (
     ADDRESS,
     FIREWALL,
@@ -114,7 +114,7 @@ def vpc(name: str, scope: Scope) -> Declared:
         delete_default_routes_on_create=False,  # the NAT gateways reach the internet by the default route
     )
     # Everything else of the environment is inside it.
-    options = Options(protect=scope.deletion_protection)
+    options = ResourceOptions(protect=scope.deletion_protection)
     return Declared(type=NETWORK, name=f"{name}-vpc", inputs=inputs, options=options)
 
 
@@ -130,7 +130,7 @@ def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[
     One that is given up is another project's at once, while others may still let it in.
     """
     # The old one goes last, since its gateway keeps it: only another project replaces it, where the name is free.
-    options = Options(protect=scope.deletion_protection)
+    options = ResourceOptions(protect=scope.deletion_protection)
     for number in range(1, count + 1):
         inputs = gcp.address(
             project=scope.project,
@@ -178,7 +178,7 @@ def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Dec
         labels=scope.labels,
     )
     # The name is fixed; what joined the VPC keeps its addresses.
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=GLOBAL_ADDRESS, name=f"{name}-services-range", inputs=inputs, options=options)
 
 
@@ -225,7 +225,7 @@ APIS: Final = "googleapis.com."
 DOMAINS: Final = (APIS, "gcr.io.", "pkg.dev.")  # each has a private zone: APIs, and registries of images
 TTL_SECONDS: Final = 300
 # The names are fixed, and the new zone or record is where the old one is.
-_ZONE_OPTIONS: Final = Options(delete_before_replace=True)
+_ZONE_OPTIONS: Final = ResourceOptions(delete_before_replace=True)
 
 
 def entrance(environment: Environment) -> Entrance | None:
@@ -272,7 +272,7 @@ def _label(domain: str) -> str:
 # Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
 # 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
 WEBHOOK_PORTS = ("8443", "9443", "15017")
-_OPTIONS = Options(
+_OPTIONS = ResourceOptions(
     # Google Cloud changes no range that a cluster uses; the cluster goes with its subnet.
     replace_on_changes=("secondaryIpRanges",),
     # A network takes no two subnets with a range in common.
@@ -372,7 +372,7 @@ def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -
         private_ip_google_access=True,
     )
     # Names and ranges are taken until the old subnet is gone.
-    options = Options(delete_before_replace=True)
+    options = ResourceOptions(delete_before_replace=True)
     return Declared(
         type=SUBNETWORK, name=f"{declared_name('network_attachments', region)}-subnet", inputs=inputs, options=options
     )
@@ -393,7 +393,7 @@ def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
         connection_preference="ACCEPT_MANUAL",
         subnetworks=[subnet],
     )
-    options = Options(
+    options = ResourceOptions(
         # Persistent resources and jobs name it.
         protect=scope.deletion_protection,
         # The name is fixed, and taken until the old attachment is gone.

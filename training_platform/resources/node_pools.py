@@ -31,7 +31,7 @@ from training_platform.config.pools import (
     pool_labels,
 )
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, ResourceOptions
 from training_platform.resources.register import NODE_POOL, RESOURCE_POLICY
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
@@ -169,13 +169,13 @@ def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
     return {"sysctls": spec.sysctls or None, "hugepages_config": pages if written else None}
 
 
-def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
+def _options(pool: ExpandedPool, place: PoolPlace) -> ResourceOptions:
     ignored = ["initialNodeCount"]  # it matters at creation alone, and a change of it would replace the pool
     if upgrades_unsaid(pool.spec):
         ignored.append("upgradeSettings")  # what GKE writes there is nothing that the provider could send back
     if place.workload_policy is not None:
         ignored.append("placementPolicy")  # GKE keeps it without its type, and each difference would replace the pool
-    return Options(
+    return ResourceOptions(
         # A replacement gives up capacity that may not come back, and ends every job on it.
         protect=place.scope.deletion_protection and pool.spec.deletion_protection,
         # The provider takes another topology for a change in place, and then sends none of it; another machine type it
@@ -315,7 +315,7 @@ def common_node_config(
 POOL_NAME = "system"
 # A /25 of the pods' range per VM: half of what GKE's default of 110 pods takes, and more than controllers fill.
 MAX_PODS_OF_A_CPU_HOST = 64
-_CPU_OPTIONS = Options(
+_CPU_OPTIONS = ResourceOptions(
     # It matters at creation alone, and a change of it would replace the pool.
     ignore_changes=("initialNodeCount",),
     # The name is taken while the old pool is there. Running jobs stay; new ones wait for the controllers.
@@ -363,7 +363,7 @@ def initial_nodes_per_zone(spec: SystemPoolSpec, location: str) -> int:
 
 HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
 # A pool that uses it keeps it from going, and the name is taken meanwhile.
-_POLICY_OPTIONS = Options(delete_before_replace=True)
+_POLICY_OPTIONS = ResourceOptions(delete_before_replace=True)
 
 
 def workload_policies(

@@ -18,25 +18,24 @@ import yaml
 
 from training_platform.catalog.reading import own_document
 
-Json = Mapping[str, Any]
 _FILE = Path(__file__).parent / "data" / "paths.yaml"
 _OUTPUT_ONLY = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 
 
-class Field(NamedTuple):
+class DocumentField(NamedTuple):
     """A field of an API's document: its schema, and the document that it stands in."""
 
-    schema: Json
+    schema: Mapping[str, Any]
     document: str
 
-    def below(self, name: str) -> tuple[str, Field] | None:
+    def below(self, name: str) -> tuple[str, DocumentField] | None:
         """Return a field below this one, of a list's entries too, with its name as the API spells it."""
         own = self.resolved()
         fields = own.schema.get("properties", {})
         key = name if name in fields else next((each for each in fields if each.lower() == name.lower()), None)
-        return (key, Field(fields[key], self.document)) if key else None
+        return (key, DocumentField(fields[key], self.document)) if key else None
 
-    def resolved(self) -> Field:
+    def resolved(self) -> DocumentField:
         """Return the message that this field holds, or whose list it is."""
         schema = self.schema
         while (
@@ -45,7 +44,7 @@ class Field(NamedTuple):
             or _document(self.document)["schemas"].get(schema.get("$ref"))
         ):
             schema = inner
-        return Field(schema, self.document)
+        return DocumentField(schema, self.document)
 
     @property
     def message(self) -> str:
@@ -58,23 +57,23 @@ class Field(NamedTuple):
         return bool(self.schema.get("readOnly")) or bool(_OUTPUT_ONLY.match(self.schema.get("description", "")))
 
 
-class Found(NamedTuple):
+class FieldPlace(NamedTuple):
     """A field with its path below the message that was asked; the path is empty where it is the message itself."""
 
     path: tuple[str, ...]
-    field: Field
+    field: DocumentField
 
 
-def root(token: str) -> Field | None:
+def root(token: str) -> DocumentField | None:
     """Return the message behind a type of resource; None for one whose API's document is not to be had."""
     place = paths()["types"].get(token)
     if place is None:
         return None
     document, _, message = place.partition(" ")
-    return Field({"$ref": message}, document)
+    return DocumentField({"$ref": message}, document)
 
 
-def field_of(name: str, field: Field) -> Found | None:
+def field_of(name: str, field: DocumentField) -> FieldPlace | None:
     """Return the field that an input of a block is in the block's message."""
     renamed = paths()["names"].get(field.message, {})
     candidates = [renamed[name]] if name in renamed else _spellings(name)
@@ -87,12 +86,12 @@ def paths() -> Any:
     return yaml.safe_load(_FILE.read_text(encoding="utf-8"))
 
 
-def values_of(schema: Json) -> Any:
+def values_of(schema: Mapping[str, Any]) -> Any:
     """Return what a map holds by name: the provider has lists of some, where an entry says its own name."""
     return schema.get("additionalProperties") if "properties" not in schema else None
 
 
-def _below(field: Field, path: str) -> Found | None:
+def _below(field: DocumentField, path: str) -> FieldPlace | None:
     """Return the field at a path; the message itself where the provider has a block of its own."""
     keys: list[str] = []
     for name in path.split(".") if path else ():
@@ -101,7 +100,7 @@ def _below(field: Field, path: str) -> Found | None:
             return None
         key, field = found
         keys.append(key)
-    return Found(tuple(keys), field)
+    return FieldPlace(tuple(keys), field)
 
 
 def _spellings(name: str) -> Iterator[str]:
@@ -167,14 +166,14 @@ def body_of(values: Iterable[Leaf]) -> dict[str, Any]:
     return body
 
 
-def _block(inputs: Mapping[str, Any], field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+def _block(inputs: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     for key, value in inputs.items():
         if value is not None and (found := field_of(key, field)) is not None:
             inner = f"{name}.{key}" if name else key
             yield from _value(value, found.field, inner, (*path, *found.path))
 
 
-def _value(value: Any, field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     if isinstance(value, Mapping):
         yield from _mapping(value, field, name, path)
     elif isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
@@ -184,7 +183,7 @@ def _value(value: Any, field: Field, name: str, path: tuple[Key, ...]) -> Iterat
         yield Leaf(name, path, value)
 
 
-def _mapping(value: Mapping[str, Any], field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     """Yield a block, or the entries of a map: keys of that are users' own."""
     if "properties" not in field.schema and "$ref" not in field.schema and values_of(field.schema):
         for key, each in value.items():
@@ -195,7 +194,9 @@ def _mapping(value: Mapping[str, Any], field: Field, name: str, path: tuple[Key,
         yield from _block(value, field, name, path)
 
 
-def _entry(entry: Mapping[str, Any], index: int, field: Field, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
+def _entry(
+    entry: Mapping[str, Any], index: int, field: DocumentField, name: str, path: tuple[Key, ...]
+) -> Iterator[Leaf]:
     """Yield an entry of a list; where the API has a map instead, the entry says its key."""
     if field.schema.get("type") == "array":
         yield from _block(entry, field, name, (*path, index))

@@ -9,7 +9,7 @@ from training_platform.config.model import environment, team
 from training_platform.config.model.storage import LustreSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, ResourceOptions
 from training_platform.resources.register import BUCKET, LUSTRE, REPOSITORY, SECRET
 from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, secret_id, short_name
 
@@ -41,7 +41,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
         force_destroy=not scope.deletion_protection,
     )
     # Checkpoints and data sets are nowhere else. The name is fixed, and taken until the old bucket is gone.
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=BUCKET, name=f"{declared_name('buckets', key)}-bucket", inputs=inputs, options=options)
 
 
@@ -72,7 +72,9 @@ def image_repository(name: str, spec: environment.ImageRepositorySpec, scope: Sc
         labels=scope.labels,
     )
     # Running jobs pull from it, and nobody keeps what built the older images.
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)  # its id is taken until it goes
+    options = ResourceOptions(
+        protect=scope.deletion_protection, delete_before_replace=True
+    )  # its id is taken until it goes
     return Declared(type=REPOSITORY, name=f"{name}-repository", inputs=inputs, options=options)
 
 
@@ -113,7 +115,7 @@ def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
         labels=scope.labels,
     )
     # Its versions go with it. The name is fixed, and taken until the old one is gone.
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=SECRET, name=name or f"{declared_name('secrets', key)}-secret", inputs=inputs, options=options)
 
 
@@ -138,7 +140,7 @@ def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> D
         description=f"{key} of environment {scope.environment}",
         labels=scope.labels,
     )
-    options = Options(
+    options = ResourceOptions(
         # Deletion, and so any replacement, loses all data.
         protect=scope.deletion_protection and spec.deletion_protection,
         # The name is fixed, and taken until the old instance is gone.

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from training_platform.catalog.types import Json
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.model.storage import FilestoreSpec
@@ -26,7 +27,7 @@ _ALL = ("get", "list", "watch", "create", "update", "patch", "delete", "deleteco
 _READ = ("get", "list", "watch")
 
 
-class Rule(NamedTuple):
+class RoleRule(NamedTuple):
     """A rule of a Role."""
 
     api_group: str
@@ -34,7 +35,7 @@ class Rule(NamedTuple):
     verbs: tuple[str, ...]
 
 
-class Subject(NamedTuple):
+class RoleSubject(NamedTuple):
     """Whom a Role is bound to."""
 
     kind: str
@@ -43,28 +44,28 @@ class Subject(NamedTuple):
 
 # No right to create pods or anything but Jobs that makes them: Kueue lets those start without quota.
 MEMBER_RULES = (
-    Rule("batch", ("jobs",), _ALL),
-    Rule("jobset.x-k8s.io", ("jobsets",), _ALL),
-    Rule("jobset.x-k8s.io", ("jobsets/status",), _READ),
-    Rule("", ("pods",), (*_READ, "delete")),
-    Rule("", ("pods/log",), _READ),
+    RoleRule("batch", ("jobs",), _ALL),
+    RoleRule("jobset.x-k8s.io", ("jobsets",), _ALL),
+    RoleRule("jobset.x-k8s.io", ("jobsets/status",), _READ),
+    RoleRule("", ("pods",), (*_READ, "delete")),
+    RoleRule("", ("pods/log",), _READ),
     # kubectl speaks to these through a web socket, which starts with a GET.
-    Rule("", ("pods/exec", "pods/portforward"), ("get", "create")),
-    Rule("", ("persistentvolumeclaims", "configmaps", "secrets"), _ALL),
-    Rule("", ("events",), _READ),
-    Rule("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
+    RoleRule("", ("pods/exec", "pods/portforward"), ("get", "create")),
+    RoleRule("", ("persistentvolumeclaims", "configmaps", "secrets"), _ALL),
+    RoleRule("", ("events",), _READ),
+    RoleRule("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
     # What `job why` follows: a run's place in its queue, and what GKE was asked for it.
-    Rule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get", "list")),
-    Rule("autoscaling.x-k8s.io", ("provisioningrequests",), _READ),
+    RoleRule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get", "list")),
+    RoleRule("autoscaling.x-k8s.io", ("provisioningrequests",), _READ),
 )
 
 
-def rules_of(kinds: Iterable[JobKind]) -> list[Rule]:
+def rules_of(kinds: Iterable[JobKind]) -> list[RoleRule]:
     """Return the rights to the kinds of jobs that a cluster's operators run."""
-    return [Rule(kind.group, (kind.resource,), _ALL) for kind in kinds]
+    return [RoleRule(kind.group, (kind.resource,), _ALL) for kind in kinds]
 
 
-def subjects(members: Iterable[str]) -> list[Subject]:
+def subjects(members: Iterable[str]) -> list[RoleSubject]:
     """Return IAM members as Kubernetes knows them; a service account is a user there, by its email address.
 
     A group is known only in a cluster with Google Groups for RBAC, and only if it is a member of that cluster's
@@ -72,7 +73,7 @@ def subjects(members: Iterable[str]) -> list[Subject]:
     """
     kinds = {"group": "Group", "user": "User", "serviceAccount": "User"}
     split = (member.partition(":") for member in members)
-    return [Subject(kinds[kind], name) for kind, _, name in split if kind in kinds]
+    return [RoleSubject(kinds[kind], name) for kind, _, name in split if kind in kinds]
 
 
 POD_SECURITY = "pod-security.kubernetes.io/"
@@ -169,7 +170,6 @@ def _chips(flavor: Flavor) -> int:
 DEFAULT_REQUESTS = {"cpu": "0", "memory": "0"}
 
 
-Json = dict[str, Any]
 POLICY_VERSION, POLICY_KIND = "networking.k8s.io/v1", "NetworkPolicy"
 FQDN_VERSION, FQDN_KIND = "networking.gke.io/v1alpha1", "FQDNNetworkPolicy"
 METADATA: Final = "169.254.169.254/32"

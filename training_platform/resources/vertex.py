@@ -11,7 +11,7 @@ from training_platform.config.model import team
 from training_platform.config.model.team import WorkbenchSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Options
+from training_platform.resources.declared import Declared, ResourceOptions
 from training_platform.resources.network import attachment
 from training_platform.resources.register import METADATA_STORE, PERSISTENT_RESOURCE, TENSORBOARD, WORKBENCH
 from training_platform.resources.scope import Scope, jobs_account_email, persistent_resource_id, workbench_id
@@ -81,8 +81,8 @@ def _own_account() -> Runtime:
     return {"service_account_spec": {"enable_custom_service_account": True}}
 
 
-def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
-    return Options(
+def _options(spec: team.PersistentResourceSpec, scope: Scope) -> ResourceOptions:
+    return ResourceOptions(
         # A replacement cancels the jobs on it, and its machines may not be available again.
         protect=scope.deletion_protection and spec.deletion_protection,
         # The name is fixed, and taken until the old resource is gone.
@@ -106,7 +106,7 @@ def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
 _PREFERRED = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")
 
 
-class Refused(NamedTuple):
+class RefusedValue(NamedTuple):
     """What is wrong with a value, what is allowed, and the nearest of that."""
 
     message: str
@@ -114,20 +114,20 @@ class Refused(NamedTuple):
     nearest: object
 
 
-def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> Refused | None:
+def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | None:
     """Return what is wrong with a boot disk's size, in GB as the API counts them."""
     if limits.min_gb <= size_gb <= limits.max_gb:
         return None
     nearest = min(max(size_gb, limits.min_gb), limits.max_gb)
-    return Refused(f"is {size_gb:,} GB", f"{limits.min_gb:,} to {limits.max_gb:,} GB", nearest)
+    return RefusedValue(f"is {size_gb:,} GB", f"{limits.min_gb:,} to {limits.max_gb:,} GB", nearest)
 
 
-def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...]) -> Refused | None:
+def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...]) -> RefusedValue | None:
     """Return what is wrong with a boot disk's type where a machine boots from ``types``."""
     if disk_type in types:
         return None
     nearest = next((name for name in (*_PREFERRED, *types) if name in types), None)
-    return Refused(f"{machine_type} cannot boot from {disk_type}", ", ".join(types), nearest)
+    return RefusedValue(f"{machine_type} cannot boot from {disk_type}", ", ".join(types), nearest)
 
 
 def vertex_disk_types(machine: MachineType | None) -> tuple[str, ...]:
@@ -136,14 +136,14 @@ def vertex_disk_types(machine: MachineType | None) -> tuple[str, ...]:
     return tuple(name for name in types if name in DISK_TYPES and DISK_TYPES[name].vertex_boot)
 
 
-def unlisted_region(machine: MachineType | None, region: str) -> Refused | None:
+def unlisted_region(machine: MachineType | None, region: str) -> RefusedValue | None:
     """Return what is wrong with a region for which Vertex AI does not list the machine's accelerator."""
     accelerator = machine.accelerator if machine else None
     support = accelerator.vertex if accelerator else None
     if not accelerator or not support or region in support.regions:
         return None
     message = f"{accelerator.title} is not listed for training in {region} ({support.source})"
-    return Refused(message, ", ".join(support.regions), find_nearest(region, support.regions))
+    return RefusedValue(message, ", ".join(support.regions), find_nearest(region, support.regions))
 
 
 def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet: Any) -> Declared:
@@ -171,7 +171,7 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
         },
         labels=scope.labels,
     )
-    options = Options(
+    options = ResourceOptions(
         # Its disks go with it, and what is on them.
         protect=protected,
         # The name is fixed, and taken until the old instance is gone.
@@ -215,7 +215,7 @@ def tensorboard(region: str, scope: Scope) -> Declared:
         labels=scope.labels,
     )
     # Deletion takes every experiment with it.
-    options = Options(protect=scope.deletion_protection)
+    options = ResourceOptions(protect=scope.deletion_protection)
     return Declared(type=TENSORBOARD, name=f"tensorboard-{region}-tensorboard", inputs=inputs, options=options)
 
 
@@ -236,7 +236,7 @@ def metadata_store(region: str, scope: Scope) -> Declared:
         encryption_spec={"kms_key_name": key} if key else None,
     )
     # Deletion takes every experiment of every team of the project; there is one name.
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(
         type=METADATA_STORE, name=f"{declared_name('metadata_stores', region)}-store", inputs=inputs, options=options
     )

@@ -12,7 +12,7 @@ from tests.places import ORGANISATION
 from tests.training_platform.resources.planned_alike import differences
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.resources.declared import Declared, Later, ModelPlan, Options
+from training_platform.resources.declared import Declared, Later, ModelPlan, ResourceOptions
 from training_platform.resources.environment_outputs import EnvironmentOutputs, OutputsError, parse_outputs
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
@@ -71,7 +71,7 @@ def test_keys_that_users_write_stay_as_they_are() -> None:
 
 
 def test_every_option_is_planned_where_it_is_set() -> None:
-    every = Options(
+    every = ResourceOptions(
         protect=True,
         retain_on_delete=True,
         delete_before_replace=True,
@@ -81,8 +81,8 @@ def test_every_option_is_planned_where_it_is_set() -> None:
         timeouts={"create": "1m"},
     )
 
-    assert len(every.planned) == len(dataclasses.fields(Options))
-    assert Options().planned == {}
+    assert len(every.planned) == len(dataclasses.fields(ResourceOptions))
+    assert ResourceOptions().planned == {}
 
 
 def outputs(flavors: list[str] | None) -> EnvironmentOutputs:
