@@ -12,7 +12,7 @@ from training_platform.catalog.reading import table
 from training_platform.catalog.replacements import covers, forces
 from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import DASHBOARD
+from training_platform.resources.register import DASHBOARD, REGISTER
 from training_platform.resources.rest import PLACES, DocumentField, Key, body_of, field_of, leaves, root
 from training_platform.sandbox.cloud.resources.model import fill_in
 
@@ -108,11 +108,12 @@ def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
     field = root(planned.type)
     if field is None:
         return
-    about = TABLE.get(planned.type, {})
-    left = [name for each in (TABLE["*"], about) for row in each.get("left", ()) for name in row["fields"]]
+    about = REGISTER[planned.type]
+    left = [name for row in TABLE["left"] for name in row["fields"]]
+    left += [name for row in about.left for name in row.fields]
     left += [_text(found.path) for each in planned.options.get("ignoreChanges", ()) if (found := field_of(each, field))]
     expected = copy.deepcopy(body_of(leaves(planned.type, planned.inputs)))
-    fill_in(expected, about.get("defaults", ""))
+    fill_in(expected, about.defaults)
     for path, value in _extra(expected, body, field, ()):
         text = _text(path)
         if not any(fnmatchcase(text, each) or text.startswith((f"{each}.", f"{each}[")) for each in left):

@@ -38,6 +38,7 @@ class Listing(NamedTuple):
     path: str = "{name}"
 
 
+_ENABLED = Listing(ENABLED_APIS, **_TABLE["enabled"])
 NEEDED: Final = frozenset({register.CLUSTER, register.NETWORK})
 """Types without whose list nothing can be said of a project."""
 
@@ -70,16 +71,16 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     An API that is not enabled has nothing. Raises GoogleError where clusters or networks cannot be listed.
     """
     contents = Contents(project)
-    for listing in _listings("project"):
+    for listing in (*_listings("project"), _ENABLED):
         _read(contents, listing, local_cloud)
-    for listing, path in product(_listings("zones"), contents.of(register.MANAGED_ZONE)):
+    for listing, path in product(_listings("zone"), contents.of(register.MANAGED_ZONE)):
         _read(contents, listing, local_cloud, zone=path.rpartition("/")[2])
     _read_policies(contents, local_cloud)
     located = (
         path for kind in (register.CLUSTER, register.SUBNETWORK, register.FILESTORE) for path in contents.of(kind)
     )
     for region in sorted({*regions, *(region_of(path.split("/")[3]) for path in located)}):
-        for listing in _listings("regions"):
+        for listing in _listings("region"):
             _read(contents, listing, local_cloud, region=region)
     return contents
 
@@ -97,8 +98,9 @@ def _api(name: str, project: str, region: str, local_cloud: str | None) -> Googl
 
 
 def _listings(asked_for: str) -> list[Listing]:
-    """Return the lists that are asked for once in a ``project``, or once for each of its ``zones`` or ``regions``."""
-    return [Listing(token, **row) for token, row in _TABLE[asked_for].items()]
+    """Return the lists that are asked for once in a ``project``, or once for each ``zone`` or ``region`` of it."""
+    rows = {token: row.listed for token, row in register.REGISTER.items() if row.listed and row.listed_per == asked_for}
+    return [Listing(token, **row) for token, row in rows.items()]
 
 
 def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, region: str = "", zone: str = "") -> None:

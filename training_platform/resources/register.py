@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from training_platform.catalog.reading import FilePlace, build, read_file
 
@@ -82,6 +82,14 @@ KUBERNETES = "kubernetes:"  # what the type of every Kubernetes object starts wi
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeftFields:
+    """Fields of a body as the API calls them, with all below them, and why nothing is said of them."""
+
+    why: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResourceType:
     """What is known of a type of resource.
 
@@ -90,7 +98,10 @@ class ResourceType:
     ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection to look
     through by display name, where Google chooses the id; an ``adds`` type only adds to something, so that to create it
     again changes nothing. A ``failed_create`` type is made anew after a create that failed, whatever became of it.
-    ``shown`` are the inputs that an inventory lists.
+    ``shown`` are the inputs that an inventory lists. ``document`` is the document and the message of its inputs, None
+    where no discovery document has them. ``listed`` says how a project's are listed (``clients/project_contents.py``),
+    once in a project or once in each ``listed_per``. Of a body, ``defaults`` names what the API fills in by itself,
+    and ``left`` are further fields that need no field of a stack file.
     """
 
     kind: str
@@ -101,6 +112,11 @@ class ResourceType:
     adds: bool = False
     failed_create: bool = False
     shown: tuple[str, ...] = ()
+    document: str | None = None
+    listed: dict[str, str] | None = None
+    listed_per: Literal["project", "zone", "region"] = "project"
+    defaults: str = ""
+    left: tuple[LeftFields, ...] = ()
 
 
 class _Facts(NamedTuple):

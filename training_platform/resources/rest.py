@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from training_platform.catalog.reading import own_document
+from training_platform.resources.register import REGISTER
 
 _FILE = Path(__file__).parent / "data" / "paths.yaml"
 _OUTPUT_ONLY = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
@@ -82,8 +83,10 @@ def field_of(name: str, field: DocumentField) -> FieldPlace | None:
 
 @cache
 def paths() -> Any:
-    """Return the document of each type, and the names that differ, as the file has them."""
-    return yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    """Return the document of each type, those of the register too, and the names that differ, as the file has them."""
+    table = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    own = {token: row.document for token, row in REGISTER.items() if token.startswith("gcp:")}
+    return {**table, "types": {**table["types"], **own}}
 
 
 def values_of(schema: Mapping[str, Any]) -> Any:

@@ -11,14 +11,13 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from tests.places import ORGANISATION, ROOT
+from tests.places import ORGANISATION
 from tests.training_platform.adopt.conftest import PROJECT, STACK, Repository, adopted, contents_of, planned, standing
 from tests.training_platform.adopt.seeding import Seeded
 from training_platform.adopt import cluster_objects
 from training_platform.adopt.adoption import adopt_environment
 from training_platform.adopt.sections import clusters, environment, node_pools, teams
 from training_platform.cli.adopt import planner
-from training_platform.clients.project_contents import ENABLED_APIS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.node_pool import NodePoolSpec
@@ -26,7 +25,7 @@ from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import BucketSpec, PersistentResourceSpec, Team
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import REGISTER, TENSORBOARD
+from training_platform.resources.register import TENSORBOARD
 
 pytestmark = pytest.mark.timeout(300)  # each plans a whole environment twice
 
@@ -192,17 +191,6 @@ def test_what_is_written_is_read_from_the_cloud_alone(repository: Repository, tm
     written = yaml.safe_load(found.text)["config"]["training-platform:environment"]
     assert written["clusters"]["main"]["node_pools"]["a100"]["max_nodes"] == 7
     assert found.changes == {}
-
-
-LISTINGS = ROOT / "training_platform" / "clients" / "listings.yaml"
-
-
-def test_every_list_is_of_a_type_of_the_register() -> None:
-    table = yaml.safe_load(LISTINGS.read_text(encoding="utf-8"))
-    listed = [kind for part in ("project", "zones", "regions") for kind in table[part]]
-
-    assert listed
-    assert {*listed} - {*REGISTER} == {ENABLED_APIS}
 
 
 def test_vertex_ai_is_asked_in_the_region_of_a_zone_whose_name_ends_in_several_letters() -> None:
