@@ -35,6 +35,7 @@ TIMEOUT_SECONDS: Final = 300  # of a release: the provider's default, which it w
 _SET_BY_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp")
 # A server invents these for a dry run, and the provider takes them for known; the object itself will have others.
 _DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimestamp": CREATED}
+_NOT_YET: Final = {"status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE}  # of a release, in a preview
 _TABLE: Final = yaml.safe_load(Path(__file__).with_name("kinds.yaml").read_text(encoding="utf-8"))
 _CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _TABLE["cluster_scoped"].items() for kind in kinds)
 
@@ -128,8 +129,8 @@ class Objects:
                 inputs = put(inputs, ("metadata", "annotations", AUTONAMED), "true")
             else:
                 failures.append(Failure("metadata.name", "must be set, since auto-naming is disabled"))
-        namespace = at(readable(inputs), ("metadata", "namespace"))
-        if call.settings.forces_namespace and not namespace and self._namespaced(call, inputs):
+        unplaced = not at(readable(inputs), ("metadata", "namespace"))
+        if call.settings.forces_namespace and unplaced and self._namespaced(call, inputs):
             inputs = put(inputs, ("metadata", "namespace"), call.settings.default_namespace)
         group, version, kind = call.kind
         if schema := self._schemas.get(call.kind):
@@ -189,10 +190,8 @@ class Objects:
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Update in place; as a server's dry run, a preview refuses the same, unless a value is unknown."""
         cluster, key, plain = call.settings.cluster, _key(call.kind, identity), readable(inputs)
-        live = self._store.read(cluster, key)
-        schema = self._schemas.get(call.kind)
-        problems = schema.errors(inputs, live) if schema and live else []
-        if problems:
+        live, schema = self._store.read(cluster, key), self._schemas.get(call.kind)
+        if problems := schema.errors(inputs, live) if schema and live else []:
             raise ObjectRefused(f'{call.kind.kind} "{key.name}" is invalid: {"; ".join(problems)}')
         if not preview:
             live = self._store.update(cluster, key, plain, call.kind.resource)
@@ -254,7 +253,7 @@ class Releases:
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
         """Record the release, with its namespace where it asks for one; a preview creates nothing and knows no id."""
         if preview:
-            return ResourceState("", {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
+            return ResourceState("", {**inputs, **_NOT_YET})
         plain, cluster = readable(inputs), call.settings.cluster
         key = Key(HELM, "Release", plain["namespace"], plain["name"])
         if self._store.read(cluster, key) is not None:
@@ -263,7 +262,7 @@ class Releases:
             self._objects.ensure_namespace(cluster, key.namespace)
         if self._objects.has_namespace(cluster, key.namespace):
             self._store.ensure_namespace(cluster, key.namespace)  # which may be another store
-        live = self._store.create(cluster, key, {**plain, "status": _status(plain, 1)}, "releases")
+        live = self._store.create(cluster, key, _released(plain, 1), "releases")
         self._create_secret(cluster, live)
         return ResourceState(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
@@ -279,14 +278,12 @@ class Releases:
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Record the release's next revision."""
         if preview:
-            return ResourceState(identity, {**inputs, "status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE})
+            return ResourceState(identity, {**inputs, **_NOT_YET})
         key, cluster = Key(HELM, "Release", *identity.split("/", 1)), call.settings.cluster
         old = self._store.read(cluster, key)
         if old is None:
             raise ObjectRefused(f'release "{key.name}" not found')
-        plain = readable(inputs)
-        status = _status(plain, old["status"]["revision"] + 1)
-        live = self._store.update(cluster, key, {**plain, "status": status}, "releases")
+        live = self._store.update(cluster, key, _released(readable(inputs), old["status"]["revision"] + 1), "releases")
         self._delete_secret(cluster, old)
         self._create_secret(cluster, live)
         return ResourceState(identity, _outputs(inputs, live))
@@ -320,16 +317,13 @@ def _secret(status: Json) -> Key:
     return Key("", "Secret", status["namespace"], f"sh.helm.release.v1.{status['name']}.v{status['revision']}")
 
 
-def _status(plain: Json, revision: int) -> Json:
-    """Without a version Helm would install the newest, and which one that is cannot be known here."""
-    return {
-        "name": plain["name"],
-        "namespace": plain["namespace"],
-        "revision": revision,
-        "status": "deployed",
-        "chart": str(plain["chart"]).rstrip("/").rpartition("/")[2],
-        "version": plain.get("version", ""),
-    }
+def _released(inputs: Json, revision: int) -> Json:
+    """Return a release with its status; a version that is not named is the newest, which cannot be known here."""
+    status = {
+        "name": inputs["name"], "namespace": inputs["namespace"], "revision": revision, "status": "deployed",
+        "chart": str(inputs["chart"]).rstrip("/").rpartition("/")[2], "version": inputs.get("version", ""),
+    }  # fmt: skip
+    return {**inputs, "status": status}
 
 
 def _outputs(inputs: Json, live: Json) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
 
     @override
     def CheckConfig(self, request: pb.CheckRequest, context: Any) -> pb.CheckResponse:
-        refused = refused_settings(from_struct(request.news))
+        refused = refused_settings(readable(from_struct(request.news)))
         failures = [pb.CheckFailure(property=name, reason=reason) for name, reason in refused]
         return pb.CheckResponse(inputs=request.news, failures=failures)
 
@@ -144,7 +144,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         generated = options.proposed_name or f"{request.name}-{digest[:8]}"
         autonaming = options.mode != pb.CheckRequest.AutonamingOptions.DISABLE
         inputs, failures = self._family(request).check(call, olds, news, generated, autonaming)
-        refused = [pb.CheckFailure(property=failure.property, reason=failure.reason) for failure in failures]
+        refused = [pb.CheckFailure(property=path, reason=reason) for path, reason in failures]
         return pb.CheckResponse(inputs=wire_struct(inputs), failures=refused)
 
     @override
@@ -254,9 +254,9 @@ def configured(urn: str, args: Json) -> ProviderSettings:
     )
 
 
-def refused_settings(args: Json) -> list[tuple[str, str]]:
+def refused_settings(settings: Json) -> list[tuple[str, str]]:
     """Property and reason of settings that the provider refuses, or that this stand-in does not have."""
-    settings, rendering = readable(args), "renderYamlToDirectory"
+    rendering = "renderYamlToDirectory"
     if not settings.get(rendering):
         return []
     clashes = [name for name in _CLUSTER if settings.get(name)]

@@ -51,19 +51,19 @@ class TiedProcess:
 def main() -> int:
     """Run the program and return its exit code; end it when standard input does."""
     process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 # the starter's own command
+
+    def end_with_input() -> None:
+        while os.read(0, 1):  # not through sys.stdin, whose lock this thread would hold when Python ends
+            pass
+        process.terminate()
+        try:
+            process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-    Thread(target=_end_with_input, args=(process,), daemon=True).start()
+    Thread(target=end_with_input, daemon=True).start()
     return process.wait()
-
-
-def _end_with_input(process: subprocess.Popen[bytes]) -> None:
-    while os.read(0, 1):  # not through sys.stdin, whose lock this thread would hold when Python ends
-        pass
-    process.terminate()
-    try:
-        process.wait(GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pulumi.automation import LocalWorkspace, PulumiCommand, Stack
 from pulumi.automation._stack import ImportResource  # a parameter of a public method, and exported nowhere
@@ -41,6 +41,9 @@ _PERSONAL: Final = re.compile(
 )
 
 
+Command = Literal["up", "preview", "refresh", "destroy"]
+
+
 @dataclass(frozen=True)
 class Engine:
     """The engine for one stack; each method runs one command to its end, and raises RunFailed where it fails."""
@@ -48,21 +51,11 @@ class Engine:
     stack: Stack
     parallel: int = PARALLEL
 
-    def up(self, timeline: Timeline, *, target: list[str] | None = None) -> None:
-        """Create and change what the program asks for; ``target`` limits it to some URNs."""
-        _run(timeline, lambda: self.stack.up(target=target, **self._options(timeline)))
-
-    def preview(self, timeline: Timeline) -> None:
-        """Report what an ``up`` would do."""
-        _run(timeline, lambda: self.stack.preview(**self._options(timeline)))
-
-    def refresh(self, timeline: Timeline) -> None:
-        """Take the cloud's resources as they are into the state."""
-        _run(timeline, lambda: self.stack.refresh(**self._options(timeline)))
-
-    def destroy(self, timeline: Timeline) -> None:
-        """Delete everything of the stack."""
-        _run(timeline, lambda: self.stack.destroy(**self._options(timeline)))
+    def perform(self, command: Command, timeline: Timeline, target: list[str] | None = None) -> None:
+        """Bring the stack up, or preview, refresh or destroy it; ``target`` limits that to some URNs."""
+        call: Callable[..., object] = getattr(self.stack, command)
+        options = {"parallel": self.parallel, "on_event": timeline.take, "color": "never", "suppress_progress": True}
+        _run(timeline, lambda: call(target=target, **options))
 
     def cancel(self) -> None:
         """Remove the lock of a run that was killed."""
@@ -91,7 +84,7 @@ class Engine:
         names = {urn: f"r{index}" for index, urn in enumerate(sorted(urns - {""}))}
         resources: list[ImportResource] = []
         for create in creates:
-            resource: ImportResource = {"type": create.type, "name": create.name, "id": create.id or ""}
+            resource: ImportResource = {"type": create.type, "name": name_of(create.urn), "id": create.id or ""}
             if create.parent in names:
                 resource["parent"] = names[create.parent]
             if create.provider in names:
@@ -139,9 +132,6 @@ class Engine:
 
         _run(Timeline(), call)
         return printed[0]
-
-    def _options(self, timeline: Timeline) -> dict[str, Any]:
-        return {"parallel": self.parallel, "on_event": timeline.take, "color": "never", "suppress_progress": True}
 
 
 def open_engine(

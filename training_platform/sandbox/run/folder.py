@@ -253,14 +253,10 @@ def salt_of(text: str) -> str | None:
 
 
 def _edits(text: str, root: yaml.MappingNode, lift: bool) -> Iterator[Edit]:
-    for key, value in root.value:
-        if key.value in _ENGINES_OWN:
-            yield _comment(text, root, key, value)
-        elif key.value == "config" and isinstance(value, yaml.MappingNode):
-            yield from _config(text, value, lift)
-
-
-def _config(text: str, config: yaml.MappingNode, lift: bool) -> Iterator[Edit]:
+    yield from (_comment(text, root, key, value) for key, value in root.value if key.value in _ENGINES_OWN)
+    config = next((value for key, value in root.value if key.value == "config"), None)
+    if not isinstance(config, yaml.MappingNode):
+        return
     for key, value in config.value:
         if _REAL_CLOUD.match(key.value):
             yield _comment(text, config, key, value)

@@ -17,7 +17,6 @@ from training_platform.resources.register import BUCKET, KUBERNETES, REGISTER, R
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import SandboxFolder
-from training_platform.sandbox.run.reports import name_of
 
 
 class PendingCreate(NamedTuple):
@@ -30,11 +29,6 @@ class PendingCreate(NamedTuple):
     provider: str  # a URN
     inputs: Mapping[str, Any]
 
-    @property
-    def name(self) -> str:
-        """The resource's logical name."""
-        return name_of(self.urn)
-
 
 class HalfMade(NamedTuple):
     """A resource that is to be created anew; ``in_state`` tells whether Pulumi knows it."""
@@ -42,11 +36,6 @@ class HalfMade(NamedTuple):
     urn: str
     id: str
     in_state: bool
-
-    @property
-    def name(self) -> str:
-        """The resource's logical name."""
-        return name_of(self.urn)
 
 
 class Holdings(NamedTuple):

@@ -22,6 +22,7 @@ from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.run.engine import (
     ENABLED,
     PARALLEL,
+    Command,
     Engine,
     engine_environment,
     open_engine,
@@ -39,6 +40,7 @@ from training_platform.sandbox.run.reports import (
     Timeline,
     as_json,
     live_progress,
+    name_of,
     needs_of,
     patient,
     reversed_needs,
@@ -79,7 +81,7 @@ class Session:
             yield from self.up(stack.environment_name, resume=resume)
         with self.engine(name) as engine:
             notes = self._resumed(name, engine) if resume else []
-            yield self._run(name, "up", engine.up, notes=notes)
+            yield self._run(name, "up", engine, notes)
 
     def preview(self, name: str) -> Summary:
         """Report what an ``up`` would do. Raises CannotRun where a team's environment is not up."""
@@ -90,19 +92,19 @@ class Session:
                 f"`training-platform sandbox up {stack.environment_name}` first."
             )
         with self.engine(name) as engine:
-            return self._run(name, "preview", engine.preview)
+            return self._run(name, "preview", engine)
 
     def refresh(self, name: str) -> Summary:
         """Take the cloud's resources as they are into the state."""
         with self.engine(name) as engine:
-            return self._run(name, "refresh", engine.refresh)
+            return self._run(name, "refresh", engine)
 
     def destroy(self, name: str, *, lift: bool = False) -> Summary:
         """Delete everything of a stack. Raises RunFailed where it is protected, or a team's stack is up in it."""
         self._refuse_destroy(name, lift)
         notes = self._lifted(name) if lift else []
         with self.engine(name) as engine:
-            return self._run(name, "destroy", engine.destroy, notes=notes)
+            return self._run(name, "destroy", engine, notes)
 
     def is_up(self, name: str) -> bool:
         """Whether a stack's state has the program's exports, which are written last."""
@@ -133,7 +135,7 @@ class Session:
         with without_personal_settings():
             yield open_engine(self.command, checkout, environment, name, parallel=self.options.parallel, new=new)
 
-    def _run(self, name: str, command: str, call: Callable[[Timeline], None], notes: Sequence[str] = ()) -> Summary:
+    def _run(self, name: str, command: Command, engine: Engine, notes: Sequence[str] = ()) -> Summary:
         """Run a command and leave its summary in the folder; where it fails, the summary is left all the same."""
         before = self.folder.resources(name)
         faults = FaultControl(self.servers.cloud)
@@ -144,7 +146,7 @@ class Session:
         stack = self.workspace.stacks.get(name)
         with patient(self.say), live_progress(self.console, f"{command} {name}", timeline, total):
             try:
-                call(timeline)
+                engine.perform(command, timeline)
             except RunFailed as error:
                 problem = error
         if problem is not None and not timeline.steps:
@@ -205,8 +207,8 @@ class Session:
         self.folder.remember(name, operations)
         engine.settle_pending(creates)
         self.folder.remember(name, [])
-        notes += [f"Resumed: imported {create.name} as {create.id}." for create in created]
-        lost = [create.name for create in creates if create.id is None]
+        notes += [f"Resumed: imported {name_of(create.urn)} as {create.id}." for create in created]
+        lost = [name_of(create.urn) for create in creates if create.id is None]
         return notes + ([f"Resumed: to be created anew: {', '.join(lost)}."] if lost else [])
 
     def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -217,7 +219,7 @@ class Session:
         targets = [f"--target={resource.urn}" for resource in broken if resource.in_state]
         if targets:  # a refresh forgets resources that others depend on too, which `pulumi state delete` refuses
             engine.run("refresh", "--yes", "--skip-preview", *targets)
-        return [f"Resumed: deleted {resource.name}, which was half made." for resource in broken]
+        return [f"Resumed: deleted {name_of(resource.urn)}, which was half made." for resource in broken]
 
     def _held(self, name: str) -> Holdings:
         """Return the stand-ins' contents, but for resources of other stacks."""
@@ -254,7 +256,8 @@ class Session:
                     unprotect(self.servers.cloud, resource["id"])
             return [f"Lifted the protection of {len(names)} resources in the state: {', '.join(names)}."]
         with self.engine(name, lift=True) as engine:
-            engine.up(Timeline(), target=[resource["urn"] for resource in resources if protected([resource])])
+            targets = [resource["urn"] for resource in resources if protected([resource])]
+            engine.perform("up", Timeline(), targets)
             engine.unprotect()
         count = f"Lifted the protection of {len(names)} resources, Pulumi's and the API's"
         return [f"{count}, by an update with deletion_protection off: {', '.join(names)}."]

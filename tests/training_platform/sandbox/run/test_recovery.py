@@ -128,7 +128,7 @@ def test_only_creates_are_taken_from_what_was_under_way() -> None:
     operations = [("updating", custom), ("creating", {**pool, "urn": "u::p::t::component"}), ("creating", custom)]
     found = find_pending_creates([{"type": kind, "resource": each} for kind, each in operations], NOTHING, {})
 
-    assert [(each.name, each.id, each.provider) for each in found] == [("pool", None, "g")]
+    assert [(each.urn, each.id, each.provider) for each in found] == [("u::p::t::pool", None, "g")]
 
 
 def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -> None:

@@ -41,7 +41,6 @@ class _Control:
         self._cloud = cloud
 
     async def settings(self, request: Request) -> Response:
-        """Read or replace the settings."""
         if request.method == "PUT":
             try:
                 self._cloud.settings = CloudSettings.model_validate(await read_json(request) or {})
@@ -61,12 +60,10 @@ class _Control:
         return JSONResponse({"now": self._cloud.time()})
 
     async def add_project(self, request: Request) -> Response:
-        """Add a project."""
         self._cloud.projects.add(request.path_params["project"])
         return JSONResponse({"projects": self._cloud.projects.ids()})
 
     async def show_quota(self, request: Request) -> Response:
-        """Return a project's quotas that are in use."""
         rows = [
             {"service": key.service, "quota": str(key), "used": used, "limit": finite(self._cloud.quota.limit(key))}
             for key, used in self._cloud.quota.used(request.path_params["project"]).items()
@@ -104,7 +101,6 @@ class _Control:
         return JSONResponse({"removed": [record.name for record in removed]})
 
     async def list_faults(self, _request: Request) -> Response:
-        """Return every fault."""
         return JSONResponse(self._cloud.faults.shown())
 
     async def add_faults(self, request: Request) -> Response:
@@ -124,7 +120,6 @@ class _Control:
         return self._remaining_faults()
 
     async def clear_fault(self, request: Request) -> Response:
-        """Clear a fault."""
         name = request.path_params["name"]
         try:
             self._cloud.faults.clear(name)
