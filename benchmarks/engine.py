@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.measure import ORGANISATION, PROGRAM, ROOT, run, spread, table
 from tests.engine.workspace import Workspace
@@ -51,7 +51,8 @@ def measure() -> None:
         "`check`, a warm worker": _check,
     }
     _check()  # loads Pulumi
-    _adopt_orphans()
+    if sys.platform == "linux":  # count processes whose parents have ended as this one's
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     with tempfile.TemporaryDirectory() as folder, serve() as port:
         if not missing:
@@ -69,7 +70,11 @@ def measure() -> None:
                 way()
                 spent[name].append(time.perf_counter() - start)
                 cpu[name].append(_cpu_of_children() - before)
-    rows = [(name, spread(seconds), _times(seconds, spent)) for name, seconds in spent.items()]
+    preview = min(spent.get(WITH, [0.0]))
+    rows = [
+        (name, spread(seconds), f"{preview / min(seconds):.1f} times as long" if preview else "")
+        for name, seconds in spent.items()
+    ]
     if missing:
         rows.append((WITH, f"not installed: {', '.join(missing)}", ""))
     table(
@@ -83,12 +88,6 @@ def measure() -> None:
 
 def _added(of: dict[str, list[float]]) -> str:
     return spread([more - less for more, less in zip(of[WITH], of[WITHOUT], strict=True)])
-
-
-def _adopt_orphans() -> None:
-    """Have processes whose parents have ended counted as this one's, where the system can do that."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _cpu_of_children() -> float:
@@ -110,11 +109,6 @@ def _preview(workspace: Workspace, packs: Sequence[str] = ("--policy-pack", "pol
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def _times(seconds: list[float], spent: dict[str, list[float]]) -> str:
-    preview = spent.get(WITH)
-    return f"{min(preview) / min(seconds):.1f} times as long" if preview else ""
-
-
 SANDBOX_STACK: Final = "dev"
 DURATIONS: Final = ("*=0", "real/20", "real/10")
 ACCOUNT_WAIT: Final = 10.0  # seconds that the provider sleeps after it made a service account
@@ -129,36 +123,23 @@ def measure_sandbox() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        root = _checkout(folder / "checkout")
+        root = folder / "checkout"
+        shutil.copytree(ORGANISATION, root)
+        for part in ("modules", "policies", "training_platform"):
+            (root / part).symlink_to(ROOT / part)
         preview = _sandbox(root, folder / "preview", "preview")
         rows: list[tuple[str, ...]] = [("preview", f"{preview:.1f}", "", "", "", "")]
         for index, duration in enumerate(DURATIONS):
             place = folder / str(index)
             wall = _sandbox(root, place, "up", "--duration", duration)
-            rows.append(_row(duration, wall, preview, _summary(place)))
+            summary = json.loads((place / "stacks" / SANDBOX_STACK / "summary.json").read_text(encoding="utf-8"))
+            times, seconds, chain = (wall - ACCOUNT_WAIT) / preview, summary["seconds"], summary["path_seconds"]
+            figures = (f"{wall:.1f}", f"{times:.1f}", f"{seconds:.1f}", f"{chain:.1f}", f"{seconds / chain:.2f}")
+            rows.append((f"up, {duration}", *figures))
     head = ("run", "wall s", "without the fixed wait, previews", "changes s", "chain s", "changes / chain")
     table(title, head, rows)
-
-
-def _checkout(root: Path) -> Path:
-    """Lay out this program with the stacks that tests own."""
-    shutil.copytree(ORGANISATION, root)
-    for part in ("modules", "policies", "training_platform"):
-        (root / part).symlink_to(ROOT / part)
-    return root
 
 
 def _sandbox(root: Path, workspace: Path, command: str, *args: str) -> float:
     place = ("--root", str(root), "--workspace", str(workspace))
     return run([PROGRAM, "sandbox", command, SANDBOX_STACK, *place, *args]).wall
-
-
-def _summary(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "stacks" / SANDBOX_STACK / "summary.json").read_text(encoding="utf-8"))
-    return found
-
-
-def _row(duration: str, wall: float, preview: float, summary: dict[str, Any]) -> tuple[str, ...]:
-    seconds, chain = summary["seconds"], summary["path_seconds"]
-    times = (wall - ACCOUNT_WAIT) / preview
-    return f"up, {duration}", f"{wall:.1f}", f"{times:.1f}", f"{seconds:.1f}", f"{chain:.1f}", f"{seconds / chain:.2f}"

@@ -85,7 +85,8 @@ def write_fleet(folder: Path, shape: Shape, fault: Fault | None = None) -> None:
     _write_quotas(folder)
     if fault:
         for name, section in environments.items():
-            _spoil(section, fault)
+            pools = (pool for cluster in section["clusters"].values() for pool in cluster["node_pools"].values())
+            any(fault(pool) for pool in pools)
             _write(stack_file(folder, name), {"config": {_ENVIRONMENT: section}})
 
 
@@ -97,20 +98,16 @@ def stack_file(folder: Path, stack: str) -> Path:
 def offers(place: str) -> tuple[Offer, ...]:
     """Return all that can be had in a region or a zone by the catalogue, but what Google opens on request alone."""
     return tuple(
-        Offer(machine, capacity, zone, _topologies(machine))
+        Offer(machine, capacity, zone, topologies)
         for machine in MACHINE_TYPES.values()
         if machine.kind != "cpu"
+        for shapes in [legal_topologies(machine) if machine.kind == "tpu" else ()]
+        for topologies in [tuple(shape for shape in shapes if (hosts(machine, shape) or 0) <= MOST_HOSTS)]
         for zone in sorted(machine.zones)
         if place in (zone, region_of(zone))
         for capacity in machine.capacities
         if capacity not in machine.allowlisted
     )
-
-
-def _topologies(machine: MachineType) -> tuple[str, ...]:
-    if machine.kind != "tpu":
-        return ()
-    return tuple(shape for shape in legal_topologies(machine) if (hosts(machine, shape) or 0) <= MOST_HOSTS)
 
 
 def _environment(index: int, shape: Shape) -> Json:
@@ -189,13 +186,6 @@ def _write_quotas(folder: Path) -> None:
                 row["zone" if is_zone(line.key.location) else "region"] = line.key.location
             limits.setdefault(line.key.service, {}).setdefault(line.key.quota_id, []).append(row)
         _write(folder / QUOTAS_FOLDER / f"{project}.yaml", {"project": project, "taken": str(TODAY), "limits": limits})
-
-
-def _spoil(section: Json, fault: Fault) -> None:
-    for cluster in section["clusters"].values():
-        for pool in cluster["node_pools"].values():
-            if fault(pool):
-                return
 
 
 def _write(path: Path, value: object) -> None:

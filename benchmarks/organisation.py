@@ -30,7 +30,7 @@ SHAPES = (
 
 
 def measure() -> None:
-    """Print a table for each shape."""
+    """Print a table for each shape of an organisation."""
     for shape in SHAPES:
         _measure(shape)
 

@@ -83,7 +83,12 @@ def _tools(folder: Path) -> list[Tool]:
         Tool("`check --no-cache`", "plans; all rules, quotas, capacity", [*ours, "--no-cache"], _ours),
         Tool("`check`, nothing changed", "the same, from the cache", ours, _ours, cache),
         Tool("checkov", "its own checks of GKE resources", checkov, _checkov),
-        Tool("conftest", "one rule of ours in Rego: the disk's size", conftest, _conftest),
+        Tool(
+            "conftest",
+            "one rule of ours in Rego: the disk's size",
+            conftest,
+            lambda results: sum(len(result.get("failures") or ()) for result in results),
+        ),
     ]
 
 
@@ -107,12 +112,8 @@ def _ours(report: Any) -> int:
 
 
 def _checkov(report: Any) -> int:
-    failed = report["results"]["failed_checks"]
-    return sum("disk" in each["check_name"].lower() and "size" in each["check_name"].lower() for each in failed)
-
-
-def _conftest(report: Any) -> int:
-    return sum(len(each.get("failures") or ()) for each in report)
+    names = (check["check_name"].lower() for check in report["results"]["failed_checks"])
+    return sum("disk" in name and "size" in name for name in names)
 
 
 PROVIDER = "registry.terraform.io/hashicorp/google"

@@ -22,9 +22,10 @@ _BOUNDS = {"minimum": "at least", "maximum": "at most"}
 
 def pages() -> dict[str, str]:
     """Return the text of every page by its file name."""
+    context = click.Context(app, info_name=NAME, **app.context_settings)
     texts = {
         "rules.md": _rules(),
-        "commands.md": _commands(),
+        "commands.md": ("# Command line\n", *_command(app, context, "##")),
         "stack-file.md": _fields("Stack file", "stacks/Pulumi.<stack>.yaml", stack_schema(), ("Environment", "Team")),
         "job-file.md": _fields("Job file", "jobs/<team>/<job>.yaml", job_schema(), ()),
     }
@@ -44,11 +45,6 @@ def _rules() -> Iterator[str]:
                 yield from (f"\n{_escaped(part)}" for part in sheet.details.split("\n\n") if part)
                 yield from (f"\nSource: {_escaped(sheet.source)}." for _ in [0] if sheet.source)
                 yield from (f"\nKnown refusals: {', '.join(sheet.facts)}." for _ in [0] if sheet.facts)
-
-
-def _commands() -> Iterator[str]:
-    yield "# Command line\n"
-    yield from _command(app, click.Context(app, info_name=NAME, **app.context_settings), "##")
 
 
 def _command(command: click.Command, context: click.Context, heading: str) -> Iterator[str]:
@@ -81,15 +77,13 @@ def _fields(title: str, file: str, schema: Mapping[str, Any], first: tuple[str, 
 
 
 def _section(name: str, section: Mapping[str, Any]) -> Iterator[str]:
-    yield f"\n## {name}\n\n{_paragraphs(section.get('description', ''))}\n"
-    required = section.get("required", ())
-    yield from _table(
-        ("field", "value", "means"),
-        (
-            (f"`{field}`", _kind(each) + (", required" if field in required else ""), each.get("description", ""))
-            for field, each in section["properties"].items()
-        ),
-    )
+    paragraphs = section.get("description", "").replace("``", "`").strip().split("\n\n")
+    yield f"\n## {name}\n\n" + "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs) + "\n"
+    yield "| field | value | means |\n| --- | --- | --- |"
+    for field, value in section["properties"].items():
+        kind = _kind(value) + (", required" if field in section.get("required", ()) else "")
+        cells = (f"`{field}`", kind, value.get("description", ""))
+        yield f"| {' | '.join(' '.join(cell.replace('|', chr(92) + '|').split()) for cell in cells)} |"
 
 
 def _kind(value: Mapping[str, Any]) -> str:
@@ -108,17 +102,6 @@ def _kind(value: Mapping[str, Any]) -> str:
         return f"by name, {_kind(named[0])}"
     bounds = [f"{word} {value[key]:,}" for key, word in _BOUNDS.items() if key in value]
     return " ".join([str(value.get("type", "anything")), *bounds])
-
-
-def _table(titles: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(titles)} |"
-    yield f"|{' --- |' * len(titles)}"
-    for row in rows:
-        yield f"| {' | '.join(' '.join(cell.replace('|', chr(92) + '|').split()) for cell in row)} |"
-
-
-def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(paragraph.replace("``", "`").split()) for paragraph in text.strip().split("\n\n"))
 
 
 def _escaped(text: str) -> str:

@@ -49,13 +49,20 @@ class ClusterObjects:
         """Return the object that a plan means; one whose name only a deployment tells, by the claim that it is for."""
         api, about = self.apis[cluster], wanted["metadata"]
         try:
-            kind, namespaced = self._kind(cluster, wanted["apiVersion"], wanted["kind"])
+            version = (cluster, wanted["apiVersion"])
+            if version not in self._kinds:
+                self._kinds[version] = api.kinds(wanted["apiVersion"])
+            kind, namespaced = self._kinds[version].get(wanted["kind"], (None, False))
             namespace = (about.get("namespace") or "default") if namespaced else ""
             if kind is None or namespace is UNKNOWN:
                 return None
             if about["name"] is UNKNOWN:
-                there = (each for each in api.objects(kind, namespace) if _same_claim(wanted, each))
-                body = next(there, None)
+                claim = wanted.get("spec", {}).get("claimRef") or {}
+                names = {(key, claim[key]) for key in ("namespace", "name") if claim}
+                objects = api.objects(kind, namespace) if claim else ()
+                body = next(
+                    (row for row in objects if names <= (row.get("spec", {}).get("claimRef") or {}).items()), None
+                )
             else:
                 body = api.get(kind, namespace, about["name"])
         except ClusterError as error:
@@ -71,17 +78,11 @@ class ClusterObjects:
         namespace, name = wanted["namespace"], wanted["name"]
         selector = f"owner=helm,name={name},status=deployed"
         try:
-            kept = list(self.apis[cluster].objects(SECRETS, namespace, selector))
+            secrets = list(self.apis[cluster].objects(SECRETS, namespace, selector))
         except ClusterError as error:
             self.unread.setdefault(f"{cluster} Helm release", str(error))
             return None
-        return Standing(f"{namespace}/{name}", _release(kept[-1])) if kept else None
-
-    def _kind(self, cluster: str, api_version: str, name: str) -> tuple[ApiKind | None, bool]:
-        key = (cluster, api_version)
-        if key not in self._kinds:
-            self._kinds[key] = self.apis[cluster].kinds(api_version)
-        return self._kinds[key].get(name, (None, False))
+        return Standing(f"{namespace}/{name}", _release(secrets[-1])) if secrets else None
 
 
 def reach_clusters(stack: str, contents: Contents, kubeconfig: str) -> dict[str, ClusterApi]:
@@ -113,11 +114,6 @@ def _objects(api: ClusterApi, kind: ApiKind) -> list[Json]:
         if error.status == 404:
             return []
         raise
-
-
-def _same_claim(wanted: Json, body: Json) -> bool:
-    ours, theirs = (each.get("spec", {}).get("claimRef") or {} for each in (wanted, body))
-    return bool(ours) and all(ours[key] == theirs.get(key) for key in ("namespace", "name"))
 
 
 def _release(secret: Json) -> Json:

@@ -7,11 +7,11 @@ an entry needs no reason, no owner and no last day, and it covers one finding an
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import yaml
 from pydantic import Field, ValidationError
@@ -64,22 +64,23 @@ class Baseline:
         if self.unreadable:
             return replace(report, failures=(*report.failures, *self.unreadable))
         found = {mark for _, mark in fingerprinted(report.all_findings())}
-        known = {each.fingerprint: f"in {FILE} since {each.since}" for each in self.entries}
-        report = set_aside(report, known)
-        stale = tuple(self._stale(each) for each in self._unneeded(report, found))
+        report = set_aside(report, {entry.fingerprint: f"in {FILE} since {entry.since}" for entry in self.entries})
+        stale = tuple(self._stale(entry) for entry in self._unneeded(report, found))
         return replace(report, findings=(*report.findings, *stale))
 
-    def kept(self, report: Report, found: Collection[str]) -> Iterator[BaselineEntry]:
-        """Yield the entries that a report says nothing of, since their stack was not planned."""
-        unneeded = set(self._unneeded(report, found))
-        yield from (each for each in self.entries if each.fingerprint not in found and each not in unneeded)
+    def undecided(self, report: Report, found: Collection[str]) -> list[BaselineEntry]:
+        """Return the entries without a finding whose stack was not planned, so that they may hold still."""
+        unneeded = self._unneeded(report, found)
+        return [entry for entry in self.entries if entry.fingerprint not in found and entry not in unneeded]
 
-    def _unneeded(self, report: Report, found: Collection[str]) -> Iterator[BaselineEntry]:
+    def _unneeded(self, report: Report, found: Collection[str]) -> list[BaselineEntry]:
         decided = {stack.name for stack in report.stacks if stack.planned}
-        for each in self.entries:
-            gone = each.stack is not None and each.stack not in report.known_stacks
-            if each.fingerprint not in found and (gone or each.stack in decided):
-                yield each
+        return [
+            entry
+            for entry in self.entries
+            if entry.fingerprint not in found
+            and (entry.stack in decided or (entry.stack is not None and entry.stack not in report.known_stacks))
+        ]
 
     def _stale(self, entry: BaselineEntry) -> Finding:
         subject = entry.path or entry.resource or entry.stack
@@ -106,8 +107,8 @@ def read_baseline(root: Path) -> Baseline:
     except ValidationError as error:
         wrong += rejections(error, BaselineFile, source, (), "")
     if wrong:
-        return Baseline(unreadable=tuple(each.one_line for each in wrong))
-    places = {each.fingerprint: source.position(("findings", index)) for index, each in enumerate(file.findings)}
+        return Baseline(unreadable=tuple(finding.one_line for finding in wrong))
+    places = {row.fingerprint: source.position(("findings", index)) for index, row in enumerate(file.findings)}
     return Baseline(file.findings, places)
 
 
@@ -117,7 +118,7 @@ def baseline_text(report: Report, before: Baseline, today: date) -> str:
     ``report`` is one to which no baseline was applied. What was known before keeps its day; what a report says nothing
     of is kept.
     """
-    since = {each.fingerprint: each.since for each in before.entries}
+    since = {entry.fingerprint: entry.since for entry in before.entries}
     marked = [(finding, mark) for finding, mark in fingerprinted(report.all_findings())]
     entries = [
         BaselineEntry(
@@ -131,11 +132,8 @@ def baseline_text(report: Report, before: Baseline, today: date) -> str:
         for finding, mark in marked
         if finding.rule in EXEMPTIBLE and finding.severity != "note"
     ]
-    entries += before.kept(report, {mark for _, mark in marked})
-    entries.sort(key=lambda each: (each.stack or "", each.path or "", each.rule, each.resource or "", each.fingerprint))
-    document = {"findings": [_plain(each) for each in entries]}
+    entries += before.undecided(report, {mark for _, mark in marked})
+    entries.sort(key=lambda row: (row.stack or "", row.path or "", row.rule, row.resource or "", row.fingerprint))
+    rows = [{**entry.model_dump(exclude_none=True), "since": entry.since.isoformat()} for entry in entries]
+    document = {"findings": rows}
     return _HEAD + str(yaml.safe_dump(document, sort_keys=False, width=120, allow_unicode=True))
-
-
-def _plain(entry: BaselineEntry) -> dict[str, Any]:
-    return {**entry.model_dump(exclude_none=True), "since": entry.since.isoformat()}

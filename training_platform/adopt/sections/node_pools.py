@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from training_platform.adopt.sections.values import Inexpressible, at, shortest, whole
@@ -58,28 +58,35 @@ def pool_sections(pools: Mapping[str, Json], location: str) -> tuple[dict[str, d
         if first is None or numbers != list(range(len(numbers))):
             reasons |= {f"{name}-{index}": "slices of a pool are counted from 0" for index in numbers}
             continue
-        sections[name] = {**first, "slices": len(numbers), "min_slices": _always(by_index)}
-    return dict(_checked(sections, reasons)), reasons
-
-
-def _checked(sections: Mapping[str, dict[str, Any]], reasons: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        sections[name] = {
+            **first,
+            "slices": len(numbers),
+            "min_slices": sum(part["min_slices"] > 0 for part in by_index.values()),
+        }
+    valid = {}
     for name, section in sections.items():
         try:
-            yield name, shortest(NodePoolSpec, section)
+            valid[name] = shortest(NodePoolSpec, section)
         except Inexpressible as error:
             reasons[name] = str(error)
-
-
-def _always(by_index: Mapping[int, Mapping[str, Any]]) -> int:
-    """Return how many slices always run; those come first."""
-    return sum(1 for each in by_index.values() if each["min_slices"])
+    return valid, reasons
 
 
 def _section(body: Json, location: str) -> dict[str, Any]:
     """Return one GKE node pool as a section. Raises Inexpressible."""
     machine = _machine(body)
     hosts = machine.hosts_of(at(body, "placementPolicy.tpuTopology")) if machine.kind == "tpu" else 1
-    zone = _zone(body, location)
+    zones = at(body, "locations") or []  # None in the section is those of a regional cluster
+    zone = location if is_zone(location) else str(zones[0]) if len(zones) == 1 else None
+    labels = at(body, "config.labels") or {}
+    pages = {"size_2m": "hugepageSize2m", "size_1g": "hugepageSize1g"}
+    hugepages = {field: whole(body, f"config.linuxNodeConfig.hugepages.{name}") for field, name in pages.items()}
+    max_pods = whole(body, "maxPodsConstraint.maxPodsPerNode")
+    default_pods = MAX_PODS_OF_A_SLICE_HOST if hosts > 1 else MAX_PODS
+    # Whether a pool does without the networks that its machine type could have.
+    no_direct = machine.gpudirect is not None and (
+        labels.get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF or not at(body, "networkConfig.additionalNodeNetworkConfigs")
+    )
     return {
         "machine_type": machine.name,
         **_attached(machine, body),
@@ -88,14 +95,14 @@ def _section(body: Json, location: str) -> dict[str, Any]:
         **_counts(body, machine, hosts, 1 if zone else ZONES_OF_A_REGIONAL_CLUSTER),
         "several_hosts": hosts > 1,
         "boot_disk": _boot_disk(body, machine),
-        "labels": {k: v for k, v in (at(body, "config.labels") or {}).items() if k not in _OUR_LABELS} or None,
-        "gpu_direct": False if _without_gpu_direct(body, machine) else None,
+        "labels": {key: value for key, value in labels.items() if key not in _OUR_LABELS} or None,
+        "gpu_direct": False if no_direct else None,
         "local_ssd": _local_ssd(body, machine),
-        "preload_images": [each["diskImage"] for each in at(body, "config.secondaryBootDisks") or ()] or None,
+        "preload_images": [disk["diskImage"] for disk in at(body, "config.secondaryBootDisks") or ()] or None,
         "confidential": at(body, "config.confidentialNodes.confidentialInstanceType"),
-        "max_pods": _max_pods(body, hosts),
+        "max_pods": None if max_pods in (0, default_pods) else max_pods,
         "sysctls": at(body, "config.linuxNodeConfig.sysctls"),
-        "hugepages": _hugepages(body),
+        "hugepages": {field: count for field, count in hugepages.items() if count} or None,
         "taints": _taints(body),
         "upgrades": _upgrades(body),
         **(_gpu(body) if machine.kind == "gpu" else {}),
@@ -118,14 +125,8 @@ def _attached(machine: MachineType, body: Json) -> dict[str, Any]:
     if MACHINE_TYPES[machine.name].kind != "cpu":
         return {}
     label = at(body, f"{_GPU}.acceleratorType")
-    name = next(each.name for each in ACCELERATORS.values() if each.gke_label == label)
+    name = next(row.name for row in ACCELERATORS.values() if row.gke_label == label)
     return {"accelerator": name, "accelerator_count": whole(body, f"{_GPU}.acceleratorCount")}
-
-
-def _zone(body: Json, location: str) -> str | None:
-    """Return the zone of a pool; None where it has those of its regional cluster."""
-    zones = at(body, "locations") or []
-    return location if is_zone(location) else str(zones[0]) if len(zones) == 1 else None
 
 
 def _capacity(body: Json) -> dict[str, Any]:
@@ -180,14 +181,6 @@ def _boot_disk(body: Json, machine: MachineType) -> dict[str, Any]:
     return {"size_gb": size, "type": None if kind == machine.boot_disk_types[0] else kind}
 
 
-def _without_gpu_direct(body: Json, machine: MachineType) -> bool:
-    """Whether a pool does without the networks that its machine type could have."""
-    if machine.gpudirect is None:
-        return False
-    off = (at(body, "config.labels") or {}).get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF
-    return off or not at(body, "networkConfig.additionalNodeNetworkConfigs")
-
-
 def _local_ssd(body: Json, machine: MachineType) -> dict[str, Any] | None:
     block = whole(body, "config.localNvmeSsdBlockConfig.localSsdCount")
     count = block or whole(body, "config.ephemeralStorageLocalSsdConfig.localSsdCount")
@@ -195,23 +188,11 @@ def _local_ssd(body: Json, machine: MachineType) -> dict[str, Any] | None:
     return {"count": own, "use": "block" if block else None} if count else None
 
 
-def _max_pods(body: Json, hosts: int) -> int | None:
-    found = whole(body, "maxPodsConstraint.maxPodsPerNode")
-    return None if found in (0, MAX_PODS_OF_A_SLICE_HOST if hosts > 1 else MAX_PODS) else found
-
-
-def _hugepages(body: Json) -> dict[str, int] | None:
-    sizes = {"size_2m": "hugepageSize2m", "size_1g": "hugepageSize1g"}
-    found = {field: whole(body, f"config.linuxNodeConfig.hugepages.{name}") for field, name in sizes.items()}
-    return {field: count for field, count in found.items() if count} or None
-
-
 def _taints(body: Json) -> dict[str, Any] | None:
-    every = at(body, "config.taints") or ()
     return {
-        each["key"]: {"value": each.get("value", ""), "effect": each.get("effect")}
-        for each in every
-        if each["key"] not in _GIVEN_TAINTS
+        taint["key"]: {"value": taint.get("value", ""), "effect": taint.get("effect")}
+        for taint in at(body, "config.taints") or ()
+        if taint["key"] not in _GIVEN_TAINTS
     } or None
 
 
@@ -237,14 +218,11 @@ def _gpu(body: Json) -> dict[str, Any]:
     sharing = at(body, f"{_GPU}.gpuSharingConfig") or {}
     strategy = strategies.get(sharing.get("gpuSharingStrategy", ""))
     clients = whole(sharing, "maxSharedClientsPerGpu")
+    # A workload policy places the VMs where the machine type asks for that.
+    compact = at(body, "placementPolicy.type") == "COMPACT" and not at(body, "placementPolicy.policyName")
     return {
         "driver": drivers.get(at(body, f"{_GPU}.gpuDriverInstallationConfig.gpuDriverVersion")),
         "partition": at(body, f"{_GPU}.gpuPartitionSize"),
         "sharing": {"strategy": strategy, "max_clients": clients} if strategy else None,
-        "compact": True if at(body, "placementPolicy.type") == "COMPACT" and not _joined(body) else None,
+        "compact": True if compact else None,
     }
-
-
-def _joined(body: Json) -> bool:
-    """Whether a workload policy places the VMs, which is what the machine type asks for."""
-    return bool(at(body, "placementPolicy.policyName"))

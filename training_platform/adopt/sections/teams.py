@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,8 +31,9 @@ def team_names(stack: str, contents: Contents, queues: Queues) -> list[str]:
         if (labels := body.get("labels") or {}).get("environment") == stack
     ]
     accounts = (path.rpartition("/")[2].partition("@")[0] for path in contents.of(register.SERVICE_ACCOUNT))
-    of_accounts = (each.removeprefix(f"{stack}-").removesuffix("-jobs") for each in accounts if _of_jobs(stack, each))
-    return sorted({*(each["team"] for each in every if each.get("team")), *of_accounts, *queues.teams()})
+    jobs = (re.fullmatch(rf"{re.escape(stack)}-(.+)-jobs", account) for account in accounts)
+    of_labels = {labels["team"] for labels in every if labels.get("team")}
+    return sorted({*of_labels, *(match[1] for match in jobs if match), *queues.teams()})
 
 
 class Platform(NamedTuple):
@@ -100,10 +102,6 @@ def _owner(name: str, start: str, teams: Sequence[str]) -> str | None:
     return max((team for team in teams if name.startswith(f"{start}{team}-")), key=len, default=None)
 
 
-def _of_jobs(stack: str, account: str) -> bool:
-    return account.startswith(f"{stack}-") and account.endswith("-jobs") and len(account) > len(f"{stack}--jobs")
-
-
 def _sections(rows: Any, found: AdoptedSection, section: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for key, path, body in rows:
         try:
@@ -116,8 +114,8 @@ def _members(stack: str, name: str, contents: Contents) -> list[str]:
     """Return who may act as the account of the team's jobs."""
     account = f"/serviceAccounts/{account_id(stack, name, 'jobs')}@"
     policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
-    bindings = (each for policy in policies for each in policy.get("bindings", ()) if each["role"] == _USER)
-    return sorted({member for each in bindings for member in each["members"] if fits(Member, member)})
+    bindings = (row for policy in policies for row in policy.get("bindings", ()) if row["role"] == _USER)
+    return sorted({member for row in bindings for member in row["members"] if fits(Member, member)})
 
 
 def _bucket(_path: str, body: Json) -> dict[str, Any]:
@@ -139,7 +137,7 @@ def _bucket(_path: str, body: Json) -> dict[str, Any]:
 
 
 def _persistent_resource(path: str, body: Json) -> dict[str, Any]:
-    pools = {each.get("id") or FIRST_POOL: _pool(each) for each in body.get("resourcePools") or ()}
+    pools = {pool.get("id") or FIRST_POOL: _pool(pool) for pool in body.get("resourcePools") or ()}
     if not pools:
         raise Inexpressible("it has no pools")
     if at(body, "resourceRuntimeSpec.raySpec"):
@@ -157,19 +155,20 @@ def _persistent_resource(path: str, body: Json) -> dict[str, Any]:
 def _pool(body: Json) -> dict[str, Any]:
     most = whole(body, "autoscalingSpec.maxReplicaCount") or None
     disk = {"type": at(body, "diskSpec.bootDiskType"), "size_gb": whole(body, "diskSpec.bootDiskSizeGb", 100)}
+    machine = at(body, "machineSpec") or {}
+    own, gpu = MACHINE_TYPES.get(machine.get("machineType", "")), vertex_gpu(machine.get("acceleratorType"))
+    attached = gpu is not None and own is not None and own.kind == "cpu"  # other types have their GPUs by themselves
     return {
-        **_machine(at(body, "machineSpec") or {}),
+        "machine_type": machine.get("machineType"),
+        **(
+            {"accelerator": gpu.name, "accelerator_count": machine.get("acceleratorCount", 1)}
+            if attached and gpu
+            else {}
+        ),
         "replicas": whole(body, "autoscalingSpec.minReplicaCount") if most else whole(body, "replicaCount", 1),
         "max_replicas": most,
         "boot_disk": disk,
     }
-
-
-def _machine(body: Json) -> dict[str, Any]:
-    """Return a machine; GPUs that come with its type are not said again."""
-    own, gpu = MACHINE_TYPES.get(body.get("machineType", "")), vertex_gpu(body.get("acceleratorType"))
-    attached = {"accelerator": gpu.name, "accelerator_count": body.get("acceleratorCount", 1)} if gpu else {}
-    return {"machine_type": body.get("machineType"), **(attached if own and own.kind == "cpu" else {})}
 
 
 def _tensorboards(stack: str, name: str, contents: Contents) -> list[str]:

@@ -99,17 +99,16 @@ class Cache:
     def prune(self) -> None:
         """Delete what was not used for ``DAYS``, and then the longest unused beyond ``MOST_BYTES``."""
         room = MOST_BYTES
-        for used, size, path in sorted(self._entries(), reverse=True):
+        entries = []
+        for path in self._folder.glob("*/*"):
+            with suppress(OSError):
+                status = path.stat()
+                entries.append((status.st_mtime, status.st_size, path))
+        for used, size, path in sorted(entries, reverse=True):
             room -= size
             if room < 0 or used < self._now() - DAYS * 24 * 3600:
                 with suppress(OSError):
                     path.unlink()
-
-    def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        for path in self._folder.glob("*/*"):
-            with suppress(OSError):
-                status = path.stat()
-                yield status.st_mtime, status.st_size, path
 
     def _path(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest
@@ -124,7 +123,8 @@ def program_digest(root: Path, code: Path = CODE) -> str:
 
     Installed from a wheel, ``code`` has no ``modules``; in tests ``root`` may have none, and is planned by ours.
     """
-    parts = [sys.version, sys.platform, platform.machine(), *sorted(_installed())]
+    installed = sorted(f"{package.metadata['Name']} {package.version}" for package in distributions())
+    parts = [sys.version, sys.platform, platform.machine(), *installed]
     files = [*((name, root / name) for name in PROGRAM), *code_files(root, code)]
     return _digest((*parts, *(text for name, path in files for text in (name, _content(path)))))
 
@@ -132,7 +132,7 @@ def program_digest(root: Path, code: Path = CODE) -> str:
 def stack_digest(program: str, root: Path, stack: Stack, *, inputs: bool) -> str:
     """Return the digest of all that a stack's outcome depends on; ``inputs`` as an outcome has them."""
     others = (stack_name(path) for path in (root / STACKS_FOLDER).glob("Pulumi.*.yaml")) if stack.lends else ()
-    names = dict.fromkeys((stack.name, stack.environment_name, *sorted(each for each in others if each)))
+    names = dict.fromkeys((stack.name, stack.environment_name, *sorted(name for name in others if name)))
     files = (_content(root / STACKS_FOLDER / f"Pulumi.{name}.yaml") for name in names)
     return _digest((program, "inputs" if inputs else "brief", *names, *files))
 
@@ -143,16 +143,8 @@ def code_files(root: Path, code: Path = CODE) -> Iterator[tuple[str, Path]]:
         "training_platform": code,
         "modules": root if (root / "modules").is_dir() else code,
     }.items():
-        yield from ((path.relative_to(folder).as_posix(), path) for path in _files(folder / package))
-
-
-def _installed() -> Iterator[str]:
-    for each in distributions():
-        yield f"{each.metadata['Name']} {each.version}"
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        files = sorted(path for path in (folder / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
+        yield from ((path.relative_to(folder).as_posix(), path) for path in files)
 
 
 def _content(path: Path) -> str:
