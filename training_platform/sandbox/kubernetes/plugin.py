@@ -300,8 +300,8 @@ def _active_cluster(settings: Json) -> Any:
 
 
 def _named(config: Json, section: str, name: Any, field: str) -> Any:
-    entries = config.get(section) if isinstance(config.get(section), list) else []
-    return next((at(entry, (field,)) for entry in entries or () if at(entry, ("name",)) == name), None)
+    entries = config[section] if isinstance(config.get(section), list) else ()
+    return next((at(entry, (field,)) for entry in entries if at(entry, ("name",)) == name), None)
 
 
 def _true(value: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -71,8 +72,8 @@ class Store:
     def children(self, collection: str) -> list[Record]:
         """Return the resources directly in a collection, in order of name; ``-`` matches any one part of it."""
         if "/-/" in f"{collection}/":
-            parts = collection.split("/")
-            records = [record for record in self._records.values() if _fits(parts, record.name.split("/")[:-1])]
+            form = re.compile("/".join("[^/]+" if part == "-" else re.escape(part) for part in collection.split("/")))
+            records = [record for record in self._records.values() if form.fullmatch(record.name.rpartition("/")[0])]
         else:
             records = [record for record in self.below(collection) if "/" not in record.name[len(collection) + 1 :]]
         return sorted(records, key=lambda record: record.name)
@@ -120,7 +121,3 @@ class Store:
             self._records = {fields["name"]: Record(**fields) for fields in content["records"]}
         except (TypeError, KeyError, ValueError) as error:
             raise BrokenFile(path, "it does not hold what the local cloud writes") from error
-
-
-def _fits(pattern: list[str], parts: list[str]) -> bool:
-    return len(pattern) == len(parts) and all(p in ("-", part) for p, part in zip(pattern, parts, strict=True))
