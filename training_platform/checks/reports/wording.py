@@ -45,7 +45,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-class FilePlace(NamedTuple):
+class FindingPlace(NamedTuple):
     """Where a finding is shown; a finding without a line is shown at the start of its file."""
 
     file: str
@@ -53,10 +53,10 @@ class FilePlace(NamedTuple):
     column: int
 
 
-def place(finding: Finding) -> FilePlace:
+def place(finding: Finding) -> FindingPlace:
     """Return where to show a finding: its own place, else its stack's file, else the folder of all stacks."""
     file = finding.file or (f"stacks/Pulumi.{finding.stack}.yaml" if finding.stack else "stacks")
-    return FilePlace(file, *(finding.position or (1, 1)))
+    return FindingPlace(file, *(finding.position or (1, 1)))
 
 
 def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:
