@@ -57,7 +57,7 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
         from training_platform.catalog.loader import default  # noqa: PLC0415 # PyYAML is imported when facts are read
 
         catalog = default()
-        globals().update({each: getattr(catalog, each.lower()) for each in __all__ if hasattr(catalog, each.lower())})
+        globals().update({fact: getattr(catalog, fact.lower()) for fact in __all__ if hasattr(catalog, fact.lower())})
         globals().update(
             IMAGES={image: row.image for image, row in catalog.images.items()},
             QUOTAS={quota.id: quota for quota in catalog.quotas.values()},

@@ -17,8 +17,8 @@ from training_platform.catalog.types import Accelerator, Capacity, GpuCount, Mac
 
 def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
     """Return how many of these GPUs a VM of this type may be given, rising; none where they do not go together."""
-    attachment = accelerator.attachment
-    if attachment is None or machine.accelerator is not None or _family(machine) not in attachment.families:
+    attachment, family = accelerator.attachment, machine.name.rpartition("-")[0]
+    if attachment is None or machine.accelerator is not None or family not in attachment.families:
         return ()
     return _fitting(machine, attachment.counts)
 
@@ -36,6 +36,9 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
     attachment = accelerator.attachment
     if attachment is None or count not in gpu_counts(machine, accelerator):
         return None
+    # CPU machines have no flex-start, whose vCPUs count as spot's.
+    spot = machine.cpu_quota.get("spot") if "flex-start" in attachment.capacities else None
+    flex_start: dict[Capacity, QuotaId] = {"flex-start": spot} if spot else {}
     return replace(
         machine,
         kind=accelerator.kind,
@@ -45,7 +48,7 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
         calendar=attachment.calendar,
         zones=attachment.zones,
         missing_zones=(),
-        cpu_quota=_with_flex_start(machine.cpu_quota, attachment.capacities),
+        cpu_quota={**machine.cpu_quota, **flex_start},
         price=_price(machine.price, accelerator.price, count),
         minimum_gke=attachment.minimum_gke,
         compact_max_nodes=None,
@@ -64,8 +67,8 @@ def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> Ma
     machine = MACHINE_TYPES[machine_type]
     if machine.kind != "cpu" or gke_label is None:
         return machine
-    found = next((each for each in ACCELERATORS.values() if each.gke_label == gke_label), None)
-    return (attached(machine, found, count or 0) if found else None) or machine
+    gpu = next((row for row in ACCELERATORS.values() if row.gke_label == gke_label), None)
+    return (attached(machine, gpu, count or 0) if gpu else None) or machine
 
 
 def of_vertex(machine_type: str | None, accelerator_type: str | None, count: int | None) -> MachineType | None:
@@ -78,7 +81,7 @@ def of_vertex(machine_type: str | None, accelerator_type: str | None, count: int
 
 def vertex_gpu(accelerator_type: str | None) -> Accelerator | None:
     """Return the GPU of a name of Vertex AI; None where the catalogue does not know it."""
-    named = (each for each in ACCELERATORS.values() if each.vertex and each.vertex.accelerator_type == accelerator_type)
+    named = (row for row in ACCELERATORS.values() if row.vertex and row.vertex.accelerator_type == accelerator_type)
     return next(named, None) if accelerator_type else None
 
 
@@ -96,19 +99,8 @@ def as_asked(machine_type: str, accelerator: str | None, count: int) -> MachineT
     return attached(machine, gpu, count) or replace(machine, kind=gpu.kind, accelerator=gpu, chips=count)
 
 
-def _family(machine: MachineType) -> str:
-    return machine.name.rpartition("-")[0]
-
-
 def _fitting(machine: MachineType, counts: Iterable[GpuCount]) -> tuple[int, ...]:
     return tuple(sorted(count.gpus for count in counts if machine.vcpus <= count.max_vcpus))
-
-
-def _with_flex_start(quotas: dict[Capacity, QuotaId], capacities: tuple[Capacity, ...]) -> dict[Capacity, QuotaId]:
-    """Return the quotas of vCPUs; CPU machines have no flex-start, whose vCPUs count as spot's."""
-    if "flex-start" not in capacities or "spot" not in quotas:
-        return quotas
-    return {**quotas, "flex-start": quotas["spot"]}
 
 
 def _price(host: Price | None, gpu: Price | None, count: int) -> Price | None:

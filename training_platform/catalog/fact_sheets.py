@@ -89,7 +89,7 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
         Sheet(
             kind=kind,
             name=name,
-            facts=(*_Facts(quotas).of(row), *_slices(row), *_ways(row)),
+            facts=(*_Facts(quotas).of(row), *(_of_machine(row) if isinstance(row, MachineType) else ())),
             source=row.source,
             families=tuple(dict.fromkeys(_families(row))),
         )
@@ -98,21 +98,15 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
     ]
 
 
-def _slices(row: Any) -> Iterator[Fact]:
-    """Yield what follows from the shapes of a family and the chips of a machine: its slices, with the VMs of each."""
-    shapes = list(legal_topologies(row)) if isinstance(row, MachineType) else []
-    if shapes:
+def _of_machine(row: MachineType) -> Iterator[Fact]:
+    """Yield what follows from a machine's fields: its slices with the VMs of each, and further provisioning models."""
+    if shapes := list(legal_topologies(row)):
         first = [f"{shape} of {hosts(row, shape)}" for shape in shapes[:SHOWN]]
         rest = len(shapes) - SHOWN
         largest = f"{rest} more up to {shapes[-1]} of {hosts(row, shapes[-1])}"
         yield Fact("slices", first + ([largest] if rest > 0 else []), "VMs")
-
-
-def _ways(row: Any) -> Iterator[Fact]:
-    """Yield what follows from a machine's fields: provisioning models whose quota is not counted separately."""
-    if isinstance(row, MachineType):
-        for way in further_ways(row):
-            yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)
+    for way in further_ways(row):  # their quota is not counted separately
+        yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)
 
 
 def _families(row: Any) -> Iterator[str]:
@@ -139,7 +133,11 @@ class _Facts:
 
     def _value(self, path: str, value: Any, marks: set[str], row: Any) -> Iterator[Fact]:
         if isinstance(value, QuotaId):
-            yield self._quota(path, value, marks)
+            known = self._quotas.get(value)
+            dimensions = "".join(f" {name}={part}" for name, part in value.dimensions)
+            unverified = _marked(path, marks) or bool(known and known.unverified)
+            text = f"{value.service} {value.quota_id}{dimensions}"
+            yield Fact(path, text, f"({value.unit} per {value.per})", unverified)
         elif is_dataclass(value):
             yield from self.of(value, f"{path}.", marks)
         elif isinstance(value, dict) and value:
@@ -151,19 +149,11 @@ class _Facts:
                 if f"{path}.{item}" in marks:
                     yield Fact(f"{path}.{item}", True, unverified=True)
 
-    def _quota(self, path: str, quota: QuotaId, marks: set[str]) -> Fact:
-        known = self._quotas.get(quota)
-        dimensions = "".join(f" {name}={value}" for name, value in quota.dimensions)
-        unverified = _marked(path, marks) or bool(known and known.unverified)
-        return Fact(
-            path, f"{quota.service} {quota.quota_id}{dimensions}", f"({quota.unit} per {quota.per})", unverified
-        )
-
 
 def _marked(path: str, marks: Iterable[str]) -> bool:
     """Whether a mark names a field or a part that it is in; ``price.spot`` means the spot figures."""
     plain = path.replace("price.usd.", "price.")
-    return any(each == mark or each.startswith(f"{mark}.") for mark in marks for each in (path, plain))
+    return any(name == mark or name.startswith(f"{mark}.") for mark in marks for name in (path, plain))
 
 
 def _unit(path: str, value: Any, row: Any) -> str:
@@ -182,13 +172,8 @@ def _unit(path: str, value: Any, row: Any) -> str:
 
 def _plain(value: Any) -> Value:
     if isinstance(value, (tuple, frozenset)):
-        return [_item(item) for item in value]
+        bands = {item: "{} to {} in steps of {}".format(*item) for item in value if isinstance(item, Band)}
+        return [bands.get(item) or str(item) for item in value]
     if isinstance(value, dict):
         return None
     return str(value) if isinstance(value, date) else value
-
-
-def _item(item: object) -> str:
-    if isinstance(item, Band):
-        return f"{item.low_gib} to {item.high_gib} in steps of {item.step_gib}"
-    return str(item)

@@ -104,7 +104,12 @@ def default() -> Catalog:
 def load(folder: Path) -> Catalog:
     """Read every ``*.yaml`` of a folder; raises ``CatalogError`` at the first thing that is wrong."""
     sections = _sections(folder)
-    quotas = {name: _quota(name, row, place) for name, (row, place) in sections["quotas"].items()}
+    quotas: dict[str, Quota] = {}
+    for name, (row, place) in sections["quotas"].items():
+        written = build(_QuotaRow, row, place, {})
+        dimensions = tuple(sorted(written.dimensions.items()))
+        key = QuotaId(written.service, written.quota_id, written.unit, written.per, dimensions)
+        quotas[name] = Quota(name=name, id=key, source=written.source, unverified=written.unverified)
     references: dict[type, dict[str, object]] = {QuotaId: {name: quota.id for name, quota in quotas.items()}}
 
     def typed(cls: type[T], rows: Rows) -> dict[str, T]:
@@ -161,13 +166,6 @@ def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, FilePlace]]]:
                 raise place.error(f"{name!r} stands under {'.'.join(seen[name].keys)} too")
             seen[name] = place
             yield name, (fields, place.at(name))
-
-
-def _quota(name: str, row: object, place: FilePlace) -> Quota:
-    plain = build(_QuotaRow, row, place, {})
-    dimensions = tuple(sorted(plain.dimensions.items()))
-    quota_id = QuotaId(plain.service, plain.quota_id, plain.unit, plain.per, dimensions)
-    return Quota(name=name, id=quota_id, source=plain.source, unverified=plain.unverified)
 
 
 def _locations(

@@ -37,17 +37,13 @@ def further_ways(machine: MachineType) -> tuple[Way, ...]:
     """
     if machine.accelerator is None:
         return ()
+    calendar = machine.calendar if "reservation" in machine.capacities else "none"
+    offered = None if calendar is None else calendar != "none"
     queued = "flex-start" in machine.capacities
     blocks = (has_blocks(machine) or None) if "reservation" in machine.capacities else False
     return (
         Way("queued-provisioning", queued, unverified=queued and machine.kind == "tpu"),
         Way("reservation-block", blocks),
         Way("reservation-sub-block", blocks, unverified=bool(blocks)),
-        _calendar(machine),
+        Way("calendar", offered, "calendar" in machine.unverified, on_request=calendar == "on-request"),
     )
-
-
-def _calendar(machine: MachineType) -> Way:
-    known = machine.calendar if "reservation" in machine.capacities else "none"
-    offered = None if known is None else known != "none"
-    return Way("calendar", offered, "calendar" in machine.unverified, on_request=known == "on-request")

@@ -37,7 +37,7 @@ class CatalogError(Exception):
 
 
 class FilePlace(NamedTuple):
-    """Where a value stands: the data file, and the keys that lead to it."""
+    """Where a value is: the data file, and the keys that lead to it."""
 
     file: Path
     keys: tuple[str, ...] = ()
@@ -154,17 +154,14 @@ def _plain(hint: type, value: object, place: FilePlace, _: object) -> object:
 
 
 def _named(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Mapping[str, object]]) -> Any:
-    """Return what a type of ours is made of, or the row that a name stands for."""
-    if hint in references:
-        return _refer(hint.__name__, references[hint], value, place)
-    return (_named_tuple if hasattr(hint, "_fields") else build)(hint, value, place, references)
-
-
-def _refer(kind: str, rows: Mapping[str, object], value: object, place: FilePlace) -> object:
+    """Return the row of a name, or the value of a type that has no names: a dataclass, or a named tuple."""
+    if hint not in references:
+        return (_named_tuple if hasattr(hint, "_fields") else build)(hint, value, place, references)
+    rows = references[hint]
     if isinstance(value, str) and value in rows:
         return rows[value]
     nearest = find_nearest(str(value), rows)
-    raise place.error(f"{value!r} names no {kind}." + (f" Nearest: {nearest!r}" if nearest else ""))
+    raise place.error(f"{value!r} names no {hint.__name__}." + (f" Nearest: {nearest!r}" if nearest else ""))
 
 
 def _literal(hint: Any, value: Any, place: FilePlace, _: object) -> Any:
@@ -197,11 +194,7 @@ def _named_tuple(hint: Any, value: Any, place: FilePlace, references: Mapping[ty
     return hint(*(_convert(_kind(part), item, place, name, references) for (name, part), item in parts))
 
 
-_CONTAINERS: dict[Any, Callable[..., Any]] = {
-    Literal: _literal,
-    tuple: _tuple,
-    dict: _dict,
-}
+_CONTAINERS: dict[Any, Callable[..., Any]] = {Literal: _literal, tuple: _tuple, dict: _dict}
 
 
 _FOLDER = files("training_platform.catalog") / "documents"

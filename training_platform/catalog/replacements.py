@@ -17,12 +17,12 @@ _INDEX = re.compile(r"\[\d+\]")
 
 def known(resource_type: str) -> bool:
     """Whether the table covers a resource type; a provider's own settings are not a resource."""
-    return resource_type in _table() or resource_type.startswith("kubernetes:")
+    return resource_type in _section("types") or resource_type.startswith("kubernetes:")
 
 
 def types() -> frozenset[str]:
     """Return the resource types that the table names."""
-    return frozenset({*_table(), *_sometimes()} - {_ANY_KUBERNETES})
+    return frozenset({*_section("types"), *_section("sometimes")} - {_ANY_KUBERNETES})
 
 
 def fields(resource_type: str, *, sometimes: bool = True) -> frozenset[str]:
@@ -30,15 +30,15 @@ def fields(resource_type: str, *, sometimes: bool = True) -> frozenset[str]:
 
     ``sometimes`` takes in those that do so for some values only.
     """
-    found = _table().get(resource_type, frozenset())
+    always = _section("types").get(resource_type, frozenset())
     if resource_type.startswith("kubernetes:") and not resource_type.startswith(_HELM):
-        found |= _table()[_ANY_KUBERNETES]
-    return found | _sometimes().get(resource_type, frozenset()) if sometimes else found
+        always |= _section("types")[_ANY_KUBERNETES]
+    return always | _section("sometimes").get(resource_type, frozenset()) if sometimes else always
 
 
 def recreating(resource_type: str) -> frozenset[str]:
     """Return the fields whose change leaves a resource in its place, and makes its VMs anew: what runs on them ends."""
-    return _recreates().get(resource_type, frozenset())
+    return _section("recreates").get(resource_type, frozenset())
 
 
 def forces(resource_type: str, path: str, came_or_went: str | None = None, *, also: Iterable[str] = ()) -> bool:
@@ -49,16 +49,15 @@ def forces(resource_type: str, path: str, came_or_went: str | None = None, *, al
     (``replaceOnChanges``): each stands for everything below it.
     """
     forcing, plain = fields(resource_type), general(path)
-    if plain in forcing or any(covers(each, plain) for each in also):
-        return True
-    if any(covers(each[:-2], plain) for each in forcing if each.endswith(".*")):
+    patterns = (*also, *(field.removesuffix(".*") for field in forcing if field.endswith(".*")))
+    if plain in forcing or any(covers(pattern, plain) for pattern in patterns):
         return True
     return came_or_went is not None and not forcing.isdisjoint(_between(general(came_or_went), plain))
 
 
 def turned_on(resource_type: str, path: str, value: object) -> bool:
     """Whether an input is a switch that only turning off replaces its resource for, and is being turned on."""
-    return value is True and general(path) in _sometimes().get(resource_type, frozenset())
+    return value is True and general(path) in _section("sometimes").get(resource_type, frozenset())
 
 
 def general(path: str) -> str:
@@ -82,25 +81,11 @@ def _between(outer: str, inner: str) -> Iterator[str]:
 
 
 @cache
-def _table() -> Mapping[str, frozenset[str]]:
-    return _section("types")
-
-
-@cache
-def _sometimes() -> Mapping[str, frozenset[str]]:
-    return _section("sometimes")
-
-
-@cache
-def _recreates() -> Mapping[str, frozenset[str]]:
-    return _section("recreates")
-
-
-def _section(name: str) -> dict[str, frozenset[str]]:
+def _section(name: str) -> Mapping[str, frozenset[str]]:
     content, place = read_file(FILE), FilePlace(FILE)
     known_keys(content, ("types", "sometimes", "recreates"), place)
     rows = mapping(content[name], place.at(name))
-    return {each: frozenset(_fields(parts, place.at(name).at(each))) for each, parts in rows.items()}
+    return {token: frozenset(_fields(parts, place.at(name).at(token))) for token, parts in rows.items()}
 
 
 def _fields(parts: object, place: FilePlace) -> Iterator[str]:

@@ -46,8 +46,8 @@ def topologies_text(machine: MachineType) -> str:
 
 def other_machine(machine: MachineType, topology: str) -> str | None:
     """Return the machine type of the same family that can make a shape which this one cannot, None where none can."""
-    of_family = (each for each in catalog.MACHINE_TYPES.values() if each.accelerator is machine.accelerator)
-    return next((each.name for each in of_family if legal_for(each, topology)), None)
+    of_family = (row for row in catalog.MACHINE_TYPES.values() if row.accelerator is machine.accelerator)
+    return next((row.name for row in of_family if legal_for(row, topology)), None)
 
 
 def nearest_topology(machine: MachineType, topology: str) -> str | None:
@@ -66,11 +66,7 @@ def nearest_topology(machine: MachineType, topology: str) -> str | None:
         return rising
     asked = chips_in(topology) or 0
     enough = [shape for shape in shapes if (chips_in(shape) or 0) >= asked]
-    return min(enough, key=_chips_then_longest_side) if enough else shapes[-1]
-
-
-def _chips_then_longest_side(shape: str) -> tuple[int, int]:
-    return chips_in(shape) or 0, max(parse_topology(shape) or (0,))
+    return min(enough, key=lambda shape: (chips_in(shape), max(parse_topology(shape) or (0,))), default=shapes[-1])
 
 
 def _rule(machine: MachineType) -> TopologyRule | None:

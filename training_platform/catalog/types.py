@@ -126,14 +126,10 @@ class TopologyRule:
 
     def legal_shapes(self) -> Iterator[str]:
         """Every legal shape in order of chips, sides rising, smallest first; a rule with cubes lists all its boxes."""
-        shapes = {*self.shapes, *self._boxes()}
+        side = self.cube_side
+        boxes = _rising(self.dims, self.max_cubes) if side is not None else ()
+        shapes = {*self.shapes, *(render_topology(tuple(cubes * (side or 0) for cubes in box)) for box in boxes)}
         yield from sorted(shapes, key=lambda shape: (chips_in(shape) or 0, parse_topology(shape) or ()))
-
-    def _boxes(self) -> Iterator[str]:
-        if self.cube_side is None:
-            return
-        for sides in _rising(self.dims, self.max_cubes):
-            yield render_topology(tuple(side * self.cube_side for side in sides))
 
 
 @lru_cache(maxsize=4096)
@@ -393,7 +389,7 @@ class FilestoreTier(CatalogRow):
         for row in self.performance:
             if row.low_gib <= capacity_gib <= row.high_gib:
                 tib = capacity_gib / 1024 if row.per_tib else 1
-                return Throughput(*(round(each * tib) for each in row[2:6]))
+                return Throughput(*(round(amount * tib) for amount in row[2:6]))
         return None
 
     def quota_for(self, capacity_gib: int) -> QuotaId:

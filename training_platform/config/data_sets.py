@@ -58,18 +58,14 @@ def with_own_data(team: Team, environment: Environment) -> Environment:
 def far_data_sets(workspace: Workspace) -> Iterator[Finding]:
     """Find data sets that jobs of every cluster with accelerators read from another region, or not at all."""
     for stack, environment in workspace.environments():
-        regions = {region_of(each.location) for each in environment.clusters.values() if each.node_pools}
+        regions = {region_of(cluster.location) for cluster in environment.clusters.values() if cluster.node_pools}
         for name, spec in environment.data_sets.items() if regions else ():
             here = region_of(data_location(spec, environment))
             if here not in regions:
+                size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"
+                charged = f"each pass over it sends {size} between regions, which is charged as egress"
+                consequence = charged if spec.bucket else "no cluster mounts it"
                 yield stack.finding(
-                    RULE, ("data_sets", name), f"is in {here}, where no node pool is: {_consequence(spec)}",
+                    RULE, ("data_sets", name), f"is in {here}, where no node pool is: {consequence}",
                     severity="warning", allowed=enumeration(regions), nearest=min(regions),
                 )  # fmt: skip
-
-
-def _consequence(spec: DataSetSpec) -> str:
-    if spec.bucket is None:
-        return "no cluster mounts it"
-    size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"
-    return f"each pass over it sends {size} between regions, which is charged as egress"

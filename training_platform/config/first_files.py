@@ -9,7 +9,6 @@ from pathlib import Path
 from training_platform.catalog import MACHINE_TYPES, ZONES
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import legal_topologies
-from training_platform.catalog.types import MachineType
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
@@ -29,7 +28,8 @@ def first_zone(machine_type: str) -> str:
 
 def first_capacity(machine_type: str) -> str:
     """Return a provisioning model that the machine type supports and that needs no reservation."""
-    return next(each for each in (*_CAPACITIES, "reservation") if each in MACHINE_TYPES[machine_type].capacities)
+    capacities = MACHINE_TYPES[machine_type].capacities
+    return next(capacity for capacity in (*_CAPACITIES, "reservation") if capacity in capacities)
 
 
 def environment_text(
@@ -38,16 +38,19 @@ def environment_text(
     """Return an environment with one cluster and one node pool of one VM or one slice."""
     machine = MACHINE_TYPES[machine_type]
     region = region_of(zone)
-    fields = {"machine_type": machine_type, "zone": zone, "capacity": capacity, **_shape(machine)}
+    fields = {"machine_type": machine_type, "zone": zone, "capacity": capacity, "max_nodes": "1"}
+    if machine.kind == "tpu":
+        del fields["max_nodes"]
+        fields |= {"topology": machine.single_host or next(legal_topologies(machine)), "slices": "1"}
     if capacity == "flex-start":
         fields["max_run_hours"] = "24"
     pool = ", ".join(f"{key}: {value}" for key, value in fields.items())
     name = machine.accelerator.name if machine.accelerator else machine_type
-    said = "true" if production else "false"
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
     return (
         f"{SCHEMA}config:\n  {PROJECT}:environment:\n    project: {project}\n"
-        f"    production: {said}\n{alerts}    clusters:\n      {region}:\n        location: {region}\n"
+        f"    production: {str(production).lower()}\n{alerts}"
+        f"    clusters:\n      {region}:\n        location: {region}\n"
         "        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/14, services: 10.1.0.0/20}\n"
         f"        node_pools:\n          {name}: {{{pool}}}\n"
     )
@@ -70,9 +73,3 @@ def findings_of(root: Path, name: str, text: str) -> tuple[Finding, ...]:
     stack = parse_stack(name, parse_source(text, f"{STACKS_FOLDER}/Pulumi.{name}.yaml"))
     workspace = read_workspace(root)
     return cross_check(replace(workspace, stacks={**workspace.stacks, name: stack})).stacks[name].findings
-
-
-def _shape(machine: MachineType) -> dict[str, str]:
-    if machine.kind != "tpu":
-        return {"max_nodes": "1"}
-    return {"topology": machine.single_host or next(legal_topologies(machine)), "slices": "1"}

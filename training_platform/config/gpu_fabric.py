@@ -77,16 +77,12 @@ def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]
     Kept with the cluster, since quotas and resources both ask for them.
     """
     if cluster_name not in cluster.fabrics:
-        cluster.fabrics[cluster_name] = _gpu_fabrics(cluster_name, cluster)
+        by_name: dict[str, list[ExpandedPool]] = {}
+        for pool in cluster_pools(cluster_name, cluster):
+            if name := fabric_name(pool):
+                by_name.setdefault(name, []).append(pool)
+        cluster.fabrics[cluster_name] = {name: _fabric(name, members, cluster) for name, members in by_name.items()}
     return cluster.fabrics[cluster_name]
-
-
-def _gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
-    by_name: dict[str, list[ExpandedPool]] = {}
-    for pool in cluster_pools(cluster_name, cluster):
-        if name := fabric_name(pool):
-            by_name.setdefault(name, []).append(pool)
-    return {name: _fabric(name, members, cluster) for name, members in by_name.items()}
 
 
 def _fabric(name: str, pools: list[ExpandedPool], cluster: ClusterSpec) -> GpuFabric:

@@ -76,7 +76,12 @@ def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
     if isinstance(section, Environment):
         yield from _environment_sections(section)
     else:
-        yield from _team_sections(section)
+        yield from (("dashboard", ("shares",)), ("budget", ("budget",)))
+        yield from _keyed(section, "shares", "directories", "data_sets", "buckets", "secrets")
+        for cluster, servers in section.serving.items():
+            for server in servers:
+                yield declared_name("serving", cluster, server), ("serving", cluster, server)
+        yield from _keyed(section, "wandb_launch", "vertex.persistent_resources", "vertex.workbench")
 
 
 def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]]:
@@ -100,15 +105,6 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
     yield from _keyed(environment, "quota_requests")
     yield from (("images", ("images",)), ("alerts", ("alerts",)), ("budget", ("budget",)))
     yield "dashboard", ("dashboards",)
-
-
-def _team_sections(team: Team) -> Iterator[tuple[str, Path]]:
-    yield from (("dashboard", ("shares",)), ("budget", ("budget",)))
-    yield from _keyed(team, "shares", "directories", "data_sets", "buckets", "secrets")
-    for cluster, servers in team.serving.items():
-        for server in servers:
-            yield declared_name("serving", cluster, server), ("serving", cluster, server)
-    yield from _keyed(team, "wandb_launch", "vertex.persistent_resources", "vertex.workbench")
 
 
 def _keyed(file: Environment | Team, *names: str) -> Iterator[tuple[str, Path]]:

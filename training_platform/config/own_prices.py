@@ -50,6 +50,6 @@ def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
     try:
         own = OwnPrices.model_validate_json(json.dumps(source.value))
     except ValidationError as error:
-        found = rejections(error, OwnPrices, source, (), "")
-        return LIST, [dataclasses.replace(each, rule=RULE, stack=None) for each in found]
+        rejected = rejections(error, OwnPrices, source, (), "")
+        return LIST, [dataclasses.replace(finding, rule=RULE, stack=None) for finding in rejected]
     return PriceBook(machines=own.machines, services=own.services, discounts=own.discounts, read=own.read), []

@@ -127,15 +127,12 @@ def pools(environment: Environment) -> Iterator[ExpandedPool]:
 def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool, ...]:
     """Return the accelerator pools of one cluster; kept with it, since ledgers, rules and reports all ask for them."""
     if cluster_name not in cluster.expanded:
-        cluster.expanded[cluster_name] = tuple(_cluster_pools(cluster_name, cluster))
+        classes = class_of_pools(cluster.compute_classes)
+        cluster.expanded[cluster_name] = tuple(
+            _pool(cluster_name, cluster, name, spec, classes.get(name), gke_name=pool_name(cluster_name, name))
+            for name, spec in cluster.node_pools.items()
+        )
     return cluster.expanded[cluster_name]
-
-
-def _cluster_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
-    classes = class_of_pools(cluster.compute_classes)
-    for name, spec in cluster.node_pools.items():
-        gke_name = pool_name(cluster_name, name)
-        yield _pool(cluster_name, cluster, name, spec, classes.get(name), gke_name=gke_name)
 
 
 def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
@@ -320,7 +317,7 @@ def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
     by_name: dict[str, list[ExpandedPool]] = {}
     for pool in (*cluster_pools(cluster_name, cluster), *auto_provisioned_pools(cluster_name, cluster)):
         by_name.setdefault(flavor_name(pool), []).append(pool)
-    made = auto_provisioned_chips(cluster_name, cluster)
+    auto_provisioned = auto_provisioned_chips(cluster_name, cluster)
     ranks = {
         member: rank
         for name, compute_class in cluster.compute_classes.items()
@@ -329,11 +326,13 @@ def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
     for members in by_name.values():
         members.sort(key=lambda pool: ranks.get(pool.name, 0))  # elsewhere they stay as the file has them
     taken = cluster.notebooks.pools if cluster.notebooks else ()
-    found = [_flavor(name, tuple(members), made, taken) for name, members in by_name.items()]
-    return {flavor.name: flavor for flavor in sorted(found, key=lambda each: _CAPACITY_ORDER.index(each.capacity))}
+    unordered = [_flavor(name, tuple(members), auto_provisioned, taken) for name, members in by_name.items()]
+    return {row.name: row for row in sorted(unordered, key=lambda flavor: _CAPACITY_ORDER.index(flavor.capacity))}
 
 
-def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int], taken: Collection[str]) -> Flavor:
+def _flavor(
+    name: str, members: tuple[ExpandedPool, ...], auto_provisioned: Mapping[str, int], taken: Collection[str]
+) -> Flavor:
     first = members[0]
     labels = {pool.accelerator.gke_label for pool in members if not pool.gke_pools}
     return Flavor(
@@ -343,7 +342,7 @@ def _flavor(name: str, members: tuple[ExpandedPool, ...], made: Mapping[str, int
         capacity=first.spec.capacity,
         pools=members,
         compute_class=first.compute_class,
-        auto_provisioned_chips=sum(made.get(label, 0) for label in labels),
+        auto_provisioned_chips=sum(auto_provisioned.get(label, 0) for label in labels),
         topology_levels=next((pool.spec.topology_levels for pool in members if pool.spec.topology_aware), ()),
         notebook_chips=sum(pool.max_places for pool in members if pool.name in taken),
     )

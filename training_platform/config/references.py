@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import OWN_ATTACHMENT, Team
-from training_platform.config.model.workloads import SERVING_PRIORITY, ServerSpec
+from training_platform.config.model.workloads import SERVING_PRIORITY
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.rejection import RULE
 from training_platform.config.reading.section import enumeration
@@ -18,7 +18,11 @@ from training_platform.config.reading.section import enumeration
 def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
     """Find what a team names and its environment does not have, or has otherwise."""
     yield from _directories(stack, team, home)
-    yield from _attachments(stack, team, home)
+    for name, resource in team.vertex.persistent_resources.items():
+        own: Path = ("vertex", "persistent_resources", name, "network_attachment")
+        if resource.network_attachment == OWN_ATTACHMENT:
+            for message, allowed in missing_attachment(team, home, resource.region):
+                yield stack.finding(RULE, own, message, allowed=allowed)
     yield from _without_subnet(stack, team, home)
     for name in team.data_sets.keys() & home.data_sets.keys():
         allowed = "another name: its jobs would not know which is meant"
@@ -28,7 +32,13 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Fin
     if team.budget and home.billing_account is None:
         message = f"needs billing_account of environment {team.environment}, which is not set"
         yield stack.finding(RULE, ("budget",), message, allowed="no budget, or the environment with billing_account")
-    yield from _hosts(stack, team, home)
+    clusters = {name: home.clusters[name] for name in team.shares if name in home.clusters}
+    without = [name for name, cluster in clusters.items() if not cluster.fqdn_policies]
+    for number, destination in enumerate(team.egress):
+        if destination.host and without:
+            message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)} in {team.environment}"
+            allowed = "cidr, or clusters with fqdn_policies: true"
+            yield stack.finding(RULE, ("egress", number, "host"), message, allowed=allowed)
     yield from _without_key(stack, team, home)
 
 
@@ -39,43 +49,19 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
             path: Path = ("directories", name, "filestore")
             what = f"Filestore instance of {team.environment}"
             yield stack.dangling(path, directory.filestore, what, home.filestore)
-    yield from _among_homes(stack, team, home)
-    yield from _of_another_team(stack, team, home)
-
-
-def _attachments(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find persistent resources whose VMs cannot use the network attachment that they name."""
-    for name, resource in team.vertex.persistent_resources.items():
-        path = ("vertex", "persistent_resources", name, "network_attachment")
-        if resource.network_attachment == OWN_ATTACHMENT:
-            for message, allowed in missing_attachment(team, home, resource.region):
-                yield stack.finding(RULE, path, message, allowed=allowed)
-
-
-def _among_homes(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find a directory on the share that holds the homes of notebooks: whoever mounts it reads and writes them all."""
-    homes = {each.notebooks.filestore: name for name, each in home.clusters.items() if each.notebooks}
-    others = home.filestore.keys() - homes
-    for name, directory in team.directories.items():
-        if directory.filestore in homes:
-            message = (
-                f"{directory.filestore!r} holds the homes of all users of notebooks in {homes[directory.filestore]}"
-            )
-            allowed = enumeration(others) or "another instance, to be declared under filestore"
-            path: Path = ("directories", name, "filestore")
-            yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(others, default=None))
-
-
-def _of_another_team(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find a directory on an instance that the environment keeps for another team."""
-    open_to = {name for name, each in home.filestore.items() if each.team in (None, team.name)}
-    for name, directory in team.directories.items():
-        instance = home.filestore.get(directory.filestore)
-        if instance and instance.team not in (None, team.name):
-            message = f"{directory.filestore!r} is team {instance.team}'s alone"
-            allowed = enumeration(open_to) or "another instance, to be declared under filestore"
-            path: Path = ("directories", name, "filestore")
-            yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(open_to, default=None))
+    # Whoever mounts the share with the homes of notebooks reads and writes them all.
+    homes = {spec.notebooks.filestore: name for name, spec in home.clusters.items() if spec.notebooks}
+    taken = {name: f"holds the homes of all users of notebooks in {cluster}" for name, cluster in homes.items()}
+    reserved = {name: spec.team for name, spec in home.filestore.items() if spec.team not in (None, team.name)}
+    others = {name: f"is team {owner}'s alone" for name, owner in reserved.items()}
+    for problems in (taken, others):
+        free = home.filestore.keys() - problems
+        for name, directory in team.directories.items():
+            if directory.filestore in problems:
+                message = f"{directory.filestore!r} {problems[directory.filestore]}"
+                allowed = enumeration(free) or "another instance, to be declared under filestore"
+                at: Path = ("directories", name, "filestore")
+                yield stack.finding(RULE, at, message, allowed=allowed, nearest=min(free, default=None))
 
 
 def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:
@@ -115,7 +101,7 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
     if team.cohort and team.cohort not in cohorts:
         yield stack.dangling(("cohort",), team.cohort, f"cohort of {team.environment}", cohorts)
     for field_, clusters in (("hold", team.hold), ("wandb_launch", team.wandb_launch)):
-        for cluster in (each for each in clusters if each not in team.shares):
+        for cluster in (name for name in clusters if name not in team.shares):
             what = "cluster that the team has a share of"
             yield stack.dangling((field_, cluster), cluster, what, team.shares)
     if home.fair_sharing and team.preemption.borrow_within_cohort != "Never":
@@ -125,27 +111,16 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
         yield stack.finding(RULE, path, message, allowed=allowed, nearest="Never")
 
 
-def _hosts(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find host names that a cluster of the team does not hold its pods to."""
-    clusters = {name: home.clusters[name] for name in team.shares if name in home.clusters}
-    without = [name for name, cluster in clusters.items() if not cluster.fqdn_policies]
-    for number, each in enumerate(team.egress):
-        if each.host and without:
-            message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)} in {team.environment}"
-            allowed = "cidr, or clusters with fqdn_policies: true"
-            yield stack.finding(RULE, ("egress", number, "host"), message, allowed=allowed)
-
-
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
     """Find what would be left to Google's keys in an environment that has its own."""
     if home.encryption is None:
         return
-    regions: dict[Path, str] = {("buckets", name, "location"): each.location for name, each in team.buckets.items()}
+    regions: dict[Path, str] = {("buckets", name, "location"): spec.location for name, spec in team.buckets.items()}
     machines = team.vertex.persistent_resources
-    regions |= {("vertex", "persistent_resources", name, "region"): each.region for name, each in machines.items()}
+    regions |= {("vertex", "persistent_resources", name, "region"): spec.region for name, spec in machines.items()}
     benches = team.vertex.workbench
-    regions |= {("vertex", "workbench", name, "zone"): region_of(each.zone) for name, each in benches.items()}
-    regions |= {("vertex", "tensorboards", number): each for number, each in enumerate(team.vertex.tensorboards)}
+    regions |= {("vertex", "workbench", name, "zone"): region_of(spec.zone) for name, spec in benches.items()}
+    regions |= {("vertex", "tensorboards", number): place for number, place in enumerate(team.vertex.tensorboards)}
     for path, region in regions.items():
         if region not in home.encryption.by_region:
             message = f"is {region}, for which encryption.keys of {team.environment} has no key"
@@ -162,21 +137,17 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
             continue
         if not home.clusters[cluster].serving:
             message = f"{cluster} of {team.environment} is not set up for model servers"
-            others = [each for each, spec in home.clusters.items() if spec.serving and each in team.shares]
+            others = [other for other, spec in home.clusters.items() if spec.serving and other in team.shares]
             allowed = enumeration(others) or f"a cluster with serving: true in {team.environment}"
             yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(others, default=None))
         for name, server in servers.items():
-            for where, value, what, names in _references(cluster, server, team, home):
-                if value not in names:
-                    yield stack.dangling((*path, name, *where), value, what, names)
-
-
-def _references(
-    cluster: str, server: ServerSpec, team: Team, home: Environment
-) -> Iterator[tuple[Path, str, str, Collection[str]]]:
-    """Yield field, value, what it should be, and all that there are."""
-    what = f"flavor that the team has a share of in {cluster}"
-    yield ("flavor",), server.flavor, what, team.shares[cluster]
-    for variable, secret in server.secrets.items():
-        yield ("secrets", variable), secret.partition(":")[0], "secret of the team", team.secrets
-    yield ("priority",), server.priority, f"priority of {team.environment}", {SERVING_PRIORITY, *home.priorities}
+            here, priorities = (*path, name), {SERVING_PRIORITY, *home.priorities}
+            if server.flavor not in team.shares[cluster]:
+                what = f"flavor that the team has a share of in {cluster}"
+                yield stack.dangling((*here, "flavor"), server.flavor, what, team.shares[cluster])
+            for variable, secret in server.secrets.items():
+                if (key := secret.partition(":")[0]) not in team.secrets:
+                    yield stack.dangling((*here, "secrets", variable), key, "secret of the team", team.secrets)
+            if server.priority not in priorities:
+                what = f"priority of {team.environment}"
+                yield stack.dangling((*here, "priority"), server.priority, what, priorities)

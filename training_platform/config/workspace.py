@@ -82,7 +82,7 @@ class Workspace:
     def teams_on(self, environment: str, instance: str) -> list[str]:
         """Return the teams of an environment that have a directory on one of its Filestore instances."""
         teams = (team for _, team, _ in self.teams() if team.environment == environment)
-        return [team.name for team in teams if any(each.filestore == instance for each in team.directories.values())]
+        return [team.name for team in teams if any(row.filestore == instance for row in team.directories.values())]
 
     def project_of(self, stack: Stack) -> str | None:
         """Return the Google Cloud project that a stack's resources are in."""
@@ -96,8 +96,11 @@ def read_workspace(root: FilePath) -> Workspace:
     stacks, unreadable = [], []
     for path in sorted((root / STACKS_FOLDER).glob("*.y*ml")):
         if stack_name(path) is None:
-            if _MEANT_AS_STACK.match(path.name):
-                unreadable.append(_misnamed(path))
+            if _MEANT_AS_STACK.match(path.name):  # the engine takes no other name either
+                unreadable.append(
+                    f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
+                    "Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores."
+                )
             continue
         try:
             stacks.append(read_stack(path, root))
@@ -107,28 +110,13 @@ def read_workspace(root: FilePath) -> Workspace:
     return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, tuple(unreadable)))
 
 
-def _misnamed(path: FilePath) -> str:
-    """Say of a file that nobody would read what it has to be called; the engine takes no other name either."""
-    return (
-        f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: Pulumi.<stack>.yaml, of "
-        "letters, digits, dots, dashes and underscores."
-    )
-
-
 def cross_check(workspace: Workspace) -> Workspace:
     """Return the workspace with the findings that only several files, or several parts of one, can show."""
-    return dataclasses.replace(
-        workspace, stacks={name: _checked(stack, workspace) for name, stack in workspace.stacks.items()}
-    )
-
-
-def _checked(stack: Stack, workspace: Workspace) -> Stack:
-    home = workspace.environment_of(stack)
-    return dataclasses.replace(
-        stack,
-        production=home.production if home else None,
-        findings=(*stack.findings, *_across(stack, workspace)),
-    )
+    checked = {}
+    for name, stack in workspace.stacks.items():
+        home, findings = workspace.environment_of(stack), (*stack.findings, *_across(stack, workspace))
+        checked[name] = dataclasses.replace(stack, production=home.production if home else None, findings=findings)
+    return dataclasses.replace(workspace, stacks=checked)
 
 
 def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
@@ -158,13 +146,8 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
     yield from _same_team(stack, team, workspace)
     yield from _share_references(stack, ("shares",), team.shares, home, workspace)
     yield from team_references(stack, team, home)
-    yield from _not_alone(stack, team, workspace)
-
-
-def _not_alone(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
-    """Find a whole share of an instance that other teams have directories on."""
     for name, directory in team.directories.items():
-        others = [each for each in workspace.teams_on(team.environment, directory.filestore) if each != team.name]
+        others = [other for other in workspace.teams_on(team.environment, directory.filestore) if other != team.name]
         if directory.whole_share and others:
             message = (
                 f"{directory.filestore!r} is team {enumeration(others)}'s as well, whose files the whole share has"
@@ -175,17 +158,12 @@ def _not_alone(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
 
 def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
     """Find a team in a file whose name says another environment: people deploy, and review, by the name."""
-    stacks = workspace.stacks
-    named = [name for name in _beginnings(stack.name) if name in stacks and stacks[name].environment]
+    beginnings = [stack.name[:at] for at, letter in enumerate(stack.name) if letter == "-"]
+    named = [name for name in beginnings if name in workspace.stacks and workspace.stacks[name].environment]
     if named and team.environment not in named:
         message = f"is {team.environment!r}, and the file's name says {named[-1]}"
         allowed = f"{named[-1]}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         yield stack.finding(RULE, ("environment",), message, allowed=allowed)
-
-
-def _beginnings(name: str) -> Iterator[str]:
-    """Yield what stands before each dash of a name, the shortest first."""
-    return (name[:at] for at, letter in enumerate(name) if letter == "-")
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
@@ -214,7 +192,7 @@ def _share_references(
             continue
         if home.clusters[cluster].software.kueue == "none":
             message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so no queue can be in it"
-            queued = [name for name, each in home.clusters.items() if each.software.kueue != "none"]
+            queued = [name for name, spec in home.clusters.items() if spec.software.kueue != "none"]
             yield stack.finding(RULE, (*path, cluster), message, allowed=enumeration(queued) or "no share")
             continue
         known = workspace.flavors(stack.environment_name, cluster)
@@ -228,10 +206,13 @@ Amounts = dict[str, dict[str, int]]  # chips or GPUs by cluster and flavor
 
 def unpromised(workspace: Workspace, name: str) -> Amounts:
     """Return what neither a team nor a cohort of an environment was promised, in whole slices."""
-    environment = _environment(workspace, name)
+    stack = workspace.stacks.get(name)
+    environment = stack.environment if stack else None
     promised = Counter[tuple[str, str]]()
-    for shares in _promises(workspace, name):
-        promised.update({(cluster, flavor): each.nominal_quota for cluster, flavor, each in _flat(shares)})
+    promises = [cohort.shares for cohort in environment.cohorts.values()] if environment else []
+    promises += [team.shares for _, team, _ in workspace.teams() if team.environment == name]
+    for cluster, by_flavor in (row for shares in promises for row in shares.items()):
+        promised.update({(cluster, flavor): share.nominal_quota for flavor, share in by_flavor.items()})
     left: Amounts = {}
     for cluster in environment.clusters if environment else ():
         for flavor in workspace.flavors(name, cluster).values():
@@ -257,31 +238,12 @@ def lending(workspace: Workspace, name: str) -> Environment:
     return environment.model_copy(update={"cohorts": cohorts})
 
 
-def _environment(workspace: Workspace, name: str) -> Environment | None:
-    stack = workspace.stacks.get(name)
-    return stack.environment if stack else None
-
-
-def _promises(workspace: Workspace, name: str) -> Iterator[Mapping[str, Mapping[str, Share]]]:
-    environment = _environment(workspace, name)
-    yield from (cohort.shares for cohort in environment.cohorts.values()) if environment else ()
-    yield from (team.shares for _, team, _ in workspace.teams() if team.environment == name)
-
-
-def _flat(shares: Mapping[str, Mapping[str, Share]]) -> Iterator[tuple[str, str, Share]]:
-    for cluster, by_flavor in shares.items():
-        for flavor, share in by_flavor.items():
-            yield cluster, flavor, share
-
-
 def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
     """Return the environments that are not production, and those that are or do not say. Raises UserError."""
     _refuse_unsorted(workspace)
     names = {stack.name: environment.production for stack, environment in workspace.environments()}
-    return (
-        [name for name, production in names.items() if production is False],
-        [name for name, production in names.items() if production is not False],
-    )
+    others = [name for name, production in names.items() if production is False]
+    return others, [name for name in names if name not in others]
 
 
 def stacks_of(workspace: Workspace, environment: str) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -113,12 +113,12 @@ class ReservationSpec(Consistent):
         )
 
 
-def _written_out(value: Any) -> Any:
-    return {"name": ANY if value == "any" else value} if isinstance(value, str) else value
-
-
 ReservationRef = Annotated[
-    ReservationSpec, BeforeValidator(_written_out, json_schema_input_type=ReservationName | ReservationSpec)
+    ReservationSpec,
+    BeforeValidator(
+        lambda value: {"name": ANY if value == "any" else value} if isinstance(value, str) else value,
+        json_schema_input_type=ReservationName | ReservationSpec,
+    ),
 ]
 
 

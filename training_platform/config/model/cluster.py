@@ -19,6 +19,7 @@ from training_platform.config.reading.section import (
     RESERVATION_NAME,
     Cidr,
     Conflict,
+    Consistent,
     Location,
     Name,
     OneOf,
@@ -66,14 +67,12 @@ class AutoProvisioningSpec(Section):
         """The type for new node pools: the file's, else the first that every limited accelerator supports."""
         if self.boot_disk.type:
             return self.boot_disk.type
-        taken = [_disk_types(label) for label, most in self.accelerators.items() if most]
-        return next((kind for kind in _DISKS if all(kind in kinds for kinds in taken)), _DISKS[0])
-
-
-def _disk_types(label: str) -> set[str]:
-    """Return the boot disk types that machines with an accelerator support; any type where it has no machines."""
-    machines = [each for each in MACHINE_TYPES.values() if each.accelerator and each.accelerator.gke_label == label]
-    return {kind for machine in machines for kind in machine.boot_disk_types} or set(_DISKS)
+        supported: dict[str, set[str]] = {label: set() for label, most in self.accelerators.items() if most}
+        for machine in MACHINE_TYPES.values():
+            label = machine.accelerator.gke_label if machine.accelerator else ""
+            supported.get(label, set()).update(machine.boot_disk_types)
+        types = list(filter(None, supported.values()))  # an accelerator without machines supports any
+        return next((kind for kind in _DISKS if all(kind in kinds for kinds in types)), _DISKS[0])
 
 
 class MaintenanceExclusion(Section):
@@ -173,7 +172,7 @@ class SoftwareSpec(Section):
 Operator = Literal["ray", "trainer", "leader-worker-set", "slice-controller", "ml-diagnostics"]
 
 
-class ClusterSpec(Section):
+class ClusterSpec(Consistent):
     """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
 
     location: Location = Field(description="A region, or a zone for machines that are in one zone only.")
@@ -259,12 +258,7 @@ class ClusterSpec(Section):
         """The networks of its GPUs by its name, filled by ``config.gpu_fabric``."""
         return {}
 
-    @model_validator(mode="after")
-    def _is_its_owners(self) -> ClusterSpec:
-        refuse_conflicts(self._conflicts_of_owners())
-        return self
-
-    def _conflicts_of_owners(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
         """Yield what is its owner's to say, what is left out and wanted, and a missing subnet."""
         for field in OWNERS_FIELDS if self.existing else ():
             if field in self.model_fields_set:

@@ -87,9 +87,8 @@ class Priority(Section):
     @property
     def as_pool(self) -> NodePoolSpec:
         """The node pool that GKE would create, as a stack file would say it; for a machine type only."""
-        said = {"machine_type", "topology", "capacity", "reservation", "max_run_hours", "boot_disk"}
-        given = {name: getattr(self, name) for name in said & self.model_fields_set}
-        return NodePoolSpec(**given)
+        shared = {"machine_type", "topology", "capacity", "reservation", "max_run_hours", "boot_disk"}
+        return NodePoolSpec(**{name: getattr(self, name) for name in shared & self.model_fields_set})
 
 
 class ComputeClassSpec(Section):
@@ -149,21 +148,14 @@ def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, N
             at = ("compute_classes", name, "priorities", index)
             for pool in priority.node_pools:
                 if pool not in pools:
-                    _refuse(
-                        f"{pool!r} is not a node pool of this cluster",
-                        enumeration(pools),
-                        find_nearest(pool, pools),
-                        at,
-                    )
+                    message = f"{pool!r} is not a node pool of this cluster"
+                    _refuse(message, enumeration(pools), find_nearest(pool, pools), at)
                 if pool in taken:
-                    _refuse(
-                        f"node pool {pool} is in compute class {taken[pool]} already",
-                        "each node pool in one class",
-                        None,
-                        at,
-                    )
+                    message = f"node pool {pool} is in compute class {taken[pool]} already"
+                    _refuse(message, "each node pool in one class", None, at)
                 taken[pool] = name
-        shapes = list(dict.fromkeys(_shapes(spec, pools)))
+        alike = ([pools[pool] for pool in row.node_pools] or [row.as_pool] for row in spec.priorities)
+        shapes = list(dict.fromkeys(_shape(member) for members in alike for member in members))
         if len(shapes) > 1:
             message = f"has priorities that look different to a job: {', and '.join(str(shape) for shape in shapes)}"
             _refuse(message, f"one shape, such as {shapes[0]}", None, ("compute_classes", name, "priorities"))
@@ -172,12 +164,6 @@ def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, N
 def class_of_pools(classes: Mapping[str, ComputeClassSpec]) -> dict[str, str]:
     """Return the class that each pool belongs to."""
     return {pool: name for name, spec in classes.items() for pool in spec.node_pools}
-
-
-def _shapes(spec: ComputeClassSpec, pools: Mapping[str, NodePoolSpec]) -> Iterator[Shape]:
-    for priority in spec.priorities:
-        members = [pools[pool] for pool in priority.node_pools] if priority.node_pools else [priority.as_pool]
-        yield from (_shape(member) for member in members)
 
 
 def _shape(pool: NodePoolSpec) -> Shape:

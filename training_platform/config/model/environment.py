@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import REGIONS
@@ -84,7 +84,7 @@ class EncryptionSpec(Section):
         return {key_region(key): key for key in self.keys}
 
 
-class Destination(Section):
+class Destination(Consistent):
     """What pods of teams may connect to, beside each other and Google's APIs: addresses, or a host name."""
 
     cidr: Cidr | None = Field(default=None, description="Addresses.", examples=["203.0.113.0/24"])
@@ -99,12 +99,11 @@ class Destination(Section):
     )
     protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
 
-    @model_validator(mode="after")
-    def _one_of_two(self) -> Destination:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield that both or neither of addresses and a host name are given."""
         if (self.cidr is None) == (self.host is None):
-            said = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
-            raise PydanticCustomError("one_place", said, {"allowed": "one of cidr and host"})
-        return self
+            message = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
+            yield Conflict((), message, "one of cidr and host")
 
 
 Destinations = tuple[Destination, ...]
@@ -360,7 +359,7 @@ class Environment(Consistent):
             message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
             yield Conflict(("google_apis",), message, "private, restricted, or open_egress: true", "private")
         without = [name for name, cluster in self.clusters.items() if not cluster.fqdn_policies]
-        for number in (number for number, each in enumerate(self.egress) if each.host and without):
+        for number in (number for number, row in enumerate(self.egress) if row.host and without):
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
             yield Conflict(("egress", number, "host"), message, "cidr, or clusters with fqdn_policies: true")
         yield from self._conflicts_of_network()
@@ -417,8 +416,8 @@ class Environment(Consistent):
 
     def _conflicts_of_homes(self, at: tuple[str, ...], wanted: str, region: str) -> Iterator[Conflict]:
         """Yield an instance for homes of notebooks that is not there, is a team's alone, or is in another region."""
-        others = [each for each, spec in self.filestore.items() if spec.team is None]
-        near = [each for each in others if region_of(self.filestore[each].location) == region]
+        others = [name for name, spec in self.filestore.items() if spec.team is None]
+        near = [name for name in others if region_of(self.filestore[name].location) == region]
         if wanted not in self.filestore:
             message = f"{wanted!r} is not a Filestore instance of this environment"
             allowed = enumeration(self.filestore) or "none is declared under filestore"
@@ -437,12 +436,12 @@ class Environment(Consistent):
         if self.encryption is None:
             return
         places: dict[Path, str] = {
-            **{("clusters", name, "location"): each.location for name, each in self.clusters.items()},
-            **{("filestore", name, "location"): each.location for name, each in self.filestore.items()},
-            **{("lustre", name, "location"): each.location for name, each in self.lustre.items()},
+            **{("clusters", name, "location"): spec.location for name, spec in self.clusters.items()},
+            **{("filestore", name, "location"): spec.location for name, spec in self.filestore.items()},
+            **{("lustre", name, "location"): spec.location for name, spec in self.lustre.items()},
         }
         places |= {("images", "location"): self.images.location} if self.images else {}
-        places |= {("metadata_stores", index): each for index, each in enumerate(self.metadata_stores)}
+        places |= {("metadata_stores", index): region for index, region in enumerate(self.metadata_stores)}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"

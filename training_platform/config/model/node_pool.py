@@ -18,6 +18,7 @@ from training_platform.config.reading.section import (
     DISK_IMAGE,
     NOTHING,
     Conflict,
+    Consistent,
     DeletionProtection,
     DiskTypeName,
     MachineTypeName,
@@ -132,7 +133,7 @@ class Upgrades(Section):
         return bool({"strategy", "max_surge", "max_unavailable", "soak_minutes"} & self.model_fields_set)
 
 
-class NodeOptions(Section):
+class NodeOptions(Consistent):
     """Options of a node pool: attached GPUs, GPUDirect, placement, local SSD, upgrades."""
 
     accelerator: AttachedGpuName | None = Field(
@@ -213,7 +214,7 @@ class BootDiskSpec(Section):
         return self.type or machine.boot_disk_types[0]
 
 
-class SystemPoolSpec(Section):
+class SystemPoolSpec(Consistent):
     """The node pool for everything but training: controllers, JupyterHub, system pods. It never scales to 0."""
 
     machine_type: CpuMachineName = Field(default=_SYSTEM, description="Machine type, without TPUs or GPUs.")
@@ -223,10 +224,9 @@ class SystemPoolSpec(Section):
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
-    @model_validator(mode="after")
-    def _ordered(self) -> SystemPoolSpec:
-        refuse_conflicts(above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes))
-        return self
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield a least number of VMs above the most."""
+        return above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes)
 
 
 class PathwaysPoolSpec(SystemPoolSpec):
@@ -296,12 +296,8 @@ class NodePoolSpec(NodeOptions):
             return SLICE_LEVELS
         return BLOCK_LEVELS if has_blocks(self.machine) else ()
 
-    @model_validator(mode="after")
-    def _fields_go_together(self) -> NodePoolSpec:
-        refuse_conflicts(self._conflicts())
-        return self
-
-    def _conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the fields that do not go together."""
         own = MACHINE_TYPES[self.machine_type]
         tpu = own.kind == "tpu"
         yield from self._conflicts_of_attachment(own)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.section import (
     NOTHING,
     Conflict,
+    Consistent,
     Name,
     Section,
     enumeration,
-    refuse_conflicts,
     unique,
 )
 
@@ -55,7 +55,7 @@ class CohortSpec(Section):
     )
 
 
-class Preemption(Section):
+class Preemption(Consistent):
     """Whose running jobs a waiting job of the team may stop."""
 
     within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = Field(
@@ -69,13 +69,12 @@ class Preemption(Section):
         description="Jobs of others, so that the team borrows in their place; only without fair sharing.",
     )
 
-    @model_validator(mode="after")
-    def _reclaims_what_it_may_borrow(self) -> Self:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield a team that takes others' place and reclaims nothing of its own."""
         if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
             message = f"is Never beside borrow_within_cohort {self.borrow_within_cohort}"
             allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
-            refuse_conflicts([Conflict(("reclaim",), message, allowed, "LowerPriority")])
-        return self
+            yield Conflict(("reclaim",), message, allowed, "LowerPriority")
 
 
 class Fallback(Section):

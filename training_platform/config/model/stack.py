@@ -114,15 +114,17 @@ def parse_stack(name: str, source: Source) -> Stack:
     present = [key for key in SECTIONS if key in config]
     if len(present) != 1:
         if present or not any(key.startswith(f"{PROJECT}:") for key in config):  # else a misspelt one is said already
-            findings.append(_wrong_sections(name, source, present))
+            message = "has both sections" if present else "has no section of this project"
+            allowed = f"exactly one of {' and '.join(SECTIONS)}"
+            findings.append(source.finding(RULE, ("config",), message, stack=name, allowed=allowed))
         return Stack(name=name, source=source, config=config, findings=tuple(findings))
     key = present[0]
     section, problems = validate(name, key, config[key], source)
     if isinstance(section, Environment) and not re.match(NAME, name):
         section, problems = None, [_wrong_name(name, key, source)]
     rest = None if section or SECTIONS[key] is not Team else right_part(config[key], Team)
-    switches = {dotted(("config", key)) + f".{each.path}" for each in problems if each.allowed == "true or false"}
-    findings = [*(each for each in findings if each.path not in switches), *problems]  # `no` is one mistake
+    switches = {f"{dotted(('config', key))}.{row.path}" for row in problems if row.allowed == "true or false"}
+    findings = [*(row for row in findings if row.path not in switches), *problems]  # `no` is one mistake
     return Stack(
         name=name,
         source=source,
@@ -161,40 +163,21 @@ def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel
 def _envelope(name: str, source: Source) -> list[Finding]:
     if not isinstance(source.value, dict):
         return [source.finding(RULE, (), "is not a mapping", stack=name, allowed="config:")]
-    found = []
+    findings = []
     for key in source.value:
         if key not in ENGINE_KEYS:
             meant = f"{PROJECT}:{key}"
-            hint = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
-            found.append(
-                source.finding(
-                    RULE,
-                    (key,),
-                    "is not a key of a stack file",
-                    stack=name,
-                    allowed=", ".join(ENGINE_KEYS),
-                    nearest=hint,
-                )
-            )
+            nearest = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
+            message, allowed = "is not a key of a stack file", ", ".join(ENGINE_KEYS)
+            findings.append(source.finding(RULE, (key,), message, stack=name, allowed=allowed, nearest=nearest))
     config = source.value.get("config")
     if config is not None and not isinstance(config, dict):
-        return [*found, source.finding(RULE, ("config",), "is not a mapping", stack=name)]
+        return [*findings, source.finding(RULE, ("config",), "is not a mapping", stack=name)]
     for key in config or {}:
         if key not in SECTIONS and (key.startswith(f"{PROJECT}:") or not _CONFIG_KEY.match(key)):
-            allowed = f"{', '.join(SECTIONS)}, gcp:<setting>"
-            found.append(
-                source.finding(
-                    RULE,
-                    ("config", key),
-                    "is not a setting",
-                    stack=name,
-                    allowed=allowed,
-                    nearest=find_nearest(key, SECTIONS),
-                )
+            path, allowed = ("config", key), f"{', '.join(SECTIONS)}, gcp:<setting>"
+            nearest = find_nearest(key, SECTIONS)
+            findings.append(
+                source.finding(RULE, path, "is not a setting", stack=name, allowed=allowed, nearest=nearest)
             )
-    return found
-
-
-def _wrong_sections(name: str, source: Source, present: list[str]) -> Finding:
-    said = "has both sections" if present else "has no section of this project"
-    return source.finding(RULE, ("config",), said, stack=name, allowed=f"exactly one of {' and '.join(SECTIONS)}")
+    return findings

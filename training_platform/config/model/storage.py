@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field
 
 from training_platform.config.reading.section import (
     BUCKET_NAME,
@@ -35,7 +34,7 @@ DATA_PLACES = ("bucket", "filestore", "hyperdisk_ml", "lustre")
 Weekday = Literal["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"]
 
 
-class ExportSpec(Section):
+class ExportSpec(Consistent):
     """Who may mount the share, and as whom: the first entry whose ranges hold a client's address counts."""
 
     ranges: Annotated[tuple[Cidr, ...], AfterValidator(unique)] = Field(
@@ -56,11 +55,10 @@ class ExportSpec(Section):
         examples=[65534],
     )
 
-    @model_validator(mode="after")
-    def _squashed(self) -> ExportSpec:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield an anonymous user where nobody becomes one."""
         if self.anonymous_id is not None and self.squash == "none":
-            raise ValueError("anonymous_id needs squash: root")
-        return self
+            yield Conflict((), "anonymous_id needs squash: root")
 
 
 class BackupScheduleSpec(Consistent):
@@ -96,7 +94,7 @@ class BackupScheduleSpec(Consistent):
             yield Conflict(("locked_days",), message, f"at most {self.keep_days}", str(self.keep_days))
 
 
-class FilestoreSpec(Section):
+class FilestoreSpec(Consistent):
     """A Filestore instance.
 
     Changing location, tier, share name, protocol, connection or restore_from replaces the instance: all data is lost.
@@ -145,14 +143,13 @@ class FilestoreSpec(Section):
     )
     deletion_protection: DeletionProtection = True
 
-    @model_validator(mode="after")
-    def _one_way_of_iops(self) -> FilestoreSpec:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield IOPS that are given in both ways."""
         if self.iops is not None and self.iops_per_tib is not None:
-            raise ValueError("iops and iops_per_tib exclude each other")
-        return self
+            yield Conflict((), "iops and iops_per_tib exclude each other")
 
 
-class FileClassSpec(Section):
+class FileClassSpec(Consistent):
     """A StorageClass of Filestore: a claim of a team makes an instance, or a share of one, while the cluster runs."""
 
     tier: FilestoreTierName = Field(default="ZONAL", description="Service tier of the instances.")
@@ -169,11 +166,10 @@ class FileClassSpec(Section):
         examples=[{"vision": 4096}],
     )
 
-    @model_validator(mode="after")
-    def _shares(self) -> FileClassSpec:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield a size of shares where instances are not shared."""
         if self.largest_share_gib is not None and not self.multishare:
-            raise ValueError("largest_share_gib needs multishare: true")
-        return self
+            yield Conflict((), "largest_share_gib needs multishare: true")
 
 
 class LustreSpec(Section):
@@ -232,7 +228,7 @@ class HyperdiskData(Section):
     )
 
 
-class LustreData(Section):
+class LustreData(Consistent):
     """A Managed Lustre instance: one of the environment by its name alone, or another that exists by all fields."""
 
     instance: str = Field(
@@ -254,13 +250,12 @@ class LustreData(Section):
         examples=["lustre"],
     )
 
-    @model_validator(mode="after")
-    def _all_or_none(self) -> LustreData:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield what another instance lacks."""
         fields = ("location", "address", "filesystem")
         missing = [field for field in fields if getattr(self, field) is None]
         if missing and len(missing) < len(fields):
-            raise ValueError(f"lacks {' and '.join(missing)}, which an instance that no stack file creates needs")
-        return self
+            yield Conflict((), f"lacks {' and '.join(missing)}, which an instance that no stack file creates needs")
 
     @property
     def elsewhere(self) -> bool:
@@ -268,7 +263,7 @@ class LustreData(Section):
         return self.address is not None
 
 
-class DataSetSpec(Section):
+class DataSetSpec(Consistent):
     """Data that jobs mount under one name, wherever it lies: one of bucket, filestore, hyperdisk_ml and lustre."""
 
     size_gib: int | None = Field(
@@ -285,13 +280,12 @@ class DataSetSpec(Section):
     hyperdisk_ml: HyperdiskData | None = Field(default=None, description="It is on a Hyperdisk ML volume.")
     lustre: LustreData | None = Field(default=None, description="It is on Managed Lustre.")
 
-    @model_validator(mode="after")
-    def _in_one_place(self) -> DataSetSpec:
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield that it is nowhere, or in several places."""
         places = [name for name in DATA_PLACES if getattr(self, name) is not None]
         if len(places) != 1:
-            said = f"{' and '.join(places)} are both given" if places else "says nowhere that it is"
-            raise PydanticCustomError("one_place", said, {"allowed": f"one of {', '.join(DATA_PLACES)}"})
-        return self
+            message = f"{' and '.join(places)} are both given" if places else "says nowhere that it is"
+            yield Conflict((), message, f"one of {', '.join(DATA_PLACES)}")
 
     def readable_by(self, team: str) -> bool:
         """Whether a team mounts it."""

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -48,19 +49,15 @@ def rejections(
     """
     details = error.errors(include_url=False)
     entries = {detail["loc"][:-1] for detail in details}
-    return [
-        source.finding(
-            RULE,
-            conflict.at,
-            conflict.message,
-            below=below,
-            stack=stack,
-            allowed=conflict.allowed,
-            nearest=conflict.nearest,
-        )
+    conflicts = (
+        conflict
         for detail in details
         if detail["type"] != "too_short" or detail["loc"] not in entries
         for conflict in _conflicts(detail, model, source.written.get((*below, *detail["loc"])))
+    )
+    return [
+        source.finding(RULE, at, message, below=below, stack=stack, allowed=allowed, nearest=nearest)
+        for at, message, allowed, nearest in conflicts
     ]
 
 
@@ -93,15 +90,16 @@ def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None
     section = tuple(part for part in detail["loc"] if part != "[key]")
     path = section + tuple(context.get("at", ()))
     yield Conflict(path, *_explain(detail, context, model, path, written))
-    for each in context.get("more", ()):
-        yield each._replace(at=section + each.at)
+    for conflict in context.get("more", ()):
+        yield conflict._replace(at=section + conflict.at)
 
 
 def _explain(
     detail: ErrorDetails, context: Mapping[str, Any], model: type[BaseModel], path: Path, written: str | None
 ) -> tuple[str, str | None, str | None]:
     kind, value = detail["type"], detail["input"]
-    shown = _shown(value)
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
     if kind == "extra_forbidden":
         section = _section_at(model, path[:-1])
         if section and (instead := section.REMOVED.get(str(path[-1]))):
@@ -137,37 +135,26 @@ def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str,
         return "has no value", wanted, None
     if isinstance(value, (dict, list)):
         return f"is {'a mapping' if isinstance(value, dict) else 'a list'} and not {wanted}", wanted, None
-    said = f"{shown} is not {wanted}"
+    message = f"{shown} is not {wanted}"
     if kind == "string_type":
-        return said, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{shown}"'
+        return message, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{shown}"'
     text = str(value).strip()
     if kind == "int_type" and text.isascii() and text.isdecimal():
-        return said, f"{wanted} (without quotes)", text
+        return message, f"{wanted} (without quotes)", text
     if kind == "bool_type":
-        return said, wanted, {field: "true", **_SWITCHES}.get(text.casefold())
-    return said, wanted, None
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        return message, wanted, {field: "true", **_SWITCHES}.get(text.casefold())
+    return message, wanted, None
 
 
 def _section_at(model: type[BaseModel], path: Path) -> type[Section] | None:
     """Return the section at ``path``, by walking the model's annotations."""
-    annotation: Any = model
-    for part in path:
-        annotation = _step(annotation, part)
-    found = _unwrap(annotation)
-    return found if isinstance(found, type) and issubclass(found, Section) else None
+    annotation = _unwrap(reduce(_step, path, model))
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None
 
 
 def _described(model: type[BaseModel], path: Path) -> str | None:
     """Return what the field at ``path`` is, in the words of the model."""
-    annotation: Any = model
-    for part in path[:-1]:
-        annotation = _step(annotation, part)
-    fields = getattr(_unwrap(annotation), "model_fields", {})
+    fields = getattr(_unwrap(reduce(_step, path[:-1], model)), "model_fields", {})
     meant = fields[str(path[-1])].description if path and str(path[-1]) in fields else None
     return f"the field with its value: {meant.removesuffix('.')}" if meant else None
 

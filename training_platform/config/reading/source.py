@@ -161,9 +161,12 @@ class Reader:
             self._find(path, event, f"has the tag {event.tag!r}; tags are not read")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
-        if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(path)
-        return self._scalar(event, path)
+        if not isinstance(event, yaml.SequenceStartEvent):
+            return self._scalar(event, path)
+        values: list[Any] = []
+        while not isinstance(entry := next(self.events), yaml.SequenceEndEvent):
+            values.append(self.read(entry, (*path, len(values))))
+        return values
 
     def _alias(self, event: _Event, path: Path) -> Any:
         name = event.anchor
@@ -193,7 +196,7 @@ class Reader:
         if event.anchor in self.anchors:
             raise self._not_yaml(event, f"the anchor {event.anchor!r} is given twice")
         events = self.anchors[event.anchor] = self._rest_of(event)
-        aliases = [str(each.anchor) for each in events if isinstance(each, yaml.AliasEvent)]
+        aliases = [str(inner.anchor) for inner in events if isinstance(inner, yaml.AliasEvent)]
         self.sizes[event.anchor] = len(events) + sum(self.sizes.get(name, 0) for name in aliases)
         if self.sizes[event.anchor] > _MOST_REPEATED:
             raise self._too_deep(event)
@@ -208,12 +211,6 @@ class Reader:
             if depth > _DEEPEST:
                 raise self._too_deep(event)
         return events
-
-    def _sequence(self, path: Path) -> list[Any]:
-        values: list[Any] = []
-        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            values.append(self.read(event, (*path, len(values))))
-        return values
 
     def _mapping(self, path: Path) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -282,11 +279,10 @@ class Reader:
         nearest: str | None = None,
         allowed: str = "what all readers of YAML read alike",
     ) -> None:
-        finding = Finding(
+        self.source.findings.append(Finding(
             rule="stack-yaml", severity="error", message=message, file=self.source.file,
             position=_position(event), path=dotted(path), allowed=allowed, nearest=nearest,
-        )  # fmt: skip
-        self.source.findings.append(finding)
+        ))  # fmt: skip
 
 
 def _is_another_key(text: str) -> bool:

@@ -151,12 +151,14 @@ def _nfs_mounts(job: ResolvedJob) -> list[dict[str, str]]:
     """
     return [
         {
-            "server": filestore_address(job, directory),
-            "path": "/".join(("", share(job, directory), *filter(None, [share_folder(job, directory)]))),
+            "server": instance_address(job, instance),
+            "path": "/".join(
+                ("", job.environment.filestore[instance].share, *filter(None, [share_folder(job, directory)]))
+            ),
             "mountPoint": mount.name,
         }
         for mount in job.spec.mounts
-        if (directory := mount.source.directory)
+        if (directory := mount.source.directory) and (instance := job.team.directories[directory].filestore)
     ] + [
         {
             "server": instance_address(job, folder.instance),
@@ -180,11 +182,6 @@ def _lustre_mounts(job: ResolvedJob) -> list[dict[str, str]]:
         for mount in job.spec.mounts
         if (key := mount.source.data_set) and (lustre := job.environment.data_sets[key].lustre)
     ]
-
-
-def share(job: ResolvedJob, directory: str) -> str:
-    """Return the name of the file share that a team's directory is on."""
-    return job.environment.filestore[job.team.directories[directory].filestore].share
 
 
 ADVISED = timedelta(days=30)  # after which to make one anew; Vertex AI docs, create a persistent resource, read 2026-08
@@ -252,11 +249,6 @@ class Deployed(NamedTuple):
     def __str__(self) -> str:
         """Return the text that stands for it."""
         return f"{{{self.kind}:{self.project}/{self.location}/{self.name}}}"
-
-
-def filestore_address(job: ResolvedJob, directory: str) -> str:
-    """Return what stands for the address of the instance that a team's directory is on."""
-    return instance_address(job, job.team.directories[directory].filestore)
 
 
 def instance_address(job: ResolvedJob, key: str) -> str:
