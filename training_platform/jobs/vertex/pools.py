@@ -152,9 +152,7 @@ def _nfs_mounts(job: ResolvedJob) -> list[dict[str, str]]:
     return [
         {
             "server": instance_address(job, instance),
-            "path": "/".join(
-                ("", job.environment.filestore[instance].share, *filter(None, [share_folder(job, directory)]))
-            ),
+            "path": f"/{job.environment.filestore[instance].share}/{share_folder(job, directory)}".removesuffix("/"),
             "mountPoint": mount.name,
         }
         for mount in job.spec.mounts
