@@ -68,8 +68,8 @@ class Bucket(pulumi.ComponentResource):
     def __init__(self, name: str, args: BucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Bucket", name, {}, opts)
         scope, spec = read(name, args, BucketSpec)
-        made = storage.Bucket(
+        bucket = storage.Bucket(
             name, storage.BucketArgs(scope=scope, key=name, spec=spec), pulumi.ResourceOptions(parent=self)
         )
-        self.bucket_name = made.bucket_name
+        self.bucket_name = bucket.bucket_name
         self.register_outputs({"bucketName": self.bucket_name})

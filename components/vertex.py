@@ -31,12 +31,12 @@ class PersistentResource(pulumi.ComponentResource):
     def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:PersistentResource", name, {}, opts)
         scope, spec = read(name, args, PersistentResourceSpec)
-        made = vertex.PersistentResource(
+        resource = vertex.PersistentResource(
             name,
             vertex.PersistentResourceArgs(scope=scope, key=name, spec=spec),
             pulumi.ResourceOptions(parent=self),
         )
-        self.resource_name = made.resource_name
+        self.resource_name = resource.resource_name
         self.register_outputs({"resourceName": self.resource_name})
 
 
@@ -60,10 +60,10 @@ class Tensorboard(pulumi.ComponentResource):
     def __init__(self, name: str, args: TensorboardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:index:Tensorboard", name, {}, opts)
         scope, spec = read(name, args, TensorboardSpec)
-        made = vertex.Tensorboard(
+        board = vertex.Tensorboard(
             name,
             vertex.TensorboardArgs(scope=scope, region=spec.region),
             pulumi.ResourceOptions(parent=self),
         )
-        self.resource_name = made.resource_name
+        self.resource_name = board.resource_name
         self.register_outputs({"resourceName": self.resource_name})

@@ -179,7 +179,7 @@ def _network(parts: EnvironmentParts) -> Network | ExistingNetwork:
 def _further_apis(environment: Environment) -> Iterator[str]:
     """Yield the APIs that only some environments call."""
     clusters = environment.clusters.values()
-    notebooks = [each.notebooks for each in clusters if each.notebooks]
+    notebooks = [cluster.notebooks for cluster in clusters if cluster.notebooks]
     wanted = {
         QUOTA_API: environment.quota_requests,
         BUDGET_API: environment.budget,
@@ -187,10 +187,10 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         LUSTRE_API: environment.lustre,
         DNS_API: entrance(environment) and environment.network is None,
         AI_PLATFORM: environment.metadata_stores,
-        BACKUP_API: any(each.backups for each in environment.filestore.values()),
-        SECRETS_API: any(each.oauth_secret.secret_manager for each in notebooks),
-        IAP_API: any(each.gateway for each in notebooks),
-        BINARY_API: any(each.binary_authorization for each in clusters),
+        BACKUP_API: any(share.backups for share in environment.filestore.values()),
+        SECRETS_API: any(hub.oauth_secret.secret_manager for hub in notebooks),
+        IAP_API: any(hub.gateway for hub in notebooks),
+        BINARY_API: any(cluster.binary_authorization for cluster in clusters),
     }
     yield from (api for api, reason in wanted.items() if reason)
 

@@ -204,7 +204,8 @@ class ClusterPools:
             for fabric in self.fabrics.values()
         }
         pools = tuple(cluster_pools(args.key, args.spec))
-        policies = _policies(args, pools, opts)
+        declared = dict(workload_policies(args.scope, args.key, args.spec.location, pools))
+        policies = WorkloadPolicies(f"{args.key}-slices", declared, opts).names if declared else {}
         for pool in pools:
             for gke_pool in pool.gke_pools:
                 AcceleratorPool(
@@ -234,13 +235,6 @@ class ClusterPools:
         subnets = self.networks[name].subnetworks
         joined = [subnets[nic.name] for _, nic in self.fabrics[name].nics(pool)]
         return pulumi.Output.all(cluster, *joined).apply(lambda known: str(known[0]))
-
-
-def _policies(
-    args: ClusterPoolsArgs, pools: tuple[ExpandedPool, ...], opts: pulumi.ResourceOptions
-) -> dict[str, pulumi.Output[str]]:
-    policies = dict(workload_policies(args.scope, args.key, args.spec.location, pools))
-    return WorkloadPolicies(f"{args.key}-slices", policies, opts).names if policies else {}
 
 
 if TYPE_CHECKING:

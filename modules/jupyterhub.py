@@ -89,7 +89,7 @@ class JupyterHub(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self, depends_on=[namespace]),
             prepared=chart.namespace,  # a deployment that waits would fail on the Secret that comes after it
         )
-        if buckets := {key: each.bucket for key, each in args.data_sets.items() if each.bucket}:
+        if buckets := {key: data.bucket for key, data in args.data_sets.items() if data.bucket}:
             self._reader(f"{name}-reader", args, buckets, namespace)
         self.namespace = namespace.metadata.apply(lambda found: str(found.name))
         self.register_outputs({"namespace": self.namespace})

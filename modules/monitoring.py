@@ -42,8 +42,8 @@ class Dashboards(pulumi.ComponentResource):
 
     def __init__(self, name: str, dashboards: Iterable[Declared], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:monitoring:Dashboards", name, {}, opts)
-        for each in dashboards:
-            register(each, self)
+        for dashboard in dashboards:
+            register(dashboard, self)
         self.register_outputs({})
 
 

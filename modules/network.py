@@ -49,11 +49,11 @@ class Network(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:network:Network", name, {}, opts)
-        made = network_resources(name, args.scope, args, children_of(self))
-        self.network_id, self.network_name = made.network.id, made.network.name
-        self.services, self.services_range = made.services, made.services_range
+        composed = network_resources(name, args.scope, args, children_of(self))
+        self.network_id, self.network_name = composed.network.id, composed.network.name
+        self.services, self.services_range = composed.services, composed.services_range
         if entrance := args.google_apis:
-            ids = [record.id for record in made.records]
+            ids = [record.id for record in composed.records]
             self.google_apis = pulumi.Output.all(*ids).apply(lambda _: entrance.range)
         self.register_outputs({"network_id": self.network_id, "network_name": self.network_name})
 
