@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,35 @@ from tools.documents import google, kubernetes, provider_schemas
 from training_platform.resources.rest import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
 
-TARGET = Path(__file__).parents[2] / "training_platform" / "rules" / "documents"
+FOLDER = Path(__file__).parent
+TARGET = FOLDER.parents[1] / "training_platform" / "rules" / "documents"
+
+
+def main() -> None:
+    """Write what can be written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for option in ("openapi", "crds", "gke", "operators", "provider"):
+        parser.add_argument(f"--{option}", type=Path)
+    folders = parser.parse_args()
+    write_google(TARGET)
+    write_by_hand(TARGET / "by_hand.json")
+    if folders.gke:
+        write_apart(TARGET / "gke.json", kubernetes.GKE, folders.gke)
+    if folders.operators:
+        write_apart(TARGET / "operators.json", kubernetes.OPERATORS, folders.operators)
+    if folders.provider:
+        provider = provider_schemas.Provider(folders.provider)
+        checks = {token: rows for token in sorted(paths()["types"]) if (rows := provider.rows(token))}
+        write(TARGET / "provider.json", {"source": provider_schemas.SOURCE, "types": checks}, row=_lines)
+    if folders.openapi and folders.crds:
+        write_kubernetes(TARGET / "kubernetes.json", folders.openapi, folders.crds)
 
 
 def write_google(target: Path) -> google.Reader:
-    """Write the documents of Google's resources; what was met on the way is returned."""
+    """Write the documents of Google's resources, and return their reader with the gaps that it met."""
     reader = google.Reader()
     types = {token: reader.type(token) for token in paths()["types"]}
-    write(target / "google.json", google.source(), types, reader.shapes)
+    _write_shapes(target / "google.json", google.source(), types, reader.shapes)
     return reader
 
 
@@ -42,7 +63,7 @@ def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
     types = {token: own.kind(schema, metadata) for token, schema in kubernetes.kinds(schemas)}
     custom = KindReader(shapes, {})
     types |= {token: custom.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
-    write(target / "kubernetes.json", kubernetes.SOURCE, types, shapes)
+    _write_shapes(target, kubernetes.SOURCE, types, shapes)
 
 
 def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
@@ -51,99 +72,46 @@ def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
     reader = KindReader(shapes, {})
     metadata = reader.number(kubernetes.NAMED)
     types = {token: reader.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
-    write(target, source, types, shapes)
+    _write_shapes(target, source, types, shapes)
 
 
-def write_provider(target: Path, services: Path) -> None:
-    """Write what the provider checks of the same resources, a line for each type."""
-    source = provider_schemas.Provider(services)
-    types = {token: rows for token in sorted(paths()["types"]) if (rows := source.rows(token))}
-    write_rows(target / "provider.json", provider_schemas.SOURCE, types)
-
-
-def main() -> None:
-    """Write what can be written."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--openapi", type=Path)
-    arguments.add_argument("--crds", type=Path)
-    arguments.add_argument("--gke", type=Path)
-    arguments.add_argument("--operators", type=Path)
-    arguments.add_argument("--provider", type=Path)
-    given = arguments.parse_args()
-    write_google(TARGET)
-    write_by_hand(TARGET / "by_hand.json")
-    if given.gke:
-        write_apart(TARGET / "gke.json", kubernetes.GKE, given.gke)
-    if given.operators:
-        write_apart(TARGET / "operators.json", kubernetes.OPERATORS, given.operators)
-    if given.provider:
-        write_provider(TARGET, given.provider)
-    if given.openapi and given.crds:
-        write_kubernetes(TARGET, given.openapi, given.crds)
-
-
-if __name__ == "__main__":
-    main()
-
-
-_FOLDER = Path(__file__).parent
-Content = Mapping[str, Any]
-
-
-def content() -> Content:
+def content() -> Mapping[str, Any]:
     """Return forms, parts and names, and pairs of a type and its rows."""
-    added, described = (_read(name) for name in ("additions.yaml", "described.yaml"))
+    added, described = (
+        yaml.load((FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe
+        for name in ("additions.yaml", "described.yaml")
+    )
     types = [*added["types"].items(), *described["types"].items()]
     return {**added, "parts": {**added["parts"], **described["parts"]}, "types": types}
 
 
 def write_by_hand(path: Path) -> None:
-    """Write both files as one that is read quickly, a line for each part and each type."""
-    whole = content()
-    lines = ",\n".join(
-        f'"{section}": {_lines(rows) if section in ("parts", "types") else _compact(rows)}'
-        for section, rows in whole.items()
-    )
-    path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    """Write both files as one that is read quickly."""
+    write(path, content())
 
 
-def _lines(rows: Any) -> str:
-    if isinstance(rows, Mapping):
-        return "{\n" + ",\n".join(f"{json.dumps(name)}: {_compact(row)}" for name, row in rows.items()) + "\n}"
-    return "[\n" + ",\n".join(map(_compact, rows)) + "\n]"
+def _write_shapes(path: Path, source: Mapping[str, str], types: Mapping[str, int], shapes: Shapes) -> None:
+    write(path, {"source": source, "types": dict(sorted(types.items())), "shapes": shapes.rows})
 
 
 def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _read(name: str) -> Any:
-    return yaml.load((_FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe
+def write(path: Path, sections: Mapping[str, Any], row: Callable[[Any], str] = _compact) -> None:
+    """Write documents as JSON: a line for each part, type and shape, so that a new version shows as a short change."""
+    lines = ",\n".join(
+        f'"{section}": {_lines(rows, row) if section in ("parts", "types", "shapes") else _compact(rows)}'
+        for section, rows in sections.items()
+    )
+    path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
-def write(path: Path, source: Mapping[str, Any], types: Mapping[str, int], shapes: Shapes) -> None:
-    """Write a file of documents: a line for each type and each shape, so that a new version shows as a short change."""
-    lines = [
-        "{",
-        f'"source": {_compact(source)},',
-        '"types": {',
-        ",\n".join(f"{json.dumps(name)}: {number}" for name, number in sorted(types.items())),
-        "},",
-        '"shapes": [',
-        ",\n".join(_compact(row) for row in shapes.rows),
-        "]",
-        "}",
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def _lines(rows: Any, row: Callable[[Any], str] = _compact) -> str:
+    if isinstance(rows, Mapping):
+        return "{\n" + ",\n".join(f"{json.dumps(name)}: {row(value)}" for name, value in rows.items()) + "\n}"
+    return "[\n" + ",\n".join(map(row, rows)) + "\n]"
 
 
-def write_rows(path: Path, source: Mapping[str, Any], types: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write what is added to the documents: a line for each input."""
-    rows = [
-        f"{json.dumps(token)}: {{\n"
-        + ",\n".join(f"{json.dumps(name)}: {_compact(row)}" for name, row in inputs.items())
-        + "\n}"
-        for token, inputs in types.items()
-    ]
-    lines = ["{", f'"source": {_compact(source)},', '"types": {', ",\n".join(rows), "}", "}"]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+if __name__ == "__main__":
+    main()

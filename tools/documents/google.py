@@ -114,7 +114,7 @@ def _scalar(kind: Any, schema: Mapping[str, Any]) -> Shape:
 
 def source() -> dict[str, str]:
     """Return what was read, in which versions."""
-    return {each: version(each) for each in ("google-api-python-client", "pulumi-gcp")}
+    return {package: version(package) for package in ("google-api-python-client", "pulumi-gcp")}
 
 
 _NUMBER: Final = r"(?:<code>)?[`\[(+]*(-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)`?(?!,[0-9]{3}|\.?[0-9])"
@@ -178,8 +178,8 @@ def said(kind: str, texts: Sequence[str], shape: Mapping[str, Any]) -> Shape:
     if kind == "text" and ("pattern" in shape or any(map(_PATH.search, texts))):
         return {}
     found: Shape = {}
-    for sentence in (each for text in texts for each in _SENTENCE.split(re.sub(r"\s+", " ", text))):
-        if not _SOMETIMES.search(sentence) and not any(each in sentence for each in _OUTDATED):
+    for sentence in (part for text in texts for part in _SENTENCE.split(re.sub(r"\s+", " ", text))):
+        if not _SOMETIMES.search(sentence) and not any(words in sentence for words in _OUTDATED):
             found |= _facts(kind, sentence)
     return {name: value for name, value in found.items() if (name, value) != ("shortest", 1)}  # empty is not written
 
@@ -189,16 +189,12 @@ def _facts(kind: str, sentence: str) -> Shape:
         return {"pattern": "^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$"}
     for pattern, names in _RULES[kind]:
         if match := pattern.search(sentence):
-            bounds = {name: _number(text) for name, text in zip(names, match.groups(), strict=True)}
+            numbers = [float(text.replace(",", "")) for text in match.groups()]
+            bounds = {name: n if n % 1 else int(n) for name, n in zip(names, numbers, strict=True)}
             if re.search(r"\bor 0\b", sentence) and "least" in bounds:
                 bounds["least"] = 0
             return bounds
     return {}
-
-
-def _number(text: str) -> int | float:
-    plain = text.replace(",", "")
-    return float(plain) if "." in plain and float(plain) % 1 else int(float(plain))
 
 
 _PARAMETER = re.compile(r":param [^\n]*? (\w+): (.*?)(?=\n\s*:param |\Z)", re.DOTALL)

@@ -41,8 +41,6 @@ NAMED = {
 }
 """What is judged of an object's metadata where its file does not have the whole of it."""
 OPERATORS = {"lws": "0.10.0", "kuberay": "1.7.0", "trainer": "2.3.0"}
-# Fields that a CRD requires and a webhook fills in before they are looked at: JobSet 0.12.0, jobset_webhook.go.
-_BY_WEBHOOK = {"JobSet": (("failurePolicy", "rules"), "name")}
 
 
 def openapi(folder: Path) -> dict[str, Any]:
@@ -72,16 +70,11 @@ def definitions(folder: Path) -> Iterator[tuple[str, Json]]:
         for crd in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
             if crd.get("kind") != "CustomResourceDefinition":
                 continue
-            spec = crd["spec"]
-            for each in spec["versions"]:
-                if each["served"]:
-                    kind, schema = spec["names"]["kind"], each["schema"]["openAPIV3Schema"]
-                    if kind in _BY_WEBHOOK:
-                        _leave_out(schema["properties"]["spec"], *_BY_WEBHOOK[kind])
-                    yield token(spec["group"], each["name"], kind), schema
-
-
-def _leave_out(schema: Any, path: tuple[str, ...], name: str) -> None:
-    for key in path:
-        schema = schema["properties"][key]
-    schema["items"]["required"].remove(name)
+            group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
+            for version in crd["spec"]["versions"]:
+                if version["served"]:
+                    schema = version["schema"]["openAPIV3Schema"]
+                    if kind == "JobSet":  # its webhook fills in the name of a rule: JobSet 0.12.0, jobset_webhook.go
+                        policy = schema["properties"]["spec"]["properties"]["failurePolicy"]
+                        policy["properties"]["rules"]["items"]["required"].remove("name")
+                    yield token(group, version["name"], kind), schema

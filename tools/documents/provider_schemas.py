@@ -114,8 +114,11 @@ def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
         for group in _groups(attributes, name, place, source):
             groups = found[place.path].setdefault("groups", [])
             groups.extend([] if group in groups else [group])
-        if beside := _beside(attributes.get("RequiredWith"), name, place, source):
-            found[place.path].setdefault("cases", []).append({"when": {wire: ["<written>"]}, "required": beside})
+        others = source.known(attributes.get("RequiredWith")) or ()
+        paths = [tuple(other.split(".0.")) for other in others if isinstance(other, str)]
+        wires = [_wire(path[-1], place.inputs) for path in paths if path[:-1] == place.own and path[-1] != name]
+        if required := list(filter(None, wires)):
+            found[place.path].setdefault("cases", []).append({"when": {wire: ["<written>"]}, "required": required})
         inner = _types.unwrap_type(get_args(kind)[-1]) if get_args(kind) else kind
         element = source.known(attributes.get("Elem"))
         if not isinstance(element, Mapping):
@@ -125,13 +128,6 @@ def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
             _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), found, source)
         elif many:
             found[entry] |= _facts(element.get("ValidateFunc"), source)
-
-
-def _beside(names: Any, name: str, place: Place, source: _Package) -> list[str]:
-    """Return what must stand beside an input, where all of it are inputs of its own block."""
-    paths = [tuple(each.split(".0.")) for each in source.known(names) or () if isinstance(each, str)]
-    wires = [_wire(path[-1], place.inputs) for path in paths if path[:-1] == place.own and path[-1] != name]
-    return [each for each in wires if each]
 
 
 def _wire(name: str, inputs: Block) -> str | None:
@@ -179,15 +175,12 @@ def _facts(check: Any, source: _Package) -> dict[str, Any]:
         numbers = zip(_TABLE["bounds"][word], arguments, strict=False)
         return {name: number for name, number in numbers if isinstance(number, (int, float))}
     if word in ("ValidateRegexp", "StringMatch", "MustCompile"):
-        return _form(arguments[0], source)
+        pattern = arguments[0]
+        if isinstance(pattern, Call):
+            return _facts(pattern, source)
+        whole = isinstance(pattern, str) and pattern.startswith("^") and pattern.endswith("$")
+        return {"pattern": pattern} if whole and "[:" not in pattern and r"\p" not in pattern else {}
     return {}
-
-
-def _form(pattern: Any, source: _Package) -> dict[str, Any]:
-    if isinstance(pattern, Call):
-        return _facts(pattern, source)
-    whole = isinstance(pattern, str) and pattern.startswith("^") and pattern.endswith("$")
-    return {"pattern": pattern} if whole and "[:" not in pattern and r"\p" not in pattern else {}
 
 
 _TOKEN: Final = re.compile(
@@ -257,7 +250,9 @@ class Literal:
             self._type()
             return self._block()
         if name == "func":
-            self._skip_function()
+            while self._token and not self._is("{"):
+                self._skip() if self._is("(") else self._next()
+            self._skip()
             return Name(name)
         if self._is("("):
             return Call(name, self._entries(")", self.value))
@@ -297,11 +292,6 @@ class Literal:
                 self._next()
         self._next()
         return found
-
-    def _skip_function(self) -> None:
-        while self._token and not self._is("{"):
-            self._skip() if self._is("(") else self._next()
-        self._skip()
 
     def _skip(self) -> None:
         """Pass over what stands in one pair of brackets."""

@@ -37,12 +37,7 @@ PROGRAMS: Mapping[Builder, str] = {"cloud-build": "gcloud", "docker": "docker", 
 @click.option("--environment", required=True, shell_complete=complete_stacks, help="Stack of the environment.")
 @click.option("--name", help="Name of the image; default: the folder's.")
 @click.option("--tag", help="Its tag; default: the folder's commit.")
-@click.option(
-    "--with",
-    "builder",
-    type=click.Choice(get_args(Builder)),
-    help="Builder; default: the first on PATH.",
-)
+@click.option("--with", "builder", type=click.Choice(get_args(Builder)), help="Builder; default: the first on PATH.")
 @click.option("--dry-run", is_flag=True, help="Print the commands, and run none.")
 @format_option
 @root_option
@@ -69,20 +64,17 @@ def build(
     workspace = read_workspace(repository(root))
     where = repository_of(workspace, environment)
     image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
-    chosen = builder or next((each for each, program in PROGRAMS.items() if shutil.which(program)), None)
+    chosen = builder or next((kind for kind, program in PROGRAMS.items() if shutil.which(program)), None)
     if chosen is None:
         fail(f"None of {', '.join(PROGRAMS.values())} is on PATH: install one of them.")
     run = commands(chosen, image, folder, where.project)
     if dry_run:
-        print_json({"image": image, "commands": run}) if output_format == "json" else say(_lines(run))
-        return
-    for command in run:
-        _run(command)
-    print_json({"image": image, "commands": run}) if output_format == "json" else say(image)
-
-
-def _lines(run: list[list[str]]) -> str:
-    return "\n".join(shlex.join(command) for command in run)
+        text = "\n".join(shlex.join(command) for command in run)
+    else:
+        text = image
+        for command in run:
+            _run(command)
+    print_json({"image": image, "commands": run}) if output_format == "json" else say(text)
 
 
 def _run(command: list[str]) -> None:
