@@ -17,6 +17,7 @@ from training_platform.config.pools import HEADS_NAME
 from training_platform.resources.gke import BINARY_POLICY, FREEZE
 from training_platform.resources.node_pools import POOL_NAME
 
+_SCOPE = "maintenanceExclusionOptions.scope"
 _CPU_POOLS = {POOL_NAME: ("system_pool", SystemPoolSpec), HEADS_NAME: ("pathways", PathwaysPoolSpec)}
 
 
@@ -27,9 +28,12 @@ def cluster_section(
 
     ``pools`` and ``subnets`` are by name and by path. Raises Inexpressible where there can be no section.
     """
-    location = body["location"]
+    location, channel = body["location"], at(body, "releaseChannel.channel")
     if at(body, "autopilot.enabled"):
         raise Inexpressible("it is an Autopilot cluster: a stack file has clusters with node pools of their own")
+    subnet = _subnet(body, subnets)
+    if channel in (None, "UNSPECIFIED"):
+        raise Inexpressible("it is in no release channel")
     training = {name: pool for name, pool in pools.items() if name not in _CPU_POOLS}
     node_pools, reasons = pool_sections(training, location)
     cpu_pools: dict[str, Any] = {}
@@ -40,8 +44,8 @@ def cluster_section(
             reasons[name] = str(error)
     section = {
         "location": location,
-        "subnet": _subnet(body, subnets),
-        "release_channel": _release_channel(body),
+        "subnet": subnet,
+        "release_channel": channel,
         "maintenance": _maintenance(body, bool(node_pools)),
         "gpu_networks": _gpu_networks(pools, subnets),
         **cpu_pools,
@@ -60,42 +64,38 @@ def _subnet(body: Json, subnets: Mapping[str, Json]) -> dict[str, str]:
     subnet = subnets.get(path)
     if subnet is None:
         raise Inexpressible(f"its subnet {path or body.get('subnetwork')} is not one that this project shows")
-    ranges = {each["rangeName"]: each["ipCidrRange"] for each in subnet.get("secondaryIpRanges") or ()}
+    ranges = {row["rangeName"]: row["ipCidrRange"] for row in subnet.get("secondaryIpRanges") or ()}
     allocation = at(body, "ipAllocationPolicy") or {}
-    found = {"nodes": subnet["ipCidrRange"]}
+    section = {"nodes": subnet["ipCidrRange"]}
     for field, name in (("pods", "cluster"), ("services", "services")):
         cidr = ranges.get(allocation.get(f"{name}SecondaryRangeName")) or allocation.get(f"{name}Ipv4CidrBlock")
         if cidr is None:
             raise Inexpressible(f"its {field} have no range of their own: it is not VPC-native")
-        found[field] = cidr
-    return found
-
-
-def _release_channel(body: Json) -> str:
-    channel = at(body, "releaseChannel.channel")
-    if channel in (None, "UNSPECIFIED"):
-        raise Inexpressible("it is in no release channel")
-    return str(channel)
+        section[field] = cidr
+    return section
 
 
 def _maintenance(body: Json, has_pools: bool) -> dict[str, Any] | None:
     window = at(body, "maintenancePolicy.window") or {}
     recurring = window.get("recurringWindow") or {}
-    every = window.get("maintenanceExclusions") or {}
-    frozen = FREEZE in every
-    found: dict[str, Any] = {
+    exclusions = dict(window.get("maintenanceExclusions") or {})
+    frozen = exclusions.pop(FREEZE, None) is not None
+    section = {
         "recurrence": recurring.get("recurrence"),
         "start": at(recurring, "window.startTime"),
         "end": at(recurring, "window.endTime"),
         "upgrade_freeze": None if frozen is has_pools else frozen,
-        "exclusions": {name: _exclusion(each) for name, each in every.items() if name != FREEZE} or None,
+        "exclusions": {
+            name: {
+                "start": exclusion.get("startTime"),
+                "end": exclusion.get("endTime"),
+                "scope": (at(exclusion, _SCOPE) or "NO_UPGRADES").lower().replace("_", "-"),
+            }
+            for name, exclusion in exclusions.items()
+        }
+        or None,
     }
-    return {key: value for key, value in found.items() if value is not None} or None
-
-
-def _exclusion(body: Json) -> dict[str, Any]:
-    scope = at(body, "maintenanceExclusionOptions.scope") or "NO_UPGRADES"
-    return {"start": body.get("startTime"), "end": body.get("endTime"), "scope": scope.lower().replace("_", "-")}
+    return {key: value for key, value in section.items() if value is not None} or None
 
 
 def _gpu_networks(pools: Mapping[str, Json], subnets: Mapping[str, Json]) -> dict[str, str] | None:
@@ -103,7 +103,7 @@ def _gpu_networks(pools: Mapping[str, Json], subnets: Mapping[str, Json]) -> dic
     for pool in pools.values():
         for nic in at(pool, "networkConfig.additionalNodeNetworkConfigs") or ():
             name = f"/{nic.get('subnetwork', '').rpartition('/')[2]}"
-            cidr = next((each["ipCidrRange"] for path, each in subnets.items() if path.endswith(name)), None)
+            cidr = next((subnet["ipCidrRange"] for path, subnet in subnets.items() if path.endswith(name)), None)
             if cidr is not None:
                 part = IPv4Network(cidr)
                 return {"range": str(part.supernet(new_prefix=max(0, part.prefixlen - PARTS_BITS)))}
@@ -134,7 +134,7 @@ def _auto_provisioning(body: Json) -> dict[str, Any] | None:
     scaling = at(body, "autoscaling") or {}
     if not scaling.get("enableNodeAutoprovisioning"):
         return None
-    limits = {each["resourceType"]: whole(each, "maximum") for each in scaling.get("resourceLimits") or ()}
+    limits = {limit["resourceType"]: whole(limit, "maximum") for limit in scaling.get("resourceLimits") or ()}
     defaults = scaling.get("autoprovisioningNodePoolDefaults") or {}
     return {
         "cpu": limits.pop("cpu", None),

@@ -53,7 +53,13 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
     cluster_bodies, instance_bodies = (contents.of(kind) for kind in (register.CLUSTER, register.FILESTORE))
     clusters = _keyed(stack, cluster_bodies, found, cluster)
     filestore = _keyed(stack, instance_bodies, found, filestore_section)
-    found.left_out |= dict(_foreign(stack, contents))
+    for path, body in cluster_bodies.items():
+        if not is_ours(stack, path):
+            found.left_out[path] = foreign_cluster(stack, path, body, _pools_of(path, contents), contents)
+    for path, body in instance_bodies.items():
+        if not is_ours(stack, path):
+            network = str(at(body, "networks.network") or _DEFAULT)
+            found.left_out[path] = "; ".join([_other_name(stack, path), *_network(stack, network)])
     protected = [bool(body.get("deletionProtectionEnabled")) for body in instance_bodies.values()]
     if not any(protected):
         for instance in filestore.values():
@@ -65,14 +71,19 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
         f"projects/{contents.project}/global/addresses/{stack}-services"
     )
     dashboards = any(title.startswith(f"{stack}: ") for title in _titles(contents.of(register.DASHBOARD).values()))
+    keys = {at(body, "databaseEncryption.keyName") for body in cluster_bodies.values()}
+    keys |= {body.get("kmsKeyName") for body in instance_bodies.values()}
+    encryption_keys = sorted(key.partition("/cryptoKeyVersions/")[0] for key in keys if key)
+    bindings = contents.of(POLICY).get(contents.project, {}).get("bindings", ())
+    admins = [row["members"] for row in bindings if row["role"] == _ADMIN and not row.get("condition")]
     section = {
         "project": contents.project,
         "production": production,
         "labels": own_labels(labels_of(row) for row in labels),
         "deletion_protection": False if protected and not any(protected) else None,
-        "encryption": _encryption(contents),
+        "encryption": {"keys": encryption_keys} if encryption_keys else None,
         "google_groups_domain": next((name.removeprefix(_GROUPS) for name in groups if name.startswith(_GROUPS)), None),
-        "admins": _admins(contents),
+        "admins": sorted({member for members in admins for member in members if fits(Member, member)}),
         "nat_addresses": _nat_addresses(stack, contents),
         "private_services_range": f"{services['address']}/{services['prefixLength']}" if services else None,
         **_google_apis(stack, contents),
@@ -95,16 +106,6 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
     return found
 
 
-def _foreign(stack: str, contents: Contents) -> Iterator[tuple[str, str]]:
-    """Yield the clusters and instances with names of their own, and each field in which a stack has another value."""
-    for path, body in contents.of(register.CLUSTER).items():
-        if not is_ours(stack, path):
-            yield path, foreign_cluster(stack, path, body, _pools_of(path, contents), contents)
-    for path, body in contents.of(register.FILESTORE).items():
-        if not is_ours(stack, path):
-            yield path, foreign_instance(stack, path, body)
-
-
 def _pools_of(cluster: str, contents: Contents) -> dict[str, Json]:
     below = f"{cluster}{_POOLS}"
     return {p.removeprefix(below): b for p, b in contents.of(register.NODE_POOL).items() if p.startswith(below)}
@@ -121,20 +122,6 @@ def _keyed(
         except Inexpressible as error:
             found.left_out[path] = str(error)
     return sections
-
-
-def _encryption(contents: Contents) -> dict[str, Any] | None:
-    """Return the keys that encrypt clusters' Secrets and instances, one a region."""
-    keys = {at(body, "databaseEncryption.keyName") for body in contents.of(register.CLUSTER).values()}
-    keys |= {body.get("kmsKeyName") for body in contents.of(register.FILESTORE).values()}
-    names = sorted(key.partition("/cryptoKeyVersions/")[0] for key in keys if key)
-    return {"keys": names} if names else None
-
-
-def _admins(contents: Contents) -> list[str]:
-    bindings = contents.of(POLICY).get(contents.project, {}).get("bindings", ())
-    admins = (binding for binding in bindings if binding["role"] == _ADMIN and not binding.get("condition"))
-    return sorted({member for binding in admins for member in binding["members"] if fits(Member, member)})
 
 
 def _nat_addresses(stack: str, contents: Contents) -> int:
@@ -234,10 +221,14 @@ _DEFAULT = "default"  # the account and the network of a body that names none
 def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json], contents: Contents) -> str:
     """Return every field for which a stack has another value than a cluster of another name, and what can be said."""
     fields = [
-        *_named(stack, path),
+        _other_name(stack, path),
         *_network(stack, str(at(body, "networkConfig.network") or body.get("network") or _DEFAULT)),
-        *_accounts(stack, contents.project, pools),
     ]
+    ours = f"{account_id(stack, 'gke-nodes')}@{contents.project}.iam.gserviceaccount.com"
+    for name, pool in pools.items():
+        account = at(pool, "config.serviceAccount") or _DEFAULT
+        if account != ours:
+            fields.append(f"nodePools/{name}: config.serviceAccount is {account}, and a stack's is {ours}")
     try:
         _, reasons = cluster_section(body, pools, contents.of(register.SUBNETWORK))
         fields += [f"nodePools/{name}: {why}" for name, why in reasons.items()]
@@ -248,12 +239,6 @@ def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json]
     return f"{'; '.join(fields)}. As somebody else's, with pools and queues of the stack in it: {use}"
 
 
-def foreign_instance(stack: str, path: str, body: Json) -> str:
-    """Return every field for which a stack has another value than a Filestore instance of another name."""
-    network = str((body.get("networks") or [{}])[0].get("network") or _DEFAULT)
-    return "; ".join([*_named(stack, path), *_network(stack, network)])
-
-
 def foreign_bucket(start: str, name: str, body: Json) -> str:
     """Return what a bucket of no team would have to be called, and how teams read it as it is."""
     location = str(body.get("location", "")).lower()
@@ -261,8 +246,8 @@ def foreign_bucket(start: str, name: str, body: Json) -> str:
     return f"name is {name}, and a team's is {start}TEAM-KEY. For reading it as it is: {use}"
 
 
-def _named(stack: str, path: str) -> Iterator[str]:
-    yield f"name is {path.rpartition('/')[2]}, and a stack's is {stack}-KEY with a key of at most 30 characters"
+def _other_name(stack: str, path: str) -> str:
+    return f"name is {path.rpartition('/')[2]}, and a stack's is {stack}-KEY with a key of at most 30 characters"
 
 
 def _network(stack: str, network: str) -> Iterator[str]:
@@ -270,11 +255,3 @@ def _network(stack: str, network: str) -> Iterator[str]:
     if short != f"{stack}-network":
         use = f"network: {{name: {short}}}"
         yield f"network is {short}, and a stack's own is {stack}-network (for one that is there: {use})"
-
-
-def _accounts(stack: str, project: str, pools: Mapping[str, Json]) -> Iterator[str]:
-    ours = f"{account_id(stack, 'gke-nodes')}@{project}.iam.gserviceaccount.com"
-    for name, pool in pools.items():
-        account = at(pool, "config.serviceAccount") or _DEFAULT
-        if account != ours:
-            yield f"nodePools/{name}: config.serviceAccount is {account}, and a stack's is {ours}"

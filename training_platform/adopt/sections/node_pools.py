@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from training_platform.adopt.sections.values import Inexpressible, at, shortest, whole
-from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Json, MachineType
@@ -81,6 +81,8 @@ def _section(body: Json, location: str) -> dict[str, Any]:
     labels = at(body, "config.labels") or {}
     pages = {"size_2m": "hugepageSize2m", "size_1g": "hugepageSize1g"}
     hugepages = {field: whole(body, f"config.linuxNodeConfig.hugepages.{name}") for field, name in pages.items()}
+    attached = machine.accelerator if MACHINE_TYPES[machine.name].kind == "cpu" else None
+    disk_type = at(body, "config.bootDisk.diskType") or at(body, "config.diskType")
     max_pods = whole(body, "maxPodsConstraint.maxPodsPerNode")
     default_pods = MAX_PODS_OF_A_SLICE_HOST if hosts > 1 else MAX_PODS
     # Whether a pool does without the networks that its machine type could have.
@@ -89,12 +91,16 @@ def _section(body: Json, location: str) -> dict[str, Any]:
     )
     return {
         "machine_type": machine.name,
-        **_attached(machine, body),
+        "accelerator": attached.name if attached else None,
+        "accelerator_count": whole(body, f"{_GPU}.acceleratorCount") if attached else None,
         "zone": None if zone is None or is_zone(location) else zone,
         **_capacity(body),
         **_counts(body, machine, hosts, 1 if zone else ZONES_OF_A_REGIONAL_CLUSTER),
         "several_hosts": hosts > 1,
-        "boot_disk": _boot_disk(body, machine),
+        "boot_disk": {
+            "size_gb": whole(body, "config.bootDisk.sizeGb") or whole(body, "config.diskSizeGb", 100),
+            "type": None if disk_type == machine.boot_disk_types[0] else disk_type,
+        },
         "labels": {key: value for key, value in labels.items() if key not in _OUR_LABELS} or None,
         "gpu_direct": False if no_direct else None,
         "local_ssd": _local_ssd(body, machine),
@@ -103,7 +109,12 @@ def _section(body: Json, location: str) -> dict[str, Any]:
         "max_pods": None if max_pods in (0, default_pods) else max_pods,
         "sysctls": at(body, "config.linuxNodeConfig.sysctls"),
         "hugepages": {field: count for field, count in hugepages.items() if count} or None,
-        "taints": _taints(body),
+        "taints": {
+            taint["key"]: {"value": taint.get("value", ""), "effect": taint.get("effect")}
+            for taint in at(body, "config.taints") or ()
+            if taint["key"] not in _GIVEN_TAINTS
+        }
+        or None,
         "upgrades": _upgrades(body),
         **(_gpu(body) if machine.kind == "gpu" else {}),
     }
@@ -119,14 +130,6 @@ def _machine(body: Json) -> MachineType:
             f"{name} has no TPUs or GPUs: beside the system pool, a stack file has pools with them alone"
         )
     return machine
-
-
-def _attached(machine: MachineType, body: Json) -> dict[str, Any]:
-    if MACHINE_TYPES[machine.name].kind != "cpu":
-        return {}
-    label = at(body, f"{_GPU}.acceleratorType")
-    name = next(row.name for row in ACCELERATORS.values() if row.gke_label == label)
-    return {"accelerator": name, "accelerator_count": whole(body, f"{_GPU}.acceleratorCount")}
 
 
 def _capacity(body: Json) -> dict[str, Any]:
@@ -175,25 +178,11 @@ def _counts(body: Json, machine: MachineType, hosts: int, zones: int) -> dict[st
     }
 
 
-def _boot_disk(body: Json, machine: MachineType) -> dict[str, Any]:
-    kind = at(body, "config.bootDisk.diskType") or at(body, "config.diskType")
-    size = whole(body, "config.bootDisk.sizeGb") or whole(body, "config.diskSizeGb", 100)
-    return {"size_gb": size, "type": None if kind == machine.boot_disk_types[0] else kind}
-
-
 def _local_ssd(body: Json, machine: MachineType) -> dict[str, Any] | None:
     block = whole(body, "config.localNvmeSsdBlockConfig.localSsdCount")
     count = block or whole(body, "config.ephemeralStorageLocalSsdConfig.localSsdCount")
     own = None if count == machine.local_ssd.bundled else count
     return {"count": own, "use": "block" if block else None} if count else None
-
-
-def _taints(body: Json) -> dict[str, Any] | None:
-    return {
-        taint["key"]: {"value": taint.get("value", ""), "effect": taint.get("effect")}
-        for taint in at(body, "config.taints") or ()
-        if taint["key"] not in _GIVEN_TAINTS
-    } or None
 
 
 def _upgrades(body: Json) -> dict[str, Any] | None:

@@ -53,15 +53,20 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Ad
     buckets = dict(_sections(owned.of(register.BUCKET, f"{contents.project}-"), found, _bucket))
     resources = dict(_sections(owned.of(register.PERSISTENT_RESOURCE), found, _persistent_resource))
     labels = [labels_of(body.get("labels")) for body in owned.bodies]
+    account = f"/serviceAccounts/{account_id(stack, name, 'jobs')}@"
+    policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
+    users = [row["members"] for policy in policies for row in policy.get("bindings", ()) if row["role"] == _USER]
+    boards = [(path.split("/")[3], body.get("displayName")) for path, body in contents.of(register.TENSORBOARD).items()]
+    tensorboards = sorted({region for region, title in boards if title == f"{stack}-{name}-{region}"})
     fields = {
         "environment": stack,
         "name": name,
         "labels": {key: value for key, value in own_labels(labels).items() if common.get(key) != value},
-        "members": _members(stack, name, contents),
+        "members": sorted({member for members in users for member in members if fits(Member, member)}),
         **queue_fields(name, queues),
         "buckets": buckets,
         "secrets": sorted(key for key, _, _ in owned.of(register.SECRET)),
-        "vertex": {"persistent_resources": resources, "tensorboards": _tensorboards(stack, name, contents)},
+        "vertex": {"persistent_resources": resources, "tensorboards": tensorboards},
     }
     if not fields["members"]:
         raise Inexpressible(f"nobody may act as {account_id(stack, name, 'jobs')}, and a team needs members")
@@ -110,14 +115,6 @@ def _sections(rows: Any, found: AdoptedSection, section: Any) -> Iterator[tuple[
             found.left_out[path] = str(error)
 
 
-def _members(stack: str, name: str, contents: Contents) -> list[str]:
-    """Return who may act as the account of the team's jobs."""
-    account = f"/serviceAccounts/{account_id(stack, name, 'jobs')}@"
-    policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
-    bindings = (row for policy in policies for row in policy.get("bindings", ()) if row["role"] == _USER)
-    return sorted({member for row in bindings for member in row["members"] if fits(Member, member)})
-
-
 def _bucket(_path: str, body: Json) -> dict[str, Any]:
     rules = at(body, "lifecycle") or {}
     ages = [
@@ -157,21 +154,13 @@ def _pool(body: Json) -> dict[str, Any]:
     disk = {"type": at(body, "diskSpec.bootDiskType"), "size_gb": whole(body, "diskSpec.bootDiskSizeGb", 100)}
     machine = at(body, "machineSpec") or {}
     own, gpu = MACHINE_TYPES.get(machine.get("machineType", "")), vertex_gpu(machine.get("acceleratorType"))
-    attached = gpu is not None and own is not None and own.kind == "cpu"  # other types have their GPUs by themselves
+    attached = {}
+    if gpu is not None and own is not None and own.kind == "cpu":  # other types have their GPUs by themselves
+        attached = {"accelerator": gpu.name, "accelerator_count": machine.get("acceleratorCount", 1)}
     return {
         "machine_type": machine.get("machineType"),
-        **(
-            {"accelerator": gpu.name, "accelerator_count": machine.get("acceleratorCount", 1)}
-            if attached and gpu
-            else {}
-        ),
+        **attached,
         "replicas": whole(body, "autoscalingSpec.minReplicaCount") if most else whole(body, "replicaCount", 1),
         "max_replicas": most,
         "boot_disk": disk,
     }
-
-
-def _tensorboards(stack: str, name: str, contents: Contents) -> list[str]:
-    """Return the regions where the team has one, which is called ``{stack}-{team}-{region}``."""
-    places = [(path.split("/")[3], body) for path, body in contents.of(register.TENSORBOARD).items()]
-    return sorted({region for region, body in places if body.get("displayName") == f"{stack}-{name}-{region}"})

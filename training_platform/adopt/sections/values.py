@@ -33,14 +33,12 @@ def whole(body: Any, path: str, default: int = 0) -> int:
 
 def shortest(model: type[BaseModel], section: Mapping[str, Any]) -> dict[str, Any]:
     """Return a section as the model takes it, without what the model says by itself. Raises Inexpressible."""
-    given = {key: value for key, value in section.items() if value is not None}
     try:
-        read = model.model_validate(_plain(given), strict=False)
+        read = model.model_validate(_plain(section), strict=False)
     except ValidationError as error:
         found = rejections(error, model, Source(file=""), (), "")
-        raise Inexpressible("; ".join(f"{each.path}: {each.message}" for each in found)) from error
-    kept: dict[str, Any] = read.model_dump(mode="json", exclude_defaults=True)
-    return kept
+        raise Inexpressible("; ".join(f"{rejection.path}: {rejection.message}" for rejection in found)) from error
+    return read.model_dump(mode="json", exclude_defaults=True)
 
 
 def labels_of(body: Any) -> dict[str, str]:
@@ -55,14 +53,14 @@ def own_labels(every: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {
         key: value
         for key, value in sorted(first.items())
-        if key not in ours and all(each.get(key) == value for each in others)
+        if key not in ours and all(labels.get(key) == value for labels in others)
     }
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items() if each is not None}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def key_of(stack: str, name: str) -> str:
