@@ -29,10 +29,10 @@ def read(name: str, args: Any, spec: type[Spec]) -> tuple[Scope, Spec]:
     Raises pulumi.InputPropertiesError with everything that is wrong, by the names that the package's schema has.
     """
     sections = _sections(name, args, {"place": Place, "spec": spec})
-    place, found = sections["place"], sections["spec"]
+    place, parsed = sections["place"], sections["spec"]
     assert isinstance(place, Place)
-    assert isinstance(found, spec)
-    return _scope(place), found
+    assert isinstance(parsed, spec)
+    return _scope(place), parsed
 
 
 def read_place(name: str, args: Any) -> Scope:
@@ -49,15 +49,15 @@ def refusal(*rejected: InputPropertyErrorDetails) -> InputPropertiesError:
 
 def _sections(name: str, args: Any, models: Mapping[str, type[BaseModel]]) -> dict[str, BaseModel]:
     rejected = [*_of_name(name)]
-    found = {}
+    sections = {}
     for key, model in models.items():
         try:
-            found[key] = model.model_validate_json(json.dumps(whole_numbers(args.get(key, {}))))
+            sections[key] = model.model_validate_json(json.dumps(whole_numbers(args.get(key, {}))))
         except ValidationError as error:
             rejected += _details(error, model, (key,))
     if rejected:
         raise refusal(*rejected)
-    return found
+    return sections
 
 
 def _of_name(name: str) -> Iterator[InputPropertyErrorDetails]:

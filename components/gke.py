@@ -90,7 +90,7 @@ class Cluster(pulumi.ComponentResource):
             ),
             child,
         )
-        made = GkeCluster(
+        gke = GkeCluster(
             name,
             GkeClusterArgs(
                 scope=scope,
@@ -104,11 +104,11 @@ class Cluster(pulumi.ComponentResource):
         )
         for field, pool in spec.cpu_pools.items():
             own = SystemPoolArgs(
-                scope=scope, spec=pool, cluster=made.cluster_name, location=spec.location, service_account=nodes
+                scope=scope, spec=pool, cluster=gke.cluster_name, location=spec.location, service_account=nodes
             )
             SystemPool(cpu_pool_name(name, field), own, child)
-        ClusterPools(ClusterPoolsArgs(scope=scope, key=name, spec=spec, cluster=made.cluster_name, nodes=nodes), child)
-        self.cluster_name, self.endpoint = made.cluster_name, made.endpoint
+        ClusterPools(ClusterPoolsArgs(scope=scope, key=name, spec=spec, cluster=gke.cluster_name, nodes=nodes), child)
+        self.cluster_name, self.endpoint = gke.cluster_name, gke.endpoint
         self.register_outputs({"clusterName": self.cluster_name, "endpoint": self.endpoint})
 
 

@@ -32,8 +32,8 @@ def with_descriptions(schema: str) -> str:
     """Return a package's schema with what is said of models' fields: the analyzer finds only what sources say."""
     package = json.loads(schema)
     for token, definition in package["types"].items():
-        said = _DESCRIPTIONS[token.rpartition(":")[2]]
-        for value, text in zip(definition["properties"].values(), said.values(), strict=True):
+        descriptions = _DESCRIPTIONS[token.rpartition(":")[2]]
+        for value, text in zip(definition["properties"].values(), descriptions.values(), strict=True):
             _describe(value, text)
     return json.dumps(package)
 
@@ -71,7 +71,7 @@ def _class(name: str, definitions: Mapping[str, Any]) -> type:
 def _kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
     """Return a value's type as the analyzer takes it."""
     if "anyOf" in schema:
-        kinds = {_kind(each, definitions) for each in schema["anyOf"] if each != {"type": "null"}}
+        kinds = {_kind(option, definitions) for option in schema["anyOf"] if option != {"type": "null"}}
         return kinds.pop() if len(kinds) == 1 else Any
     if "$ref" in schema:
         return _class(schema["$ref"].removeprefix(_REF), definitions)

@@ -91,7 +91,7 @@ class JupyterHub(pulumi.ComponentResource):
         )
         if buckets := {key: data.bucket for key, data in args.data_sets.items() if data.bucket}:
             self._reader(f"{name}-reader", args, buckets, namespace)
-        self.namespace = namespace.metadata.apply(lambda found: str(found.name))
+        self.namespace = namespace.metadata.apply(lambda meta: str(meta.name))
         self.register_outputs({"namespace": self.namespace})
 
     def _secret(self, name: str, args: JupyterHubArgs) -> HubSecret | None:
@@ -172,13 +172,13 @@ class HubGateway(pulumi.ComponentResource):
             projects.IAMMember(
                 f"{name}-{slug(member)}", project=args.scope.project, role=ACCESS_ROLE, member=member, opts=child
             )
-        for each in gateway_objects(args.gateway, args.notebooks.host or ""):
+        for manifest in gateway_objects(args.gateway, args.notebooks.host or ""):
             CustomResource(
-                f"{name}-{each.kind.lower()}",
-                api_version=each.api_version,
-                kind=each.kind,
-                metadata=metadata(args.scope, NAME, args.namespace, each.annotations),
-                spec=each.spec,
+                f"{name}-{manifest.kind.lower()}",
+                api_version=manifest.api_version,
+                kind=manifest.kind,
+                metadata=metadata(args.scope, NAME, args.namespace, manifest.annotations),
+                spec=manifest.spec,
                 opts=child,
             )
         self.register_outputs({})

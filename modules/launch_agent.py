@@ -50,7 +50,7 @@ class LaunchAgent(pulumi.ComponentResource):
         )
         quota = core.v1.ResourceQuota(
             f"{name}-quota",
-            metadata=metadata(args.scope, "agent", own.metadata.apply(lambda found: str(found.name))),
+            metadata=metadata(args.scope, "agent", own.metadata.apply(lambda meta: str(meta.name))),
             spec=core.v1.ResourceQuotaSpecArgs(hard=AGENT_QUOTA),
             opts=child,
         )

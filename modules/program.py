@@ -31,7 +31,7 @@ def selected_stack() -> tuple[Stack, Workspace]:
     except UnreadableError as error:
         raise pulumi.RunError(str(error)) from error
     workspace = cross_check(Workspace(root, stacks))
-    _refuse(finding for each in workspace.stacks.values() for finding in each.findings)
+    _refuse(finding for parsed in workspace.stacks.values() for finding in parsed.findings)
     return workspace.stacks[name], workspace
 
 
@@ -39,11 +39,11 @@ def _source(name: str, root: FilePath) -> Source:
     """Return the selected stack's configuration as the engine hands it over, with the places of its file."""
     config = pulumi.Config(PROJECT)
     values = {key: config.get_object(key.removeprefix(f"{PROJECT}:")) for key in SECTIONS}
-    given = {key: value for key, value in values.items() if value is not None}
+    sections = {key: value for key, value in values.items() if value is not None}
     path = _stack_file(root, name)
     source = read_source(path, f"{STACKS_FOLDER}/{path.name}") if path.exists() else Source(file=f"stack {name}")
     # What only the file can say (keys given twice, envelope) is `check`'s to find: the engine has already read it.
-    return dataclasses.replace(source, value={"config": given}, findings=[])
+    return dataclasses.replace(source, value={"config": sections}, findings=[])
 
 
 def _teams(environment: str, root: FilePath) -> Iterator[Stack]:

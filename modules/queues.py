@@ -50,13 +50,13 @@ class Flavors(pulumi.ComponentResource):
     def __init__(self, name: str, args: FlavorsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:kueue:Flavors", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
-        found = flavors(args.cluster_name, args.cluster)
+        cluster_flavors = flavors(args.cluster_name, args.cluster)
         deployed = flavor_resources(
-            name, args.cluster_name, found, args.cohorts, scope=args.scope, register=objects_of(self)
+            name, args.cluster_name, cluster_flavors, args.cohorts, scope=args.scope, register=objects_of(self)
         )
         # Known once they are there, so that a team is told of a flavor whose deployment failed.
-        self.names = pulumi.Output.all(*(flavor.id for flavor in deployed)).apply(lambda _: sorted(found))
-        for flavor in found.values():
+        self.names = pulumi.Output.all(*(flavor.id for flavor in deployed)).apply(lambda _: sorted(cluster_flavors))
+        for flavor in cluster_flavors.values():
             if flavor.by_request:
                 _check(name, flavor, args.scope, child)
         for priority, value in args.priorities.items():

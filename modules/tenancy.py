@@ -72,7 +72,7 @@ class TeamNamespace(pulumi.ComponentResource):
             # To delete it is to delete every job that runs in it and every claim of the team.
             opts=pulumi.ResourceOptions(parent=self, protect=args.scope.deletion_protection),
         )
-        self.namespace = namespace.metadata.apply(lambda found: str(found.name))
+        self.namespace = namespace.metadata.apply(lambda meta: str(meta.name))
         core.v1.ServiceAccount(
             f"{name}-service-account",
             metadata=metadata(

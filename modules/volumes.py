@@ -71,7 +71,7 @@ def register_claimed_volume(name: str, args: ClaimedVolume, parent: pulumi.Resou
             storage_class_name=args.storage_class,
             volume_mode="Filesystem",
             # The name as an output: a new volume makes a new claim, since it would wait for the old one's uid.
-            volume_name=volume.metadata.apply(lambda made: made.name or ""),
+            volume_name=volume.metadata.apply(lambda created: created.name or ""),
         ),
         opts=_replaced(parent, args.claim_fields),
     )

@@ -16,7 +16,7 @@ from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.policy import single_stack as alone
 from training_platform.policy.settings import PRODUCTION, SNAPSHOT
-from training_platform.policy.single_stack import given_snapshot
+from training_platform.policy.single_stack import snapshot_of
 from training_platform.quota.demand import demand_of_views, stack_demand, workspace_demand
 from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
@@ -48,8 +48,8 @@ class Checkout:
     @cached_property
     def workspace(self) -> Workspace | None:
         """All stack files; None where there are none."""
-        found = read_workspace(self.root) if self.root else None
-        return found if found and found.stacks else None
+        workspace = read_workspace(self.root) if self.root else None
+        return workspace if workspace and workspace.stacks else None
 
     @cached_property
     def exemptions(self) -> Exemptions:
@@ -70,8 +70,8 @@ class Checkout:
         """Return what rules ask of a whole stack; without a stack file that is what a policy's settings say of it."""
         if file := self.stack_file(stack):
             return Facts(file.environment_name, _team_name(file), file.production)
-        given = settings.get
-        return Facts(given("environment", UNKNOWN), given("team"), given(PRODUCTION, UNKNOWN))
+        setting = settings.get
+        return Facts(setting("environment", UNKNOWN), setting("team"), setting(PRODUCTION, UNKNOWN))
 
     def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:
         """Return the views of planned resources, each with its section of the stack file where there is one."""
@@ -105,8 +105,8 @@ class Checkout:
         against the snapshot of the settings.
         """
         if self.workspace is None or self.root is None:
-            given = settings.get(SNAPSHOT)
-            return alone.quota_findings(self.views(stack, planned), given_snapshot(given) if given else None)
+            value = settings.get(SNAPSHOT)
+            return alone.quota_findings(self.views(stack, planned), snapshot_of(value) if value else None)
         try:
             snapshots = read_snapshots(self.root, today(self.root))
         except UnreadableError as error:
@@ -116,9 +116,9 @@ class Checkout:
             if other.name != stack:
                 charges += stack_demand(other, self.workspace)
         ledgers = project_ledgers(charges, snapshots, requested(self.workspace))
-        found = ledger_findings(self.workspace, ledgers.values(), capacity_ledger(self.workspace))
+        findings = ledger_findings(self.workspace, ledgers.values(), capacity_ledger(self.workspace))
         unread = [*self.workspace.unreadable, *snapshots.unreadable, *map(str, snapshots.findings)]
-        return [finding for finding in found if finding.stack == stack], [*unread, *map(str, notes)]
+        return [finding for finding in findings if finding.stack == stack], [*unread, *map(str, notes)]
 
 
 def _team_name(file: Stack) -> str | None:

@@ -107,7 +107,7 @@ class Evaluation:
             errors, advice = self._judged_resource(policy, args)
             for finding in errors:
                 report(_text(finding, home), None)
-            self.left.setdefault(args.urn, {})[policy] = [_Message(_text(each, home)) for each in advice]
+            self.left.setdefault(args.urn, {})[policy] = [_Message(_text(warning, home)) for warning in advice]
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
         """Return a resource's properties as they should be, None where that is not known or they are right."""
@@ -129,8 +129,8 @@ class Evaluation:
         """Report what quotas and capacity do not allow, and keep what was not counted."""
         for place, resources in self._stacks(args.resources).items():
             config, home = args.get_config(), self._home(place)
-            found, sentences = home.quota_findings(place.stack, resources.values(), config)
-            self._report(QUOTA, place, self._sorted(home, found, config), resources, report)
+            findings, sentences = home.quota_findings(place.stack, resources.values(), config)
+            self._report(QUOTA, place, self._sorted(home, findings, config), resources, report)
             sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
             self.left[place.stack][QUOTA] += map(_Message, map(printable, sentences))
 
@@ -170,11 +170,11 @@ class Evaluation:
         self._judged_last = resources, facts, whole
         return whole
 
-    def _sorted(self, home: Checkout, found: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
+    def _sorted(self, home: Checkout, findings: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
         """Return the errors, and what is advice: by its severity, an exemption, or the policy's own config."""
         errors: list[Finding] = []
         advice: list[Finding] = []
-        for finding in found:
+        for finding in findings:
             counts = finding.severity == "error" and finding.rule not in config.get(ADVISORY_RULES, ())
             (errors if counts and home.exemptions.of(finding) is None else advice).append(finding)
         return errors, advice
@@ -190,8 +190,8 @@ class Evaluation:
         stacks: _Stacks = {}
         for resource in resources:
             seen = self.seen.get(resource.urn)
-            each = replace(seen, options=options(resource)) if seen else planned(resource)
-            stacks.setdefault(_at(resource.urn), {})[resource.urn] = each
+            current = replace(seen, options=options(resource)) if seen else planned(resource)
+            stacks.setdefault(_at(resource.urn), {})[resource.urn] = current
         return stacks
 
     def _report(
@@ -205,7 +205,7 @@ class Evaluation:
         urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
         home = self._home(place)
         errors, advice = (
-            [_Message(_text(each, home), urns.get(each.resource or "")) for each in part] for part in judged
+            [_Message(_text(finding, home), urns.get(finding.resource or "")) for finding in part] for part in judged
         )
         for message in errors:
             report(*message)
@@ -291,9 +291,9 @@ def plain(value: Any) -> Any:
     """
     kind = value.__class__
     if kind is dict:
-        return {key: plain(each) for key, each in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if kind is list:
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, Mapping):
         return {key: _read_item(value.__getitem__, key) for key in value}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

@@ -107,8 +107,8 @@ class Pack:
         )  # fmt: skip
 
     def _later(self, method: Callable[[Evaluation], Callable[..., Any]]) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
-            return method(self.evaluation)(*given)
+        def call(*arguments: Any) -> Any:
+            return method(self.evaluation)(*arguments)
 
         return call
 

@@ -22,8 +22,8 @@ def text() -> str:
             "house": any(rule.owner == "house" for rule in rules),
             "fixes": name in FIXES,
         }
-        said = {flag: True for flag, holds in flags.items() if holds}
-        rows[name] = {"title": TITLES[name], **said, "rules": sorted(rule.id for rule in rules)}
+        marks = {flag: True for flag, holds in flags.items() if holds}
+        rows[name] = {"title": TITLES[name], **marks, "rules": sorted(rule.id for rule in rules)}
     rows[QUOTA] = {"title": _QUOTA, "rules": sorted(rule.id for rule in LEDGER)}
     return json.dumps(rows, indent=1) + "\n"
 

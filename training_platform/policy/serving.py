@@ -65,8 +65,8 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
     def Analyze(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
         """Judge a resource by the policies that it concerns."""
         options = self._get_resource_options(request)
-        given = ResourceValidationArgs(request.type, _inputs(request), request.urn, request.name, options, None)
-        self.pack.evaluation.read_resource(given)
+        arguments = ResourceValidationArgs(request.type, _inputs(request), request.urn, request.name, options, None)
+        self.pack.evaluation.read_resource(arguments)
         request.ClearField("properties")
         request.ClearField("provider")
         self._asked.resource = request
@@ -78,12 +78,12 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
     def AnalyzeStack(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
         """Judge a stack; the inputs of its resources were kept as they were judged one by one."""
         evaluation, resources = self.pack.evaluation, dict[str, PolicyResource]()
-        for each in request.resources:
-            inputs = {} if each.urn in evaluation.seen else _inputs(each)
-            options = self._get_resource_options(each)
-            resources[each.urn] = PolicyResource(each.type, inputs, each.urn, each.name, options, None, None, [], {})
-        for each in request.resources:
-            resources[each.urn].dependencies += (resources[urn] for urn in each.dependencies if urn in resources)
+        for row in request.resources:
+            inputs = {} if row.urn in evaluation.seen else _inputs(row)
+            options = self._get_resource_options(row)
+            resources[row.urn] = PolicyResource(row.type, inputs, row.urn, row.name, options, None, None, [], {})
+        for row in request.resources:
+            resources[row.urn].dependencies += (resources[urn] for urn in row.dependencies if urn in resources)
         evaluation.read_stacks(resources.values())
         request.ClearField("resources")
         return super().AnalyzeStack(request, context)  # type: ignore[no-untyped-call]
@@ -111,11 +111,11 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
 
         It is the last that the engine asks before it starts the program: the rules are loaded meanwhile.
         """
-        given = request.policyConfig
-        config = {name: json_format.MessageToDict(given[name].properties) for name in given}
+        configs = request.policyConfig
+        config = {name: json_format.MessageToDict(configs[name].properties) for name in configs}
         if wrong := list(map(str, wrong_settings(config))):
-            said = printable("the policy config is wrong: " + "\n  ".join(wrong))
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, said)
+            message = printable("the policy config is wrong: " + "\n  ".join(wrong))
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
         threading.Thread(target=self.pack.load, name=LOADER, daemon=True).start()
         return super().Configure(request, context)  # type: ignore[no-untyped-call]
 

@@ -200,11 +200,11 @@ def _unknown(path: Path, name: str, message: str, names: Collection[str], most: 
 def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[SettingError]:
     from training_platform.policy.single_stack import (  # noqa: PLC0415 # it loads the rules
         SnapshotError,
-        given_snapshot,
+        snapshot_of,
     )
 
     try:
-        given_snapshot(str(folder / setting) if isinstance(setting, str) else setting)
+        snapshot_of(str(folder / setting) if isinstance(setting, str) else setting)
     except SnapshotError as error:
         message = f"{QUOTA}.{SNAPSHOT}: {error}"
         yield SettingError((QUOTA, SNAPSHOT), message, "limits as a file of stacks/quotas/ has them")

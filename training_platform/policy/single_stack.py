@@ -23,7 +23,7 @@ class SnapshotError(Exception):
     """A snapshot that cannot be read, or that is rejected; the message says all that is wrong with it."""
 
 
-def given_snapshot(setting: str | Mapping[str, Any]) -> Snapshot:
+def snapshot_of(setting: str | Mapping[str, Any]) -> Snapshot:
     """Return the snapshot that a config holds, or names by its path from the pack's folder. Raises SnapshotError.
 
     The engine starts a pack in its own folder.
@@ -42,9 +42,9 @@ def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[li
     ledgers = project_ledgers(charges, Snapshots({snapshot.project: snapshot}))
     mine = [ledger for project, ledger in ledgers.items() if project == snapshot.project]
     unknown = [f"quotas of {project} are not checked: no snapshot of it is given" for project in ledgers]
-    left_open = [each for each, project in zip(unknown, ledgers, strict=True) if project != snapshot.project]
-    said = f"quotas of {snapshot.project} are compared with what this stack alone asks: other stacks are not counted"
-    return ledger_findings(Workspace(Path()), mine, ()), [said, *left_open, *map(str, notes)]
+    left_open = [sentence for sentence, project in zip(unknown, ledgers, strict=True) if project != snapshot.project]
+    alone = f"quotas of {snapshot.project} are compared with what this stack alone asks: other stacks are not counted"
+    return ledger_findings(Workspace(Path()), mine, ()), [alone, *left_open, *map(str, notes)]
 
 
 @lru_cache(maxsize=8)
@@ -57,7 +57,7 @@ def _read(path: str) -> Snapshot:
 
 def _parsed(source: Source) -> Snapshot:
     project = source.value.get("project") if isinstance(source.value, dict) else None
-    snapshot, found = parse_snapshot(str(project), source)
-    if snapshot is None or found:
-        raise SnapshotError("; ".join(each.one_line for each in found))
+    snapshot, findings = parse_snapshot(str(project), source)
+    if snapshot is None or findings:
+        raise SnapshotError("; ".join(finding.one_line for finding in findings))
     return snapshot

@@ -40,14 +40,14 @@ def compute_class(
     delay = spec.consolidation_delay_minutes
     # What GKE makes has our account and streams images; pools of ours do too, and would not match the class otherwise.
     config = {"serviceAccount": service_account, "imageStreaming": {"enabled": True}}
-    made = {"nodePoolConfig": config} if spec.makes_pools else {}
+    pool_config = {"nodePoolConfig": config} if spec.makes_pools else {}
     return {
         "priorities": [_priority(priority, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
         "whenUnsatisfiable": spec.when_unsatisfiable,
         "activeMigration": {"optimizeRulePriority": spec.active_migration},
         **({"autoscalingPolicy": {"consolidationDelayMinutes": delay}} if delay else {}),
-        **made,
+        **pool_config,
     }
 
 

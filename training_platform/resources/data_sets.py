@@ -55,7 +55,7 @@ def mounted_in(spec: DataSetSpec, environment: Environment, cluster: str) -> boo
 
 def reads_lustre(environment: Environment, cluster: str) -> bool:
     """Whether a cluster mounts data sets on Managed Lustre, whose driver it then wants."""
-    return any(each.lustre and mounted_in(each, environment, cluster) for each in environment.data_sets.values())
+    return any(data.lustre and mounted_in(data, environment, cluster) for data in environment.data_sets.values())
 
 
 def team_mode(spec: DataSetSpec, environment: Environment, cluster: str, team: str) -> str | None:

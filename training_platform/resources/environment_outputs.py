@@ -66,14 +66,14 @@ class EnvironmentOutputs(_Outputs):
 
         A queue with a flavor that is not there admits nothing, of its other flavors neither.
         """
-        found = self.cluster(name)
-        missing = [each for each in flavors if found.flavors is not None and each not in found.flavors]
+        outputs = self.cluster(name)
+        missing = [flavor for flavor in flavors if outputs.flavors is not None and flavor not in outputs.flavors]
         if missing:
             what = f"flavor{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             raise OutputsError(
                 f"Stack {self.environment} is deployed without {what} in cluster {name}: {_deploy(self.environment)}"
             )
-        return found
+        return outputs
 
     def instance(self, name: str) -> InstanceOutputs:
         """Return a Filestore instance's outputs. Raises OutputsError where the deployed environment has none."""

@@ -106,7 +106,7 @@ def _share(spec: FilestoreSpec) -> filestore.InstanceFileSharesArgsDict:
     """Return the one share; the provider's field counts GiB, whatever it is called."""
     share: dict[str, Any] = {"name": spec.share, "capacity_gb": spec.capacity_gib}
     if spec.exports:
-        share["nfs_export_options"] = [_export(each) for each in spec.exports]
+        share["nfs_export_options"] = [_export(export) for export in spec.exports]
     if spec.restore_from:
         share["source_backupdr_backup" if "/backupVaults/" in spec.restore_from else "source_backup"] = (
             spec.restore_from
@@ -350,7 +350,7 @@ def class_tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ..
 
     The platform's own namespaces may claim of these, and teams nothing.
     """
-    return tuple(sorted({each.tier for each in environment.filestore.values() if reaches(each, cluster)}))
+    return tuple(sorted({instance.tier for instance in environment.filestore.values() if reaches(instance, cluster)}))
 
 
 def _smallest_claim(spec: FileClassSpec) -> int:

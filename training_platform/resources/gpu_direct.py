@@ -52,7 +52,7 @@ class NodeAccess:
     @property
     def host_paths(self) -> tuple[str, ...]:
         """Folders of the node that the pod mounts."""
-        return tuple(each["hostPath"]["path"] for each in self.volumes if "hostPath" in each)
+        return tuple(volume["hostPath"]["path"] for volume in self.volumes if "hostPath" in volume)
 
 
 def access(kind: str, images: Mapping[str, str]) -> NodeAccess:

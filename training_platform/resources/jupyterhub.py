@@ -70,7 +70,7 @@ def hub_values(
         "hub": hub(notebooks, secret),
         "custom": {
             "hubUrl": f"http://hub.{HUB_NAMESPACE}:8081",
-            "teamProfiles": [{"users": _names(notebooks, team), "profiles": each} for team, each in teams.items()],
+            "teamProfiles": [{"users": _names(notebooks, team), "profiles": own} for team, own in teams.items()],
             "environmentClaims": [data_claim(name) for name in environment_data],
             **({"oauthSecret": secret.version} if secret else {}),
         },
@@ -88,10 +88,10 @@ def hub_values(
     }
 
 
-def hub(notebooks: Notebooks, kept: HubSecret | None = None) -> dict[str, Any]:
+def hub(notebooks: Notebooks, secret: HubSecret | None = None) -> dict[str, Any]:
     """Return the hub's values: whoever has a Google account of the domain signs in, and nobody is administrator."""
-    secret = {"name": notebooks.oauth_secret.name, "key": notebooks.oauth_secret.key}
-    by_hand = {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": secret}}}
+    by_key = {"name": notebooks.oauth_secret.name, "key": notebooks.oauth_secret.key}
+    by_hand = {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": by_key}}}
     return {
         "config": {
             "JupyterHub": {"authenticator_class": "google", "admin_access": False},
@@ -105,8 +105,8 @@ def hub(notebooks: Notebooks, kept: HubSecret | None = None) -> dict[str, Any]:
             },
         },
         # Read by the authenticator from its environment, so that neither values nor state hold the secret.
-        **({} if kept else {"extraEnv": by_hand}),
-        **({"serviceAccount": {"annotations": {"iam.gke.io/gcp-service-account": kept.account}}} if kept else {}),
+        **({} if secret else {"extraEnv": by_hand}),
+        **({"serviceAccount": {"annotations": {"iam.gke.io/gcp-service-account": secret.account}}} if secret else {}),
         "extraConfig": {"training-platform": _program()},
         # Notebooks of teams call the hub from their namespaces, with the label that the chart gives to all.
         **({"networkPolicy": {"interNamespaceAccessLabels": "accept"}} if notebooks.teams else {}),
@@ -160,7 +160,7 @@ def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSe
             **({"extraVolumes": volumes, "extraVolumeMounts": mounts} if data_sets else {}),
         },
         **({"extraEnv": data_variables(data_sets)} if data_sets else {}),
-        **(buckets if any(each.bucket for each in data_sets.values()) else {}),
+        **(buckets if any(data_set.bucket for data_set in data_sets.values()) else {}),
         "initContainers": [home_owner(image, _HOME_MOUNT)],
         # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.
         "cloudMetadata": {"blockWithIptables": False},

@@ -104,8 +104,8 @@ def priorities(environment: Environment) -> dict[str, int]:
     """
     own, clusters = environment.priorities, environment.clusters.values()
     all_values = [0, *own.values()]
-    above = {SERVING_PRIORITY: max(all_values) + 1} if any(each.serving for each in clusters) else {}
-    below = any(each.notebooks and each.notebooks.teams for each in clusters)
+    above = {SERVING_PRIORITY: max(all_values) + 1} if any(cluster.serving for cluster in clusters) else {}
+    below = any(cluster.notebooks and cluster.notebooks.teams for cluster in clusters)
     return {**above, **({NOTEBOOK_PRIORITY: min(all_values) - 1} if below else {}), **own}
 
 
@@ -150,8 +150,8 @@ def _resource_group(resource: str, flavors: list[Flavor], shares: Mapping[str, S
 
 def _quota(resource: str, share: Share) -> dict[str, str]:
     limits = {"borrowingLimit": share.borrowing_limit, "lendingLimit": share.lending_limit}
-    given = {name: str(limit) for name, limit in limits.items() if limit is not None}
-    return {"name": resource, "nominalQuota": str(share.nominal_quota), **given}
+    finite = {name: str(limit) for name, limit in limits.items() if limit is not None}
+    return {"name": resource, "nominalQuota": str(share.nominal_quota), **finite}
 
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"  # of Kueue; a check can never be given another

@@ -47,8 +47,8 @@ NAT_MAX_PORTS = 4096
 
 def existing_network(environment: Environment) -> str | None:
     """Return the id of the VPC that exists already; None where the environment makes its own."""
-    found = environment.network
-    return f"projects/{network_project(environment)}/global/networks/{found.name}" if found else None
+    network = environment.network
+    return f"projects/{network_project(environment)}/global/networks/{network.name}" if network else None
 
 
 def existing_network_name(environment: Environment) -> str | None:
@@ -247,11 +247,11 @@ def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Declared:
     return Declared(type=MANAGED_ZONE, name=f"{name}-{_label(domain)}-zone", inputs=inputs, options=_ZONE_OPTIONS)
 
 
-def api_records(name: str, domain: str, found: Entrance, scope: Scope, zone: Any) -> Iterator[Declared]:
+def api_records(name: str, domain: str, vip: Entrance, scope: Scope, zone: Any) -> Iterator[Declared]:
     """Yield the records of a zone: one name with the addresses, and all names below the domain, which follow it."""
-    held = found.name if domain == APIS else domain
+    held = vip.name if domain == APIS else domain
     for role, record, kind, data in (
-        ("addresses", held, "A", list(found.addresses)),
+        ("addresses", held, "A", list(vip.addresses)),
         ("names", f"*.{domain}", "CNAME", [held]),
     ):
         inputs = gcp.record_set(

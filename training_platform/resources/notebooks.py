@@ -51,9 +51,9 @@ def team_profiles(
     cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: NotebookDataSets
 ) -> list[Profile]:
     """Return the profiles of a team; ``data_sets`` are what it reads, disks in a zone for VMs of that zone alone."""
-    found = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
+    offered = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
     pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
-    for profile in found:
+    for profile in offered:
         pool = pools[profile["slug"]]
         profile["display_name"] += f", {team}"
         profile["slug"] = f"team-{team}-{profile['slug']}"
@@ -62,11 +62,11 @@ def team_profiles(
             f"{notebooks.idle_minutes} idle minutes."
         )
         profile["kubespawner_override"] |= in_namespace(
-            notebooks, team, {key: each for key, each in data_sets.items() if each.zone in (None, pool.zone)}
+            notebooks, team, {key: data for key, data in data_sets.items() if data.zone in (None, pool.zone)}
         )
         if pool.spec.topology_aware:
             profile["kubespawner_override"].setdefault("extra_annotations", {}).update(ANY_PLACE)
-    return found
+    return offered
 
 
 def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -> Profile:
@@ -74,7 +74,7 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
     volumes, mounts = data_volumes(data_sets)
-    buckets = dict(FUSE_ANNOTATION) if any(each.bucket for each in data_sets.values()) else {}
+    buckets = dict(FUSE_ANNOTATION) if any(data_set.bucket for data_set in data_sets.values()) else {}
     return {
         "namespace": team,
         "service_account": SERVICE_ACCOUNT,

@@ -135,18 +135,18 @@ def job_kinds(spec: ClusterSpec) -> tuple[JobKind, ...]:
 
 def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
     """Return by operator the spec of the NetworkPolicy that lets it reach pods in a team's namespace."""
-    found = {}
+    specs = {}
     for name in charted(spec):
         if (pods := OPERATORS[name].connects_to) is None:
             continue
         labels, port = pods
         home = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": CHARTS[name].namespace}}}
-        found[name] = {
+        specs[name] = {
             "podSelector": {"matchLabels": dict(labels)},
             "policyTypes": ["Ingress"],
             "ingress": [{"from": [home], "ports": [{"protocol": "TCP", "port": port}]}],
         }
-    return found
+    return specs
 
 
 def object_limits(spec: ClusterSpec) -> dict[str, str]:

@@ -33,7 +33,7 @@ class DocumentField(NamedTuple):
         """Return a field below this one, of a list's entries too, with its name as the API spells it."""
         own = self.resolved()
         fields = own.schema.get("properties", {})
-        key = name if name in fields else next((each for each in fields if each.lower() == name.lower()), None)
+        key = name if name in fields else next((field for field in fields if field.lower() == name.lower()), None)
         return (key, DocumentField(fields[key], self.document)) if key else None
 
     def resolved(self) -> DocumentField:
@@ -78,7 +78,7 @@ def field_of(name: str, field: DocumentField) -> FieldPlace | None:
     """Return the field that an input of a block is in the block's message."""
     renamed = paths()["names"].get(field.message, {})
     candidates = [renamed[name]] if name in renamed else _spellings(name)
-    return next((found for path in candidates if (found := _below(field, path))), None)
+    return next((place for path in candidates if (place := _below(field, path))), None)
 
 
 @cache
@@ -98,10 +98,10 @@ def _below(field: DocumentField, path: str) -> FieldPlace | None:
     """Return the field at a path; the message itself where the provider has a block of its own."""
     keys: list[str] = []
     for name in path.split(".") if path else ():
-        found = field.below(name)
-        if found is None:
+        inner = field.below(name)
+        if inner is None:
             return None
-        key, field = found
+        key, field = inner
         keys.append(key)
     return FieldPlace(tuple(keys), field)
 
@@ -148,7 +148,7 @@ def leaves(token: str, inputs: Mapping[str, Any]) -> Iterator[Leaf]:
     """Yield the values of a resource that have a field; those that stand elsewhere in a request have none."""
     if (field := root(token)) is not None:
         yield from (
-            each for each in _block(inputs, field, "", ()) if each.name not in PLACES or each.path == (each.name,)
+            leaf for leaf in _block(inputs, field, "", ()) if leaf.name not in PLACES or leaf.path == (leaf.name,)
         )
 
 
@@ -171,17 +171,17 @@ def body_of(values: Iterable[Leaf]) -> dict[str, Any]:
 
 def _block(inputs: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     for key, value in inputs.items():
-        if value is not None and (found := field_of(key, field)) is not None:
+        if value is not None and (place := field_of(key, field)) is not None:
             inner = f"{name}.{key}" if name else key
-            yield from _value(value, found.field, inner, (*path, *found.path))
+            yield from _value(value, place.field, inner, (*path, *place.path))
 
 
 def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     if isinstance(value, Mapping):
         yield from _mapping(value, field, name, path)
-    elif isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
-        for index, each in enumerate(value):
-            yield from _entry(each, index, field, f"{name}[{index}]", path)
+    elif isinstance(value, list | tuple) and any(isinstance(entry, Mapping) for entry in value):
+        for index, entry in enumerate(value):
+            yield from _entry(entry, index, field, f"{name}[{index}]", path)
     else:
         yield Leaf(name, path, value)
 
@@ -189,8 +189,8 @@ def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -
 def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     """Yield a block, or the entries of a map: keys of that are users' own."""
     if "properties" not in field.schema and "$ref" not in field.schema and values_of(field.schema):
-        for key, each in value.items():
-            yield Leaf(f"{name}.{key}", (*path, key), each)
+        for key, entry in value.items():
+            yield Leaf(f"{name}.{key}", (*path, key), entry)
     elif field.schema.get("type") == "array":  # the provider takes a single one of a list
         yield from _block(value, field, name, (*path, 0))
     else:
@@ -204,8 +204,8 @@ def _entry(
     if field.schema.get("type") == "array":
         yield from _block(entry, field, name, (*path, index))
     elif values_of(field.schema) is not None:
-        key = next(each for each in entry if field_of(each, field) is None or each == "id")
-        rest = {each: value for each, value in entry.items() if each != key}
+        key = next(key_name for key_name in entry if field_of(key_name, field) is None or key_name == "id")
+        rest = {key_name: value for key_name, value in entry.items() if key_name != key}
         yield from _block(rest, field, name, (*path, entry[key]))
     else:  # a list of one, where the API has a block
         yield from _block(entry, field, name, path)

@@ -102,12 +102,12 @@ def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Coun
 def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
     """Return the spec of a Deployment; how many pods it has is the autoscaler's to say."""
     labels = {SERVER_LABEL: name}
-    placed = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
+    metadata = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
     return {
         "selector": {"matchLabels": labels},
         # No pod more than the most that the share is counted for, during updates either.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {"metadata": {"labels": labels, **placed}, "spec": pod(server, flavor, scope)},
+        "template": {"metadata": {"labels": labels, **metadata}, "spec": pod(server, flavor, scope)},
     }
 
 
@@ -129,9 +129,9 @@ def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) 
     chips = chips_of(server, flavor)
     amount = {flavor.accelerator.resource: str(chips)}
     own = server.command, server.args
-    program, given = own if answers or not server.worker_command else (server.worker_command, ())
+    program, arguments = own if answers or not server.worker_command else (server.worker_command, ())
     command = ["python3", "-c", _launcher()] if server.secrets else list(program)
-    args = [*program, *given] if server.secrets else list(given)
+    args = [*program, *arguments] if server.secrets else list(arguments)
     asked = {"startupProbe": {**_probe(server), "failureThreshold": _START_PROBES}, "readinessProbe": _probe(server)}
     return {
         "name": "server",
@@ -240,14 +240,14 @@ _GROUP, _REQUIRED, _PREFERRED = (
 def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
     """Return the spec of a LeaderWorkerSet; how many groups it has is the autoscaler's to say."""
     rolling = {"maxSurge": 0, "maxUnavailable": 1}  # no group more than the most that the share is counted for
-    placed = {"annotations": placement} if (placement := _placement(flavor)) else {}
-    worker = {"metadata": placed} if placed else {}
+    metadata = {"annotations": placement} if (placement := _placement(flavor)) else {}
+    worker = {"metadata": metadata} if metadata else {}
     return {
         "leaderWorkerTemplate": {
             "size": vms_of(server, flavor),
             "restartPolicy": "RecreateGroupOnPodRestart",  # a model on several VMs does not go on without one
             "leaderTemplate": {
-                "metadata": {"labels": {SERVER_LABEL: name}, **placed},
+                "metadata": {"labels": {SERVER_LABEL: name}, **metadata},
                 "spec": pod(server, flavor, scope),
             },
             "workerTemplate": {**worker, "spec": pod(server, flavor, scope, answers=False)},
@@ -286,9 +286,9 @@ def serving_findings(workspace: Workspace) -> Iterator[Finding]:
                     yield from _elsewhere(stack, path, server, home)
                     yield from _yields_nothing(stack, path, server, team, home)
                     by_flavor[server.flavor][name] = server
-            for flavor, each in by_flavor.items():
+            for flavor, on_flavor in by_flavor.items():
                 nominal = team.shares[cluster][flavor].nominal_quota
-                yield from _over_share(stack, ("serving", cluster), nominal, known[flavor], each)
+                yield from _over_share(stack, ("serving", cluster), nominal, known[flavor], on_flavor)
 
 
 def _over_share(
@@ -299,8 +299,8 @@ def _over_share(
     total = sum(asked.values())
     for name, server in servers.items() if total > nominal else ():
         fits = max(0, nominal - (total - asked[name])) // replica_chips(server, flavor)
-        each = ", ".join(f"{other} {chips}" for other, chips in asked.items())
-        message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({each})"
+        parts = ", ".join(f"{other} {chips}" for other, chips in asked.items())
+        message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({parts})"
         yield stack.finding(
             "serving-over-share", (*path, name, "max_replicas"), f"{message}; the team's share is {nominal}",
             allowed=f"at most {fits} besides the others" if fits else "a larger share",

@@ -102,7 +102,7 @@ def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> 
     modes = ("warn", "audit") if beyond else ("enforce", "warn")
     return {
         TEAM_LABEL: team,
-        **{f"{ALLOW_LABEL}{each}": "true" for each in beyond},
+        **{f"{ALLOW_LABEL}{permission}": "true" for permission in beyond},
         **{f"{POD_SECURITY}{mode}": "baseline" for mode in modes},
     }
 
@@ -181,45 +181,45 @@ _METADATA_PORTS: Final[Mapping[str, tuple[int, ...]]] = {METADATA: (80, 8080), "
 
 def egress_spec(team: Team, environment: Environment) -> Json | None:
     """Return the spec of the NetworkPolicy on what a team's pods connect to; None where they may to anything."""
-    found = entrance(environment)
-    if environment.open_egress or found is None:
+    vip = entrance(environment)
+    if environment.open_egress or vip is None:
         return None
     opened = (*environment.egress, *team.egress)
     return {
         "podSelector": {},
         "policyTypes": ["Egress"],
-        "egress": [{"to": [{"podSelector": {}}]}, *_platform(found), *(_opened(each) for each in opened if each.cidr)],
+        "egress": [{"to": [{"podSelector": {}}]}, *_platform(vip), *(_opened(peer) for peer in opened if peer.cidr)],
     }
 
 
 def host_spec(team: Team, environment: Environment) -> Json | None:
     """Return the spec of the FQDNNetworkPolicy that opens hosts by name, beside the NetworkPolicy; None without any."""
-    opened = [each for each in (*environment.egress, *team.egress) if each.host]
+    opened = [destination for destination in (*environment.egress, *team.egress) if destination.host]
     if not opened or egress_spec(team, environment) is None:
         return None
-    return {"podSelector": {}, "egress": [_host(each) for each in opened]}
+    return {"podSelector": {}, "egress": [_host(destination) for destination in opened]}
 
 
-def _platform(found: Entrance) -> Iterable[Json]:
+def _platform(vip: Entrance) -> Iterable[Json]:
     """Yield what every pod needs: names, an identity, and Google's APIs."""
     system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     pods = [{**system, "podSelector": {"matchLabels": {"k8s-app": name}}} for name in _DNS_PODS]
     dns = [port for protocol in ("UDP", "TCP") for port in _ports([53], protocol)]
-    yield {"to": [*pods, *(_block(each) for each in _RESOLVERS)], "ports": dns}
+    yield {"to": [*pods, *(_block(resolver) for resolver in _RESOLVERS)], "ports": dns}
     for address, ports in _METADATA_PORTS.items():
         yield {"to": [_block(address)], "ports": _ports(ports)}
-    yield {"to": [_block(found.range)], "ports": _ports([443])}
+    yield {"to": [_block(vip.range)], "ports": _ports([443])}
 
 
-def _opened(each: Destination) -> Json:
-    return {"to": [_block(each.cidr or "")], "ports": _ports(each.ports, each.protocol)}
+def _opened(destination: Destination) -> Json:
+    return {"to": [_block(destination.cidr or "")], "ports": _ports(destination.ports, destination.protocol)}
 
 
-def _host(each: Destination) -> Json:
-    host = each.host or ""
+def _host(destination: Destination) -> Json:
+    host = destination.host or ""
     return {
         "matches": [{"pattern" if host.startswith("*") else "name": host}],
-        "ports": _ports(each.ports, each.protocol),
+        "ports": _ports(destination.ports, destination.protocol),
     }
 
 
