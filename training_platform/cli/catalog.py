@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +12,7 @@ from training_platform.cli.shared import Commands, Format, completion, fail, for
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from training_platform.catalog.fact_sheets import Sheet, Value
+    from training_platform.catalog.fact_sheets import Fact, Sheet, Value
 
 _OF_ACCELERATOR = ("accelerator.name", "accelerator.title", "accelerator.hbm_gb", "accelerator.quotas")
 
@@ -61,7 +60,7 @@ def list_(family: str | None, gpu: str | None, region: str | None, zone: str | N
     from training_platform.catalog.fact_sheets import sheets
 
     known = sheets()
-    families = {each for sheet in known for each in sheet.families}
+    families = {name for sheet in known for name in sheet.families}
     if family is not None and family not in families:
         _unknown(f"{family!r} is not a family in the catalogue", family, families)
     listed = [sheet for sheet in known if family is None or family in sheet.families]
@@ -77,7 +76,7 @@ def list_(family: str | None, gpu: str | None, region: str | None, zone: str | N
             _unknown(f"{asked!r} is not a {what} in the catalogue", asked, names)
         listed = [sheet for sheet in listed if asked is None or meant & names_of(sheet)]
     if output_format == "json":
-        print_json([{"kind": each.kind, "name": each.name, "families": list(each.families)} for each in listed])
+        print_json([{"kind": row.kind, "name": row.name, "families": list(row.families)} for row in listed])
         return
     kind = ""
     for sheet in listed:
@@ -97,10 +96,36 @@ def sheets_of(name: str) -> list[Sheet]:
 def print_sheets(found: Iterable[Sheet], output_format: Format, *, verbose: bool = False) -> None:
     """Print sheets; as text, only the facts that the row has, unless ``verbose``."""
     if output_format == "json":
-        print_json([_document(sheet) for sheet in found])
+        print_json(
+            [
+                {
+                    "kind": sheet.kind,
+                    "name": sheet.name,
+                    "source": sheet.source,
+                    "facts": [
+                        {
+                            "field": fact.field,
+                            "value": fact.value,
+                            "unit": fact.unit or None,
+                            "unverified": fact.unverified,
+                        }
+                        for fact in sheet.facts
+                    ],
+                }
+                for sheet in found
+            ]
+        )
         return
     for sheet in found:
-        _print_sheet(sheet if verbose else _short(sheet))
+        facts = sheet.facts if verbose else [fact for fact in sheet.facts if _is_telling(fact)]
+        click.echo(f"{sheet.name}: {sheet.kind}")
+        width = max(len(fact.field) for fact in facts)
+        for fact in facts:
+            mark = "  (unverified)" if fact.unverified else ""
+            click.echo(f"  {fact.field:<{width}}  {_shown(fact.value)}{f' {fact.unit}' if fact.unit else ''}{mark}")
+        click.echo(f"  {'source':<{width}}  {sheet.source}")
+        if any(fact.unverified for fact in facts):
+            click.echo("  (unverified): no primary source was read for it, or sources disagree.")
 
 
 def _zones(sheet: Sheet) -> set[str]:
@@ -108,27 +133,10 @@ def _zones(sheet: Sheet) -> set[str]:
     return set(zones) if isinstance(zones, list) and sheet.kind == "machine type" else set()
 
 
-def _short(sheet: Sheet) -> Sheet:
-    """Return a sheet without what the row has none of, sources of parts, and what its accelerator's own sheet says."""
-    kept = tuple(
-        fact
-        for fact in sheet.facts
-        if fact.value not in (None, [], False)
-        and not fact.field.endswith(".source")
-        and (not fact.field.startswith("accelerator.") or fact.field.startswith(_OF_ACCELERATOR))
-    )
-    return replace(sheet, facts=kept)
-
-
-def _print_sheet(sheet: Sheet) -> None:
-    click.echo(f"{sheet.name}: {sheet.kind}")
-    width = max(len(fact.field) for fact in sheet.facts)
-    for fact in sheet.facts:
-        mark = "  (unverified)" if fact.unverified else ""
-        click.echo(f"  {fact.field:<{width}}  {_shown(fact.value)}{f' {fact.unit}' if fact.unit else ''}{mark}")
-    click.echo(f"  {'source':<{width}}  {sheet.source}")
-    if sheet.unverified:
-        click.echo("  (unverified): no primary source was read for it, or sources disagree.")
+def _is_telling(fact: Fact) -> bool:
+    """Whether the row has a fact at all that is neither a part's source nor on its accelerator's own sheet."""
+    of_other = fact.field.startswith("accelerator.") and not fact.field.startswith(_OF_ACCELERATOR)
+    return fact.value not in (None, [], False) and not fact.field.endswith(".source") and not of_other
 
 
 def _shown(value: Value) -> str:
@@ -159,18 +167,6 @@ def _brief(sheet: Sheet) -> str:
     if sheet.unverified:
         parts.append(f"{len(sheet.unverified)} unverified")
     return ", ".join(parts)
-
-
-def _document(sheet: Sheet) -> dict[str, Any]:
-    return {
-        "kind": sheet.kind,
-        "name": sheet.name,
-        "source": sheet.source,
-        "facts": [
-            {"field": fact.field, "value": fact.value, "unit": fact.unit or None, "unverified": fact.unverified}
-            for fact in sheet.facts
-        ],
-    }
 
 
 def _unknown(problem: str, name: str, names: Collection[str]) -> None:

@@ -123,7 +123,7 @@ def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool
 def _printed(formats: Sequence[str]) -> list[str]:
     """Return what goes to standard output, each once; a format that is a whole document has to stand alone there."""
     printed = [known for known in FORMATS if known in formats]
-    if len(printed) > 1 and (alone := [each for each in printed if not FORMATS[each].mixable]):
+    if len(printed) > 1 and (alone := [name for name in printed if not FORMATS[name].mixable]):
         fail(f"--format {alone[0]} is a whole document: print it alone, or write it with --output {alone[0]}=FILE.")
     return printed
 

@@ -50,9 +50,9 @@ def environment(
     project_id = _asked(project, "--project", "Google Cloud project id")
     is_production = decided(production)
     chosen = _asked(machine_type, "--machine-type", "Machine type of the first node pool", "a3-highgpu-8g")
-    if chosen not in MACHINE_TYPES or MACHINE_TYPES[chosen].accelerator is None:
-        names = [each for each, row in MACHINE_TYPES.items() if row.accelerator is not None]
-        nearest = find_nearest(chosen, names)
+    accelerated = [machine.name for machine in MACHINE_TYPES.values() if machine.accelerator is not None]
+    if chosen not in accelerated:
+        nearest = find_nearest(chosen, accelerated)
         fail(f"{chosen!r} is not a machine type with TPUs or GPUs.{f' Nearest: {nearest}.' if nearest else ''}")
     text = environment_text(
         project=project_id,
@@ -134,12 +134,8 @@ def job(
         text += first_file.on_gke(at, chosen)
     if where != "gke":
         machine = _one_of(machine_type, "--machine-type", "Machine type on Vertex AI", first_file.vertex_machines())
-        near = [
-            cluster.location
-            for stack, section in workspace.environments()
-            if stack.name == home
-            for cluster in section.clusters.values()
-        ]
+        sections = (section for stack, section in workspace.environments() if stack.name == home)
+        near = [cluster.location for section in sections for cluster in section.clusters.values()]
         regions = first_file.vertex_regions(machine, near)
         text += first_file.on_vertex(_one_of(region, "--region", "Region of Vertex AI", regions), machine)
     _write(folder, f"jobs/{name}.yaml", text)

@@ -75,8 +75,7 @@ def reboot(stack: str, name: str, local_cloud: str | None, root: Path | None) ->
         nearest = find_nearest(name, resources)
         fail(f"{stack} has no persistent resource {name}.{f' Nearest: {nearest}.' if nearest else ''}")
     client, resource_id = _client(scope, name, resources[name], local_cloud)
-    operation = client.reboot(resource_id)
-    say(f"{name} restarts: {operation}")
+    say(f"{name} restarts: {client.reboot(resource_id)}")
 
 
 def _teams(root: Path | None) -> dict[str, tuple[Team, Environment]]:
@@ -84,7 +83,7 @@ def _teams(root: Path | None) -> dict[str, tuple[Team, Environment]]:
     from training_platform.config.workspace import read_workspace
 
     need("jobs", "Asking Vertex AI")
-    return {each.name: (team, home) for each, team, home in read_workspace(repository(root)).teams()}
+    return {stack.name: (team, home) for stack, team, home in read_workspace(repository(root)).teams()}
 
 
 def _team(stack: str, teams: Mapping[str, tuple[Team, Environment]]) -> tuple[Scope, dict[str, PersistentResourceSpec]]:

@@ -7,9 +7,9 @@ bucket's is its name. Nothing is written, and nothing read but what lists show.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, product
+from itertools import product
 from typing import Final, NamedTuple
 
 from training_platform.catalog.locations import region_of
@@ -99,8 +99,8 @@ def _api(name: str, project: str, region: str, local_cloud: str | None) -> Googl
 
 def _listings(asked_for: str) -> list[Listing]:
     """Return the lists that are asked for once in a ``project``, or once for each ``zone`` or ``region`` of it."""
-    rows = {token: row.listed for token, row in register.REGISTER.items() if row.listed and row.listed_per == asked_for}
-    return [Listing(token, **row) for token, row in rows.items()]
+    rows = register.REGISTER.items()
+    return [Listing(token, **row.listed) for token, row in rows if row.listed and row.listed_per == asked_for]
 
 
 def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, region: str = "", zone: str = "") -> None:
@@ -109,7 +109,9 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
     try:
         api = _api(listing.api, contents.project, region, local_cloud)
         pages = api.pages(listing.list.format(**asked))
-        for body in chain.from_iterable(_items(page, listing) for page in pages):
+        if listing.list.startswith("projects/{project}/aggregated/"):
+            pages = (place for page in pages for place in (page.get("items") or {}).values())
+        for body in (body for page in pages for body in page.get(listing.items) or ()):
             path = _START.sub("", listing.path.format_map({**body, **asked}))
             path = _NUMBER.sub(f"projects/{contents.project}/", path)
             rows[path] = body
@@ -139,11 +141,3 @@ def _refused(contents: Contents, kind: str, error: GoogleError) -> None:
     if kind in NEEDED or error.status is None:
         raise error
     contents.unread[kind] = str(error)
-
-
-def _items(page: Json, listing: Listing) -> Iterator[Json]:
-    if listing.list.startswith("projects/{project}/aggregated/"):
-        for place in (page.get("items") or {}).values():
-            yield from place.get(listing.items) or ()
-    else:
-        yield from page.get(listing.items) or ()

@@ -114,10 +114,7 @@ def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
 
 
 def branches(resources: Sequence[Planned]) -> tuple[Branch, ...]:
-    """Return the top-level parts by name, each with its resources counted by kind.
-
-    By name, since the order of registration differs from run to run.
-    """
+    """Return the top-level parts by name, each with its resources counted by kind."""
     parents = {resource.key: resource.parent for resource in resources}
     kinds: dict[str, Counter[str]] = {}
     for resource in resources:
@@ -137,29 +134,26 @@ def resource_tree(resources: Sequence[Planned]) -> tuple[Resource, ...]:
     known = {resource.key for resource in resources}
     for resource in resources:
         below.setdefault(resource.parent if resource.parent in known else None, []).append(resource)
-    return _children(below, None)
 
-
-def _children(
-    below: Mapping[tuple[str, str] | None, list[Planned]], key: tuple[str, str] | None
-) -> tuple[Resource, ...]:
-    return tuple(
-        Resource(
-            name=each.name,
-            kind=kind_of(each.type),
-            custom=each.custom,
-            protected=bool(each.options.get("protect")),
-            children=_children(below, each.key),
+    def children(parent: tuple[str, str] | None) -> tuple[Resource, ...]:
+        return tuple(
+            Resource(
+                name=resource.name,
+                kind=kind_of(resource.type),
+                custom=resource.custom,
+                protected=bool(resource.options.get("protect")),
+                children=children(resource.key),
+            )
+            for resource in below.get(parent, ())
         )
-        for each in below.get(key, ())
-    )
+
+    return children(None)
 
 
 def kind_of(resource_type: str) -> str:
-    """Return the short name of a resource type, a Kubernetes provider's said to be one."""
-    if resource_type.startswith(PROVIDER_TYPES):
-        return f"Provider ({resource_type.rpartition(':')[2]})"
-    return resource_type.rpartition(":")[2]
+    """Return the short name of a resource type; a provider is marked as one."""
+    name = resource_type.rpartition(":")[2]
+    return f"Provider ({name})" if resource_type.startswith(PROVIDER_TYPES) else name
 
 
 def flat_resource(planned: Planned) -> FlatResource:

@@ -19,7 +19,6 @@ from training_platform.config.workspace import Workspace
 if TYPE_CHECKING:
     from training_platform.checks.planning.scheduler import Scheduler
 
-
 FEWEST = 8
 """Stacks below which one process is done before several have loaded Pulumi."""
 
@@ -57,23 +56,18 @@ class Planner:
         if self.cache is None:
             for _ in self._work(queue, progress):
                 pass
-        else:
-            self._work_with(Cache(self.cache), queue, progress)
+            return queue.result()
+        cache, digests = Cache(self.cache), _digests(queue)
+        queue.known({name: outcome for name, digest in digests.items() if (outcome := cache.get(digest))})
+        if queue:
+            try:
+                for name, data in self._work(queue, progress):
+                    cache.put(digests[name], data)
+            finally:  # what was edited meanwhile may have been read before or after
+                now = _digests(queue)
+                cache.forget(digests[name] for name in digests if digests[name] != now[name])
+                cache.prune()
         return queue.result()
-
-    def _work_with(self, cache: Cache, queue: PlanQueue, progress: Progress) -> None:
-        program = program_digest(queue.root)
-        digests = _digests(queue, program)
-        queue.known({name: found for name, digest in digests.items() if (found := cache.get(digest))})
-        if not queue:
-            return
-        try:
-            for name, data in self._work(queue, progress):
-                cache.put(digests[name], data)
-        finally:  # what was edited meanwhile may have been read before or after
-            now = _digests(queue, program_digest(queue.root))
-            cache.forget(digests[name] for name in digests if digests[name] != now[name])
-            cache.prune()
 
     def _work(self, queue: PlanQueue, progress: Progress) -> Iterator[tuple[str, bytes]]:
         """Plan all that waits, and yield each encoded outcome as it comes."""
@@ -202,5 +196,6 @@ def _by(workers: Workers | Scheduler, queue: PlanQueue) -> Iterator[tuple[str, A
             yield done.name, answer
 
 
-def _digests(queue: PlanQueue, program: str) -> dict[str, str]:
+def _digests(queue: PlanQueue) -> dict[str, str]:
+    program = program_digest(queue.root)
     return {stack.name: stack_digest(program, queue.root, stack, inputs=queue.inputs) for stack in queue.stacks}

@@ -41,11 +41,7 @@ from training_platform.views.inputs import holds_unknown
 ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
 _STACK = "pulumi:pulumi:Stack"
 _REFERENCE = "pulumi:pulumi:StackReference"
-
-
 Result = TypeVar("Result")
-
-
 Arguments = TypeVarTuple("Arguments")
 
 
@@ -140,10 +136,8 @@ class ProgramError(Exception):
 
 def _text(value: Any) -> str:
     """Return a value of the configuration as the engine hands it over: null as no text, else JSON with sorted keys."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
+    if value is None or isinstance(value, str):
+        return value or ""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -307,7 +301,8 @@ class _Loop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.set_exception_handler(_drop_repeated)
+        # Errors that nobody awaited repeat, for every output, the one that was raised.
+        self.set_exception_handler(lambda _loop, _context: None)
 
     def run_in_executor(
         self, _executor: Executor | None, func: Callable[[*Arguments], Result], *args: *Arguments
@@ -319,10 +314,6 @@ class _Loop(asyncio.SelectorEventLoop):
         except Exception as error:  # noqa: BLE001 # whoever awaits the future raises it
             answer.set_exception(error)
         return answer
-
-
-def _drop_repeated(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
-    """Say nothing of errors that nobody awaited: they repeat, for every output, the one that was raised."""
 
 
 @contextmanager

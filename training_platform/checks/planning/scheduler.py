@@ -94,21 +94,14 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         for future in self._done.next_batch():
             job = self._jobs.pop(future)
             if future.status == "finished":
-                yield job, _named(job, answer_of(future.result()))
+                answer = answer_of(future.result())
+                if answer.failure and not answer.failure.startswith("stack "):  # it is of the worker itself
+                    answer = Answer(None, f"stack {job.name}: {answer.failure}")
             else:
-                yield job, Answer(None, f"stack {job.name}: no worker planned it: {_cause(future)}.")
-
-
-def _named(job: PlanTask, answer: Answer) -> Answer:
-    """Return an answer whose failure names the stack, as one of a worker's own does not."""
-    if answer.failure is None or answer.failure.startswith("stack "):
-        return answer
-    return Answer(None, f"stack {job.name}: {answer.failure}")
-
-
-def _cause(future: Future[bytes]) -> str:
-    error = future.exception() if future.status == "error" else None
-    return f"{type(error).__name__}: {error}" if error else f"it is {future.status}"
+                error = future.exception() if future.status == "error" else None
+                cause = f"{type(error).__name__}: {error}" if error else f"it is {future.status}"
+                answer = Answer(None, f"stack {job.name}: no worker planned it: {cause}.")
+            yield job, answer
 
 
 class Content(NamedTuple):

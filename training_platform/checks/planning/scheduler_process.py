@@ -25,14 +25,9 @@ def job_line(job: PlanTask) -> bytes:
 
 def answer_of(line: bytes) -> Answer:
     """Read an answer back."""
-    said: dict[str, Any] = json.loads(line)
-    data = said["data"]
-    return Answer(None if data is None else data.encode(), said["failure"])
-
-
-def _job_of(line: bytes) -> PlanTask:
-    said = json.loads(line)
-    return PlanTask(**{**said, "root": Path.cwd(), "outputs": unpacked(said["outputs"])})
+    answer: dict[str, Any] = json.loads(line)
+    data = answer["data"]
+    return Answer(None if data is None else data.encode(), answer["failure"])
 
 
 def main() -> None:
@@ -44,7 +39,8 @@ def main() -> None:
         line = jobs.readline()
         if not line:
             return
-        answer = plan(_job_of(line))
+        job = json.loads(line)
+        answer = plan(PlanTask(**{**job, "root": Path.cwd(), "outputs": unpacked(job["outputs"])}))
         text = None if answer.data is None else answer.data.decode()
         answers.write(json.dumps({"data": text, "failure": answer.failure}).encode() + b"\n")
         answers.flush()

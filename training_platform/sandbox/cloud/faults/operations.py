@@ -47,7 +47,9 @@ class OperationFaults:
         stuck = self._faults.first(StuckPool, project, what, lambda fault: _holds_back(fault, starting))
         if stuck is not None:
             meta["held_by"] = stuck[0]
-        stockout = self._faults.first(Stockout, project, what, lambda fault: _hits(fault, starting))
+        stockout = self._faults.first(
+            Stockout, project, what, lambda fault: any(vms.missing(fault) for vms in _requested(starting))
+        )
         if stockout is not None:
             _run_out(*stockout, starting, meta, now)
             return
@@ -147,10 +149,6 @@ class _RequestedVms:
         if self.machine_type != fault.machine_type or fault.topology not in (None, self.topology):
             return []
         return [place for place in self.places if fault.location in (place, region_of(place))]
-
-
-def _hits(fault: Stockout, starting: StartingOperation) -> bool:
-    return any(vms.missing(fault) for vms in _requested(starting))
 
 
 def _run_out(name: str, fault: Stockout, starting: StartingOperation, meta: Json, now: float) -> None:
