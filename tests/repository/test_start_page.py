@@ -53,7 +53,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     """Return a clone after the first section."""
     walk = Walk(clone(tmp_path_factory.mktemp("start") / "clone"))
     printed = [walk.type(command) for command in STEPS[FILES]]
-    assert printed[-1].splitlines()[-1] == "2 stacks: clean"
+    assert printed[-1].splitlines()[-1] == "2 stacks: clean, 1 note"
     return walk
 
 

@@ -104,10 +104,10 @@ def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | Non
 @today_option
 @root_option
 def init(today: str | None, root: Path | None) -> None:
-    """Write a snapshot of the demand of stacks and jobs for each project without one, to work without credentials.
+    """Write a placeholder for each project without a snapshot, to work without credentials.
 
-    Adds missing quotas to a snapshot that it wrote before. Exit code 2: a file could not be counted, and nothing was
-    written.
+    It has the demand of stacks and jobs, and nothing is compared with it. Raises a placeholder's amounts where the
+    demand has grown. Exit code 2: a file could not be counted, and nothing was written.
     """
     from training_platform.checks.output import write_files
     from training_platform.jobs.render import needs_of_jobs
@@ -119,7 +119,7 @@ def init(today: str | None, root: Path | None) -> None:
         say_not_counted(overview)
         fail("nothing was written.")
     of_jobs = needs_of_jobs(folder, overview.workspace, overview.today)
-    texts = dict(_first_snapshots(overview, of_jobs, folder / FOLDER))
+    texts = dict(_placeholders(overview, of_jobs, folder / FOLDER))
     write_files(texts, folders=True)
     for file in texts:
         click.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")
@@ -127,17 +127,20 @@ def init(today: str | None, root: Path | None) -> None:
         click.echo("Every project has a snapshot.")
 
 
-def _first_snapshots(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield file and text of each snapshot that is missing, or was written so before and lacks what is needed now."""
-    from training_platform.quota.snapshot import is_first, snapshot_text
+def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield file and text of each snapshot that is missing, or is a placeholder of less than is needed now."""
+    from training_platform.quota.snapshot import placeholder_text, unmarked
 
     for ledger in overview.ledgers:
         file, snapshot = folder / f"{ledger.project}.yaml", ledger.snapshot
         needs = {line.key: line.used for line in ledger.lines}
         needs |= {key: amount for key, amount in of_jobs.items() if key.project == ledger.project}
-        lacks = snapshot and any(snapshot.limit(key) is None for key in needs)
-        if not file.exists() or (lacks and is_first(file.read_text(encoding="utf-8"))):
-            yield file, snapshot_text(ledger.project, needs, overview.today, snapshot)
+        if not file.exists():
+            yield file, placeholder_text(ledger.project, needs, overview.today)
+        elif snapshot:
+            lacks = any((snapshot.amount(key) or 0) < amount for key, amount in needs.items())
+            if (snapshot.placeholder and lacks) or unmarked(file.read_text(encoding="utf-8")):
+                yield file, placeholder_text(ledger.project, needs, overview.today, snapshot)
 
 
 @app.command("pull")

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from training_platform.clients.google_api import BUSY, LOG_IN, LOOPBACK, RETRIES, GoogleApi, GoogleError
 from training_platform.config.reading.finding import UserError, install
 from training_platform.quota.quota_ids import known_quotas, services
-from training_platform.quota.snapshot import FOLDER, OTHERS, SCHEMA_LINE, Snapshot
+from training_platform.quota.snapshot import FOLDER, OTHERS, SCHEMA_LINE, Snapshot, unmarked
 
 if TYPE_CHECKING:
     from requests import Response
@@ -178,6 +178,8 @@ def pull(
 
     ``needed`` are service and quota id of what the stacks hold. Raises UserError.
     """
+    if (old and old.placeholder) or (text and unmarked(text)):  # amounts that no project was asked for
+        old = text = None
     project, before = api.project, _limits_of(old)
     wanted = {*known_quotas(), *needed, *((service, name) for service, ids in before.items() for name in ids)}
     after: Limits = {}

@@ -13,7 +13,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
-from training_platform.quota.snapshot import Snapshot, Snapshots, parse_snapshot
+from training_platform.quota.snapshot import Snapshot, Snapshots, not_known, parse_snapshot
 from training_platform.rules import View
 
 INLINE = "the snapshot in the policy pack's config"
@@ -38,6 +38,8 @@ def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[li
     """
     if snapshot is None:
         return [], ["quotas are not checked: the setting snapshot of the policy quota gives no limits to compare with"]
+    if snapshot.placeholder:
+        return [], [f"quotas are not checked: {not_known(snapshot.project)}"]
     charges, notes = demand_of_views(views, snapshot.project)
     ledgers = project_ledgers(charges, Snapshots({snapshot.project: snapshot}))
     mine = [ledger for project, ledger in ledgers.items() if project == snapshot.project]

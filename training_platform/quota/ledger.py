@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from training_platform.catalog import FILESTORE_TIERS
@@ -36,7 +37,8 @@ class Line:
     """One limit of a project: who holds how much of it, largest first.
 
     ``limit`` is ``inf`` where the project has none, and None where the snapshot does not list the quota id or there
-    is no snapshot. ``requested`` is what a stack file asks Google Cloud for: no limit until a snapshot shows it.
+    is no snapshot; then it may be ``unread``, since Google Cloud was not asked yet. ``requested`` is what a stack file
+    asks Google Cloud for: no limit until a snapshot shows it.
     """
 
     key: QuotaKey
@@ -44,6 +46,7 @@ class Line:
     limit: float | None
     holders: tuple[Held, ...]
     requested: float | None = None
+    unread: bool = False
 
     @property
     def used(self) -> float:
@@ -74,6 +77,11 @@ class ProjectLedger:
     project: str
     snapshot: Snapshot | None
     lines: tuple[Line, ...]
+
+    @property
+    def taken(self) -> date | None:
+        """The day on which the limits were read; None where they were not."""
+        return None if self.snapshot is None or self.snapshot.placeholder else self.snapshot.taken
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -206,12 +214,14 @@ def project_ledgers(
         holders[key][who] = Held(holder, amount + before.amount if before else amount)
     lines: dict[str, list[Line]] = defaultdict(list)
     for key in sorted(holders):
+        snapshot = snapshots.get(key.project)
         line = Line(
             key=key,
             unit=units[key],
             limit=snapshots.limit(key),
             holders=_sorted(holders[key].values()),
             requested=(requests or {}).get(key),
+            unread=snapshot is not None and snapshot.placeholder,
         )
         lines[key.project].append(line)
     return {

@@ -45,6 +45,8 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
         if ledger.snapshot is None:
             findings.extend(_no_snapshot(ledger, workspace))
             continue
+        if ledger.snapshot.placeholder:
+            continue
         findings.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
         others = Alternatives(ledger, workspace)
         for line in ledger.lines:

@@ -26,7 +26,7 @@ from training_platform.quota.ledger import (
     project_ledgers,
 )
 from training_platform.quota.requests import requested
-from training_platform.quota.snapshot import FRESH_DAYS, read_snapshots
+from training_platform.quota.snapshot import FRESH_DAYS, not_known, read_snapshots
 from training_platform.resources.serving import most_chips
 
 PLATFORM = "platform"
@@ -54,6 +54,9 @@ class Overview:
         for ledger in self.ledgers:
             if ledger.snapshot is None:
                 yield f"{ledger.project}: there is no snapshot of its limits"
+                continue
+            if ledger.snapshot.placeholder:
+                yield not_known(ledger.project)
                 continue
             days = ledger.snapshot.age(self.today)
             if days > FRESH_DAYS:

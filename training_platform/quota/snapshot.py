@@ -27,6 +27,7 @@ from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt
 FOLDER = "stacks/quotas"
 RULE = "quota-snapshot"
 AGE_RULE = "quota-snapshot-age"
+PLACEHOLDER_RULE = "quota-placeholder"
 FRESH_DAYS = 30
 OTHERS = "others"
 """The region or zone of a row that holds for every place that no other row names."""
@@ -84,6 +85,10 @@ class SnapshotFile(Section):
 
     project: ProjectId
     taken: date = Field(description="Day on which the limits were read.", examples=["2026-11-01"])
+    placeholder: bool = Field(
+        default=False,
+        description="`quota init` wrote these amounts, and Google Cloud was not asked: nothing is compared with them.",
+    )
     limits: dict[ServiceName, dict[QuotaIdName, tuple[Limit, ...]]] = Field(
         description="Limits by service and quota id, a row for each place or other dimension."
     )
@@ -91,20 +96,28 @@ class SnapshotFile(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The limits of one project, and the day on which they were read."""
+    """The limits of one project, and the day on which they were read.
+
+    Those of a ``placeholder`` are what `quota init` counted; no limit is known then.
+    """
 
     project: str
     taken: date
     limits: Mapping[str, Mapping[str, tuple[Limit, ...]]]
     source: Source
+    placeholder: bool = False
     _known: dict[QuotaKey, float | None] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def limit(self, key: QuotaKey) -> float | None:
-        """Return the limit of a key; ``inf`` where unlimited, None where the snapshot does not list the quota id.
+        """Return the limit of a key; ``inf`` where unlimited, None where no limit of the quota id is known.
 
         An id that is listed, but not for this place or these dimensions, has limit 0 there: Google Cloud leaves out
         of a listing what a project was never given. Source: listings of per-family quotas by third parties, 2026.
         """
+        return None if self.placeholder else self.amount(key)
+
+    def amount(self, key: QuotaKey) -> float | None:
+        """Return what the file has for a key: its limit, or what `quota init` counted."""
         if key not in self._known:
             rows = self.limits.get(key.service, {}).get(key.quota_id)
             fitting = [row for row in rows or () if row.covers(key)]
@@ -161,9 +174,16 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
     return Snapshots(by_project, tuple(findings), tuple(unreadable))
 
 
+def not_known(project: str) -> str:
+    """Return the sentence about a project whose limits nobody has read yet."""
+    return f"limits of {project} are not known yet; training-platform quota pull {project} reads them"
+
+
 def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
     days, source = snapshot.age(today), snapshot.source
-    if days < 0:
+    if snapshot.placeholder:
+        yield source.finding(PLACEHOLDER_RULE, ("placeholder",), not_known(snapshot.project), severity="note")
+    elif days < 0:
         yield source.finding(RULE, ("taken",), f"is later than today, {today}", allowed="the day of the reading")
     elif days > FRESH_DAYS:
         message = f"is {days} days ago; limits may have changed since"
@@ -181,7 +201,9 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     rejected: list[Finding] = []
     try:
         file = SnapshotFile.model_validate_json(json.dumps(source.value))
-        snapshot = Snapshot(project=file.project, taken=file.taken, limits=file.limits, source=source)
+        snapshot = Snapshot(
+            project=file.project, taken=file.taken, limits=file.limits, source=source, placeholder=file.placeholder
+        )
     except ValidationError as error:
         rejected = [_misspelt(finding) for finding in rejections(error, SnapshotFile, source, (), "")]
     findings = [*source.findings, *rejected]
@@ -281,9 +303,11 @@ SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"
 
 _HEAD = f"""\
 {SCHEMA_LINE}
-# Written without looking at Google Cloud: what stacks and jobs need, and not the limits that the project has.
-# `training-platform quota pull` writes its limits in their place.
+# Placeholders: the amounts that stacks and jobs need. Google Cloud was not asked for the limits of the project, so
+# nothing is compared with these. `training-platform quota pull` replaces this file by the limits; if you write them
+# here by hand, remove the line `placeholder`.
 """
+_UNMARKED_HEAD = f"{SCHEMA_LINE}\n# Written without looking at Google Cloud:"  # before files had a mark
 _MEANINGS = {
     "region": f"The region that the limit is for; {OTHERS}: every one that no other row names.",
     "zone": f"The zone that the limit is for; {OTHERS}: every one that no other row names.",
@@ -306,29 +330,28 @@ def snapshot_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Limits of a project"}
 
 
-def is_first(text: str) -> bool:
-    """Whether a snapshot's text is what stacks and jobs need, and no limits of Google Cloud."""
-    return text.startswith(_HEAD)
+def unmarked(text: str) -> bool:
+    """Whether `quota init` wrote a snapshot's text before it marked placeholders."""
+    return text.startswith(_UNMARKED_HEAD)
 
 
-def snapshot_text(project: str, needs: Mapping[QuotaKey, float], today: date, old: Snapshot | None = None) -> str:
-    """Return a snapshot of what is needed of each quota; a limit that ``old`` has is left as it is there."""
-    services: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+def placeholder_text(project: str, needs: Mapping[QuotaKey, float], today: date, old: Snapshot | None = None) -> str:
+    """Return a snapshot of what is needed of each quota, none of them less than ``old`` has."""
+    services: dict[str, dict[str, dict[object, Limit]]] = defaultdict(lambda: defaultdict(dict))
     for service, ids in old.limits.items() if old else ():
         for quota_id, rows in ids.items():
-            services[service][quota_id] = [_row_text(row.model_dump(exclude_none=True)) for row in rows]
+            services[service][quota_id] = {row.dimensions: row for row in rows}
     for key, amount in needs.items():
-        if old is None or old.limit(key) is None:
+        before = old.amount(key) if old else None
+        if before is None or before < amount:
             place = {"zone" if key.location in ZONES else "region": key.location} if key.location else {}
-            fields = {"limit": math.ceil(amount), **place, **dict(key.dimensions)}
-            services[key.service][key.quota_id].append(_row_text(fields))
-    text = f'{_HEAD}project: {project}\ntaken: "{today}"\nlimits:\n'
+            row = Limit.model_validate({"limit": math.ceil(amount), **place, **dict(key.dimensions)})
+            services[key.service][key.quota_id][row.dimensions] = row
+    text = f'{_HEAD}project: {project}\ntaken: "{today}"\nplaceholder: true\nlimits:\n'
     for service, quotas in sorted(services.items()):
         text += f"  {service}:\n"
-        for quota_id, lines in sorted(quotas.items()):
-            text += f"    {quota_id}:\n{''.join(sorted(lines))}"
+        for quota_id, by_dimensions in sorted(quotas.items()):
+            fields = (row.model_dump(exclude_none=True).items() for row in by_dimensions.values())
+            lines = sorted(f"      - {{{', '.join(f'{name}: {value}' for name, value in row)}}}\n" for row in fields)
+            text += f"    {quota_id}:\n{''.join(lines)}"
     return text
-
-
-def _row_text(fields: Mapping[str, object]) -> str:
-    return f"      - {{{', '.join(f'{name}: {value}' for name, value in fields.items())}}}\n"

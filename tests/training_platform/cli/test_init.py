@@ -45,7 +45,7 @@ def test_what_init_writes_is_clean(root: Path, machine_type: str) -> None:
     assert init(root, *JOB).exit_code == 0
 
     checked = run(root, "check", "--fast", "--strict")
-    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean")
+    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean, 1 note")
     job = run(root, "job", "check", str(root / "jobs" / "vision" / "train.yaml"))
     assert job.exit_code == 0, job.stdout
 
@@ -82,7 +82,7 @@ def test_what_no_flag_says_is_asked_for_at_a_terminal(root: Path) -> None:
     assert order == sorted(order)
     assert "Where it runs" in job
     assert run(root, "quota", "init").exit_code == 0
-    assert "2 stacks: clean, 1 warning\n" in run(root, "check", "--fast").stdout  # alerts reach nobody
+    assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check", "--fast").stdout  # alerts reach nobody
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -103,7 +103,7 @@ def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, l
 
     assert ("- {limit: 57, region: us-central1}" in file.read_text()) is late
     checked = run(root, "check", "--fast", "--strict")
-    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean")
+    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean, 1 note")
     assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
 
 
@@ -112,11 +112,24 @@ def test_limits_that_google_cloud_said_get_no_rows_of_a_job(root: Path) -> None:
     init(root, *TEAM)
     run(root, "quota", "init")
     file = root / "stacks" / "quotas" / "example-lab.yaml"
-    file.write_text(pulled := file.read_text().partition("in their place.\n")[2])
+    file.write_text(pulled := file.read_text().replace("placeholder: true\n", ""))
     init(root, *JOB, "--target", "both")
 
     assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
     assert file.read_text() == pulled
+
+
+def test_amounts_of_an_earlier_version_are_marked_as_placeholders(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    marked = file.read_text()
+    schema, _, rest = marked.partition("\n")
+    body = rest.partition("`placeholder`.\n")[2].replace("placeholder: true\n", "")
+    file.write_text(f"{schema}\n# Written without looking at Google Cloud: what stacks need.\n{body}")
+
+    assert run(root, "quota", "init").stdout.startswith("stacks/quotas/example-lab.yaml: written")
+    assert file.read_text() == marked
 
 
 def test_every_machine_type_has_a_first_zone_and_provisioning_model() -> None:
@@ -161,22 +174,62 @@ def test_what_cannot_be_written_is_said_and_nothing_is_written(
     assert not list(root.glob("stacks/*.yaml"))
 
 
-def test_a_snapshot_that_is_there_stays(root: Path) -> None:
+def test_more_demand_raises_a_placeholder_and_is_not_compared_with_it(root: Path) -> None:
     init(root, *ENVIRONMENT)
     run(root, "quota", "init")
-    file = root / "stacks" / "quotas" / "example-lab.yaml"
-    before = file.read_text()
-    (root / "stacks" / "Pulumi.dev.yaml").write_text(
-        (root / "stacks" / "Pulumi.dev.yaml").read_text().replace("max_nodes: 1", "max_nodes: 2")
-    )
+    file, stack = root / "stacks" / "quotas" / "example-lab.yaml", root / "stacks" / "Pulumi.dev.yaml"
+    gpus = "PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region:\n      - {limit: %d, region: us-central1}\n"
+    assert gpus % 8 in file.read_text()
+    stack.write_text(stack.read_text().replace("max_nodes: 1", "max_nodes: 2"))
 
-    done = run(root, "quota", "init")
+    assert "quota-exceeded" not in run(root, "check", "--fast").stdout
+    assert run(root, "quota", "init").stdout.startswith("stacks/quotas/example-lab.yaml: written")
+    raised = file.read_text()
+    assert gpus % 16 in raised
+    stack.write_text(stack.read_text().replace("max_nodes: 2", "max_nodes: 1"))
+    assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
+    assert file.read_text() == raised  # never lowered
 
-    assert done.stdout == "Every project has a snapshot.\n"
+
+def test_a_snapshot_with_limits_stays(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+    file, stack = root / "stacks" / "quotas" / "example-lab.yaml", root / "stacks" / "Pulumi.dev.yaml"
+    file.write_text(before := file.read_text().replace("placeholder: true\n", ""))
+    stack.write_text(stack.read_text().replace("max_nodes: 1", "max_nodes: 2"))
+
+    assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
     assert file.read_text() == before
-    assert (
-        run(root, "check", "--fast").exit_code == 1
-    )  # two VMs need more than the one that the snapshot was written for
+    assert "quota-exceeded" in run(root, "check", "--fast").stdout  # two VMs, and limits for one
+
+
+def test_check_says_in_one_line_that_limits_are_not_known_and_what_reads_them(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+
+    checked = run(root, "check", "--fast")
+
+    sentence = "limits of example-lab are not known yet; training-platform quota pull example-lab reads them"
+    (line,) = [line for line in checked.stdout.splitlines() if "not known" in line]
+    assert line.startswith("note stacks/quotas/example-lab.yaml:")
+    assert sentence in line
+    assert "full" not in checked.stdout
+    planned = run(root, "quota", "plan").stdout
+    assert f"Nothing can be planned: {sentence}." in planned
+    assert "->" not in planned
+    assert f"not known: {sentence}.\n" in run(root, "quota", "show").stdout
+
+
+@pytest.mark.parametrize("output_format", ["markdown", "html", "json"])
+def test_every_report_says_that_limits_are_not_known(root: Path, output_format: str) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+
+    checked = run(root, "check", "--fast", "--format", output_format).stdout
+
+    assert "limits of example-lab are not known yet" in checked
+    assert "nearly full" not in checked
+    assert "No quota is more than" not in checked
 
 
 def test_alerts_reach_whom_a_flag_names(root: Path) -> None:
@@ -184,4 +237,4 @@ def test_alerts_reach_whom_a_flag_names(root: Path) -> None:
     run(root, "quota", "init")
 
     assert "    alerts: {emails: [a@example.com, b@example.com]}\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
-    assert run(root, "check", "--fast").stdout.splitlines()[-1] == "1 stack: clean"
+    assert run(root, "check", "--fast").stdout.splitlines()[-1] == "1 stack: clean, 1 note"

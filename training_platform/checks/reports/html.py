@@ -203,7 +203,7 @@ def quota_bars(report: Report) -> Markup:
         by_place = sorted(ledger.lines, key=lambda line: (line.key.location or "~", -share(line), line.key))
         for name, group in groupby(by_place, key=lambda line: location(line.key)):
             lines = list(group)
-            short = sum(line.over or line.limit is None for line in lines)
+            short = sum(fullness(line) in ("over", "unknown") for line in lines)
             note = el("small", f"{counted(short, 'quota')} short", cls="over") if short else ""
             parts.append(_bars(joined(el("h4", name, " ", note)), map(_quota_bar, lines)))
     return joined(*parts)

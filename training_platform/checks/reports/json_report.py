@@ -75,10 +75,10 @@ def _stack(stack: StackReport) -> Json:
 
 
 def ledger_document(ledger: ProjectLedger) -> Json:
-    """Return a project's limits and the day on which they were read."""
+    """Return a project's limits and the day on which they were read, null where they were not."""
     return {
         "project": ledger.project,
-        "taken": ledger.snapshot.taken.isoformat() if ledger.snapshot else None,
+        "taken": ledger.taken.isoformat() if ledger.taken else None,
         "lines": [line_document(line) for line in ledger.lines],
     }
 

@@ -109,6 +109,8 @@ def _findings(report: Report, links: str) -> str:
 def _quotas(report: Report) -> str:
     """Return the quotas that are nearly full, or to be raised: those over their limit first."""
     if not (full := full_quotas(report, requested=True)):
+        if any(line.unread for ledger in report.ledgers for line in ledger.lines):
+            return f"Of quotas whose limits are known, none is more than {NEARLY_FULL:.0%} full."
         return f"No quota is more than {NEARLY_FULL:.0%} full." if report.ledgers else "No quotas were counted."
     projects = {ledger.project: number for number, ledger in enumerate(report.ledgers)}
     full.sort(key=lambda item: (projects[item[0]], not item[1].over, item[1].key.location or "~", item[1].key))

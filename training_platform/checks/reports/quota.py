@@ -42,6 +42,7 @@ from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Line
 from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
 from training_platform.quota.plan import ProjectPlan, request_lines
+from training_platform.quota.snapshot import not_known
 
 By = Literal["project", "region", "quota", "stack", "team"]
 GROUPINGS: tuple[By, ...] = get_args(By)
@@ -212,8 +213,8 @@ def print_plans(plans: Iterable[ProjectPlan], console: Console) -> None:
 def _plan_text(plan: ProjectPlan) -> Iterator[RenderableType]:
     title = Text.assemble("project ", (plan.ledger.project, "bold"), (f"  {taken(plan.ledger)}", "dim"))
     yield Rule(title, align="left", style="dim")
-    if plan.ledger.snapshot is None:
-        yield Text(f"  no limit is known: training-platform quota pull {plan.ledger.project}", style="bold red")
+    if plan.ledger.taken is None:
+        yield Padding(Text(plan_summary(plan)), (0, 0, 0, 2))
         return
     for need in plan.needed:
         line = need.line
@@ -246,6 +247,8 @@ def _unlisted(plan: ProjectPlan) -> str:
 
 def plan_summary(plan: ProjectPlan) -> str:
     """Return a project's plan as one sentence."""
+    if plan.ledger.taken is None:
+        return f"Nothing can be planned: {not_known(plan.ledger.project)}."
     if plan.needed:
         return f"{counted(len(plan.needed), 'request')} to make."
     if plan.waiting:
@@ -276,8 +279,8 @@ def plans_markdown(plans: Iterable[ProjectPlan]) -> str:
 
 def _plan_markdown(plan: ProjectPlan) -> Iterator[str]:
     yield f"### Project {escaped(plan.ledger.project)}, {taken(plan.ledger)}"
-    if plan.ledger.snapshot is None:
-        yield f"No limit is known: `training-platform quota pull {plan.ledger.project}`"
+    if plan.ledger.taken is None:
+        yield escaped(plan_summary(plan))
         return
     yield plan_summary(plan)
     if plan.needed:
@@ -336,7 +339,7 @@ def plans_json(plans: Iterable[ProjectPlan]) -> str:
         "projects": [
             {
                 "project": plan.ledger.project,
-                "taken": plan.ledger.snapshot.taken.isoformat() if plan.ledger.snapshot else None,
+                "taken": plan.ledger.taken.isoformat() if plan.ledger.taken else None,
                 "file": plan.stack.source.file if plan.stack else None,
                 "requests": [
                     {

@@ -282,9 +282,9 @@ def quota_row(line: Line) -> ReportRow:
 
 
 def fullness(line: Line) -> Fullness:
-    """Return how full a quota is; one above four fifths is nearly full."""
+    """Return how full a quota is: nearly full above four fifths, and fitting while its limit was not read yet."""
     if line.limit is None:
-        return "unknown"
+        return "fits" if line.unread else "unknown"
     if line.over:
         return "over"
     return "nearly" if not math.isinf(line.limit) and line.used > NEARLY_FULL * line.limit else "fits"
@@ -325,7 +325,9 @@ def held_by(line: Line, most: int = 3) -> str:
 
 def taken(ledger: ProjectLedger) -> str:
     """Return the day of a project's limits."""
-    return f"limits of {ledger.snapshot.taken}" if ledger.snapshot else "no snapshot of its limits"
+    if ledger.snapshot is None:
+        return "no snapshot of its limits"
+    return f"limits of {ledger.taken}" if ledger.taken else "limits not known yet"
 
 
 def file_throughput(line: FileLine) -> str | None:

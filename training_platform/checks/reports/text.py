@@ -77,7 +77,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         console.print(clean, soft_wrap=True)
     else:
         console.print(Text(str(result), style="bold red"), soft_wrap=True)
-    if first := next(iter(ordered(report.all_findings())), None):
+    if first := next((finding for finding in ordered(report.all_findings()) if finding.severity != "note"), None):
         console.print(Text(more_about(first), style="dim"), soft_wrap=True)
 
 
@@ -231,7 +231,7 @@ def summary(report: Report, width: int) -> Iterator[RenderableType]:
     """
     if report.stacks:
         yield Group(_stacks(report.stacks, width), Text())
-    if report.ledgers:
+    if any(not line.unread for ledger in report.ledgers for line in ledger.lines):
         yield Group(*_quotas(report, width), Text())
     if report.capacity:
         yield Group(*_capacity(report, width), Text())
@@ -261,7 +261,7 @@ def _stacks(stacks: Sequence[StackReport], width: int) -> RenderableType:
 
 
 def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
-    total = sum(len(ledger.lines) for ledger in report.ledgers)
+    total = sum(not line.unread for ledger in report.ledgers for line in ledger.lines)
     full = full_quotas(report, requested=False)
     title = f"{len(full):,} of {counted(total, 'quota')} more than {NEARLY_FULL:.0%} full"
     yield Text(f"{title}{':' if full else ''}")

@@ -82,7 +82,10 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
     """Find quotas that are not known, that the job alone exceeds, or that stacks leave too little of (a warning)."""
     project = job.scope.project
     pull = f"training-platform quota pull {project}"
-    if charged and snapshots.get(project) is None:
+    snapshot = snapshots.get(project)
+    if snapshot and snapshot.placeholder:
+        return  # its own finding says so
+    if charged and snapshot is None:
         message = f"no quotas of {project} are known: {FOLDER}/{project}.yaml is missing or rejected"
         yield job.finding(("vertex",), message, rule="job-quota-snapshot", allowed="a snapshot", nearest=pull)
         return
