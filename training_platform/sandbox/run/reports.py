@@ -70,13 +70,13 @@ class Step:
 
     @property
     def changes(self) -> bool:
-        """Whether it changed a resource of a provider, and did not only read it or group others."""
-        return self.custom and self.op not in _UNCHANGED
+        """Whether it changed a resource, and did not only read it."""
+        return self.op not in _UNCHANGED and is_resource(self.urn, self.type, custom=self.custom)
 
 
 @dataclass
 class Timeline:
-    """Takes the engine's events, from whichever thread; ``counts`` is the engine's own count of steps by kind."""
+    """Takes the engine's events, from whichever thread; ``counts`` are its own, of resources and components by step."""
 
     clock: Callable[[], float] = time.monotonic
     steps: list[Step] = field(default_factory=list)
@@ -161,6 +161,12 @@ def name_of(urn: str) -> str:
     return urn.split("::", 3)[-1]
 
 
+def is_resource(urn: str, resource_type: str, *, custom: bool) -> bool:
+    """Whether `check` counts a resource too: a component is none, nor a provider that the engine adds by itself."""
+    added = resource_type.startswith("pulumi:providers:") and name_of(urn).startswith("default")
+    return custom and not added
+
+
 def _op(metadata: Any) -> str:
     return str(getattr(metadata.op, "value", metadata.op))
 
@@ -226,7 +232,10 @@ class QuotaRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A run of one stack. ``steps`` are in the order in which they ended; times in seconds since the run began."""
+    """A run of one stack. ``steps`` are in the order in which they ended; times in seconds since the run began.
+
+    ``counts`` are resources by step, without components, as `check` counts them.
+    """
 
     stack: str
     command: str
@@ -259,6 +268,8 @@ def summarize(
 ) -> Summary:
     """Return the summary of a run; ``needs`` names for each resource those that had to be done before it."""
     changed = timeline.changed()
+    counts = Counter(timeline.counts or (step.op for step in timeline.steps))
+    components = Counter(step.op for step in timeline.steps if not step.custom)
     took: dict[str, float] = defaultdict(float)
     for step in changed:
         took[step.urn] += step.seconds
@@ -266,7 +277,7 @@ def summarize(
         stack=stack,
         command=command,
         failed=failed,
-        counts=timeline.counts or dict(Counter(step.op for step in timeline.steps)),
+        counts=dict(counts - components),
         steps=[
             {"name": step.name, "op": step.op, "type": step.type, "began": step.began, "seconds": step.seconds,
              "failed": step.failed, "urn": step.urn}
@@ -341,7 +352,7 @@ def _short(kind: str) -> str:
 def live_progress(console: Console, title: str, timeline: Timeline, total: int | None) -> Iterator[None]:
     """Show a run on a terminal for as long as the block runs, in a pipe nothing.
 
-    ``total`` is how many resources the run has, None where nobody knows.
+    ``total`` is how many steps the run has, one for each resource and component, None where nobody knows.
     """
     if not console.is_terminal:
         yield
@@ -360,7 +371,7 @@ def picture(title: str, timeline: Timeline, total: int | None) -> RenderableType
     head.add_row(
         Text(title, style="bold"),
         ProgressBar(total=max(total, done) if total else None, completed=done, width=30, pulse=not total),
-        Text(f"{count} resources, {elapsed:.0f} s"),
+        Text(f"{count} steps, {elapsed:.0f} s"),
     )
     steps = timeline.under_way()
     rows = Table.grid(padding=(0, 2))

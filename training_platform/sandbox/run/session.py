@@ -175,7 +175,7 @@ class Session:
         return summary
 
     def _total(self, name: str, command: str, kept: int) -> int | None:
-        """Return how many resources a run will look at; planned offline where a person watches and nobody knows."""
+        """Return how many steps a run will take; planned offline where a person watches and nobody knows."""
         if kept or not self.console.is_terminal or command not in {"up", "preview"}:
             return kept or None
         try:

@@ -14,7 +14,7 @@ from training_platform.sandbox.cloud.state.quota import finite
 from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import SandboxFolder
 from training_platform.sandbox.run.recovery import clusters_of
-from training_platform.sandbox.run.reports import QuotaRow
+from training_platform.sandbox.run.reports import QuotaRow, is_resource
 from training_platform.sandbox.run.servers import make_cloud, served
 
 _COLLECTIONS: Final = {"b": "buckets", "o": "objects"}  # of names in the API of Cloud Storage
@@ -25,10 +25,17 @@ def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
     """Yield the output of ``sandbox status``."""
     servers = served(folder)
     yield f"server: http://127.0.0.1:{servers.cloud}" if servers else "server: none is running; what follows is kept"
-    stacks = {name: len(folder.resources(name)) for name in folder.stacks()}
+    stacks = {
+        name: sum(
+            is_resource(resource["urn"], resource["type"], custom=resource["custom"])
+            for resource in folder.resources(name)
+            if not resource.get("external")
+        )
+        for name in folder.stacks()
+    }
     for name, count in stacks.items():
         more = ", killed or under way" if folder.locks(name) else ""
-        yield f"stack {name}: {count} resources{more}"
+        yield f"stack {name}: {counted(count, 'resource')}{more}"
     if not stacks:
         yield "no stack was ever up"
     cloud = make_cloud(folder, workspace, {})

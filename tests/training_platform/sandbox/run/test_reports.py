@@ -35,9 +35,16 @@ def urn(name: str, kind: str = "gcp:container/cluster:Cluster") -> str:
     return f"{PREFIX}{kind}::{name}"
 
 
-def step(kind: str, name: str, op: str = "create", custom: bool = True, **more: Any) -> EngineEvent:
+def step(
+    kind: str,
+    name: str,
+    op: str = "create",
+    custom: bool = True,
+    resource_type: str = "gcp:container/cluster:Cluster",
+    **more: Any,
+) -> EngineEvent:
     state = {"type": "t", "urn": urn(name), "id": "", "parent": "", "provider": "", "custom": custom}
-    about = {"op": op, "urn": urn(name), "type": "gcp:container/cluster:Cluster", "provider": "", "new": state}
+    about = {"op": op, "urn": urn(name), "type": resource_type, "provider": "", "new": state}
     return EngineEvent.from_json({kind: {"metadata": about, **more}})
 
 
@@ -120,6 +127,27 @@ def test_the_summary_has_order_path_quota_and_failures() -> None:
     assert "Critical path 7.0 s, the run 8.0 s (1.14 times the path)" in text
     assert "p  compute.googleapis.com  CPUS in us-central1: 24 of 200" in text
     assert text.endswith("  A note.")
+
+
+def test_a_summary_counts_resources_as_a_check_does() -> None:
+    provider = "pulumi:providers:gcp"
+    found = timeline(
+        (0, step("resourcePreEvent", "component", custom=False)),
+        (1, step("resourcePreEvent", "default_10_2_0", resource_type=provider)),
+        (2, step("resOutputsEvent", "default_10_2_0", resource_type=provider)),
+        (3, step("resourcePreEvent", "kubernetes", resource_type="pulumi:providers:kubernetes")),
+        (4, step("resOutputsEvent", "kubernetes", resource_type="pulumi:providers:kubernetes")),
+        (5, step("resourcePreEvent", "a")),
+        (6, step("resOutputsEvent", "a")),
+        (7, step("resOutputsEvent", "component", custom=False)),
+    )
+    found.counts = {"create": 3}  # of the engine: without its own provider, with the component
+
+    text = as_text(summarize("dev", "up", found, {}))
+
+    assert text.startswith("dev: up done: 2 created\n")
+    assert "    created 1 kubernetes provider\n    created 1 gcp Cluster\n" in text
+    assert "gcp provider" not in text
 
 
 def test_a_preview_says_what_would_be_done() -> None:
