@@ -21,6 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+REFERENCE: Final = "pulumi:pulumi:StackReference"
 _UNCHANGED: Final = frozenset({"same", "refresh", "read"})
 # The bridge's log of an error that the engine then reports, plugins from PATH, and a program that was interrupted.
 _NOISE: Final = re.compile(
@@ -162,9 +163,9 @@ def name_of(urn: str) -> str:
 
 
 def is_resource(urn: str, resource_type: str, *, custom: bool) -> bool:
-    """Whether `check` counts a resource too: a component is none, nor a provider that the engine adds by itself."""
+    """Whether `check` counts a resource too: no component, no stack that is read, no provider that the engine adds."""
     added = resource_type.startswith("pulumi:providers:") and name_of(urn).startswith("default")
-    return custom and not added
+    return custom and resource_type != REFERENCE and not added
 
 
 def _op(metadata: Any) -> str:
@@ -264,12 +265,16 @@ def summarize(
     failed: bool = False,
     quotas: Collection[QuotaRow] = (),
     notes: Collection[str] = (),
+    unseen: int = 0,
     file: Path | None = None,
 ) -> Summary:
-    """Return the summary of a run; ``needs`` names for each resource those that had to be done before it."""
+    """Return the summary of a run; ``needs`` names for each resource those that had to be done before it.
+
+    ``unseen`` is the number of components and references that a refresh counts without an event for each.
+    """
     changed = timeline.changed()
     counts = Counter(timeline.counts or (step.op for step in timeline.steps))
-    components = Counter(step.op for step in timeline.steps if not step.custom)
+    others = Counter(step.op for step in timeline.steps if not step.custom) + Counter(same=unseen)
     took: dict[str, float] = defaultdict(float)
     for step in changed:
         took[step.urn] += step.seconds
@@ -277,7 +282,7 @@ def summarize(
         stack=stack,
         command=command,
         failed=failed,
-        counts=dict(counts - components),
+        counts=dict(counts - others),
         steps=[
             {"name": step.name, "op": step.op, "type": step.type, "began": step.began, "seconds": step.seconds,
              "failed": step.failed, "urn": step.urn}

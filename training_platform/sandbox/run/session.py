@@ -35,6 +35,7 @@ from training_platform.sandbox.run.faults import FaultControl, check_scenario, f
 from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
 from training_platform.sandbox.run.recovery import Holdings, clusters_of, find_half_made, find_pending_creates, holdings
 from training_platform.sandbox.run.reports import (
+    REFERENCE,
     RunFailed,
     Summary,
     Timeline,
@@ -158,6 +159,9 @@ class Session:
             command,
             timeline,
             reversed_needs(needs) if command == "destroy" else needs,
+            unseen=sum(
+                not resource["custom"] or resource["type"] == REFERENCE for resource in before if command == "refresh"
+            ),
             failed=problem is not None,
             quotas=quota_rows(self.folder, self.workspace, self.workspace.project_of(stack) if stack else None),
             notes=[*notes, *fault_lines(faults.listed(), hits), *objects],

@@ -29,7 +29,6 @@ def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
         name: sum(
             is_resource(resource["urn"], resource["type"], custom=resource["custom"])
             for resource in folder.resources(name)
-            if not resource.get("external")
         )
         for name in folder.stacks()
     }

@@ -150,6 +150,13 @@ def test_a_summary_counts_resources_as_a_check_does() -> None:
     assert "gcp provider" not in text
 
 
+def test_a_refresh_counts_neither_components_nor_a_stack_that_is_read() -> None:
+    found = timeline()
+    found.counts = {"same": 3}
+
+    assert as_text(summarize("dev", "refresh", found, {}, unseen=2)).startswith("dev: refresh done: 1 unchanged")
+
+
 def test_a_preview_says_what_would_be_done() -> None:
     found = timeline()
     found.counts = {"create": 3, "same": 1}

@@ -47,13 +47,16 @@ def test_a_stack_lives_and_a_protected_one_does_not_die_unasked(sandbox: Sandbox
     assert {"clusters", "nodePools", "instances"} <= kinds(folder)
     summary = json.loads(folder.summary("small").read_text())
     assert summary["path_seconds"] <= summary["seconds"] * 1.01
+    (planned,) = summary["counts"].values()
+    assert len(summary["steps"]) == planned
     order = [step["name"] for step in summary["steps"]]
     assert order.index("main-cluster") < order.index("main-h100-pool")
 
     for command in ("up", "refresh", "preview"):
         again = sandbox(command, "small")
         assert again.returncode == 0, again.stdout + again.stderr
-        assert re.match(rf"small: {command} done: \d+ unchanged\n", again.stdout), again.stdout
+        assert f"small: {command} done: {planned} unchanged\n" in again.stdout
+    assert f"stack small: {planned} resources\n" in sandbox("status").stdout
 
     refused = sandbox("destroy", "small")
     assert refused.returncode == 1
