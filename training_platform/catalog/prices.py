@@ -44,25 +44,41 @@ LIST = PriceBook()
 class Cost:
     """USD per hour at the fewest and the most machines, of the machines that have a price.
 
-    ``unpriced`` names what has none, so that a sum is never taken for the whole; ``unverified`` what has a price that
-    somebody else read; ``read`` is the date of the oldest price in it. ``LEFT_OUT`` is never in it.
+    ``unpriced`` names what has none, ``machines`` the machine types among it, so that a sum is never taken for the
+    whole; ``vms_without`` of ``vms`` have no price. ``unverified`` names what has a price that somebody else read.
+    ``read`` is the date of the oldest price in it, ``shipped`` that of the catalogue's oldest. ``LEFT_OUT`` is never in
+    it.
     """
 
     least: float = 0.0
     most: float = 0.0
     unpriced: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
     read: date | None = None
+    shipped: date | None = None
+    vms: int = 0
+    vms_without: int = 0
+
+    @property
+    def sums_up(self) -> bool:
+        """Whether at least half of the VMs have a price: less would be no sum."""
+        return 2 * self.vms_without <= self.vms
 
     def __add__(self, other: Cost) -> Cost:
         """Return the cost of both."""
-        dates = [day for day in (self.read, other.read) if day]
+        read = [day for day in (self.read, other.read) if day]
+        shipped = [day for day in (self.shipped, other.shipped) if day]
         return Cost(
             least=self.least + other.least,
             most=self.most + other.most,
             unpriced=tuple(dict.fromkeys((*self.unpriced, *other.unpriced))),
+            machines=tuple(dict.fromkeys((*self.machines, *other.machines))),
             unverified=tuple(dict.fromkeys((*self.unverified, *other.unverified))),
-            read=min(dates, default=None),
+            read=min(read, default=None),
+            shipped=min(shipped, default=None),
+            vms=self.vms + other.vms,
+            vms_without=self.vms_without + other.vms_without,
         )
 
 
@@ -75,12 +91,14 @@ def machines_cost(
     paid = most if capacity == "reservation" else least
     own = _at(book.machines.get(machine.name, {}).get(capacity, {}), region)
     if own is not None:
-        return Cost(least=paid * own, most=most * own, read=book.read)
+        return Cost(least=paid * own, most=most * own, read=book.read, vms=most)
     usd = hourly_usd(machine, capacity, region)
     if usd is None or machine.price is None:
-        return Cost(unpriced=(f"{machine.name} {capacity}",))
+        name = f"{machine.name} {capacity}"
+        return Cost(unpriced=(name,), machines=(name,), vms=most, vms_without=most)
     usd *= book.share(machine.name, "machines")
-    bare = Cost(least=paid * usd, most=most * usd, read=machine.price.read)
+    day = machine.price.read
+    bare = Cost(least=paid * usd, most=most * usd, read=day, shipped=day, vms=most)
     for part in machine.price.without:
         if part == LOCAL_SSD:
             gib = machine.local_ssd.bundled * machine.local_ssd.partition_gib
@@ -105,7 +123,7 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
     if own is not None or listed is None:
         return Cost(least=least * usd, most=most * usd, read=book.read)
     unverified = (f"{name} in {region}",) if "usd" in listed.unverified else ()
-    return Cost(least=least * usd, most=most * usd, unverified=unverified, read=listed.read)
+    return Cost(least=least * usd, most=most * usd, unverified=unverified, read=listed.read, shipped=listed.read)
 
 
 def local_ssd_cost(gib: int, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST) -> Cost:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,14 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
 from training_platform.catalog.prices import HOURS_OF_MONTH, LIST, Cost, PriceBook, machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
-from training_platform.checks.reports.wording import price, price_note
+from training_platform.checks.reports.wording import is_example, price, price_note
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.workspace import read_workspace
 
 H100 = MACHINE_TYPES["a3-highgpu-8g"]
+DAY = date(2026, 11, 1)
 
 
 def environment(**fields: object) -> Environment:
@@ -43,7 +46,36 @@ def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
     cost = machines_cost(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-west4", 1, 1)
 
     assert price(cost).startswith("at least $")
-    assert "without traffic, backups, buckets without size_gib, claims on classes" in price_note(cost)
+    assert "without traffic, backups, buckets without size_gib, claims on classes" in price_note(cost, DAY)
+
+
+def test_a_sum_names_the_machines_that_it_leaves_out_beside_it() -> None:
+    priced = machines_cost(H100, "spot", "us-central1", 0, 2)
+    unpriced = machines_cost(replace(H100, price=None), "spot", "us-central1", 0, 2)
+
+    half = price(priced + unpriced)
+
+    assert half == f"at least $0.00 to ${priced.most:,.2f} per hour, without a3-highgpu-8g spot"
+
+
+def test_there_is_no_sum_where_more_than_half_of_the_vms_have_no_price() -> None:
+    fee = service_cost("cluster-fee", "us-central1", 1, 1)
+    priced = machines_cost(H100, "spot", "us-central1", 0, 2)
+    unpriced = machines_cost(replace(H100, price=None), "spot", "us-central1", 0, 3)
+
+    assert price(fee + priced + unpriced) == "no sum: 3 of 5 VMs without a price"
+
+
+@pytest.mark.parametrize(("days", "example"), [(90, False), (91, True)])
+def test_shipped_prices_are_examples_after_90_days(days: int, example: bool) -> None:
+    cost = service_cost("cluster-fee", "us-central1", 1, 1)
+    assert cost.shipped is not None
+    day = cost.shipped + timedelta(days=days)
+
+    assert is_example(cost, day) is example
+    assert ("the catalogue's prices are examples" in price_note(cost, day)) is example
+    own = PriceBook(services={"cluster-fee": {"*": 0.1}}, read=cost.shipped)
+    assert not is_example(service_cost("cluster-fee", "us-central1", 1, 1, own), day)
 
 
 def test_what_is_around_machines_is_in_the_sum() -> None:
@@ -79,7 +111,7 @@ def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
         "filestore-ZONAL with IOPS of its own", "IOPS of Filestore", "hyperdisk-ml in us-central1",
         "throughput of Hyperdisk ML by default",
     )  # fmt: skip
-    assert "no price known: filestore-ZONAL with IOPS of its own" in price_note(cost)
+    assert "no price known: filestore-ZONAL with IOPS of its own" in price_note(cost, DAY)
 
 
 def test_a_price_of_ones_own_holds_for_instances_with_iops_of_their_own_too(tmp_path: Path) -> None:
@@ -130,7 +162,7 @@ def test_what_somebody_else_read_in_the_billing_catalogue_is_marked() -> None:
     assert {name.partition("-")[0] for name in marked} == {"lustre", "hyperdisk"}
     cost = service_cost("lustre-500", "us-central1", 1, 1) + service_cost("pd-ssd", "us-central1", 1, 1)
     assert cost.unverified == ("lustre-500 in us-central1",)
-    assert "prices not verified: lustre-500 in us-central1" in price_note(cost)
+    assert "prices not verified: lustre-500 in us-central1" in price_note(cost, DAY)
     own = PriceBook(services={"lustre-500": {"us-central1": 0.3}})
     assert service_cost("lustre-500", "us-central1", 1, 1, own).unverified == ()
 

@@ -121,7 +121,7 @@ def result_of(checked: Checked) -> CheckResult:
 def _stack(stack: StackReport, checked: Checked) -> StackResult:
     outcome = checked.outcomes.get(stack.name)
     cost = stack.cost
-    priced = cost.read is not None or not (cost.unpriced or stack.kind == "rejected")
+    priced = cost.sums_up and (cost.read is not None or not (cost.unpriced or stack.kind == "rejected"))
     return StackResult(
         name=stack.name,
         kind=stack.kind,

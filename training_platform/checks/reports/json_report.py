@@ -64,8 +64,10 @@ def _stack(stack: StackReport) -> Json:
             for row in stack.accelerators
         ],
         "usd_per_hour": {
-            "min": round(stack.cost.least, 4),
-            "max": round(stack.cost.most, 4),
+            "min": round(stack.cost.least, 4) if stack.cost.sums_up else None,
+            "max": round(stack.cost.most, 4) if stack.cost.sums_up else None,
+            "vms": stack.cost.vms,
+            "vms_without_price": stack.cost.vms_without,
             "unpriced": list(stack.cost.unpriced),
             "unverified": list(stack.cost.unverified),
             "left_out": list(LEFT_OUT),

@@ -134,7 +134,10 @@ def accelerators(stacks: Iterable[StackReport]) -> Iterator[ReportSection]:
 def cost(report: Report) -> Iterator[ReportSection]:
     """Yield what each stack costs, and all of them together."""
     priced = [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]
-    rows = [ReportRow((stack.name, price(stack.cost) or "not known", price_note(stack.cost))) for stack in priced]
+    rows = [
+        ReportRow((stack.name, price(stack.cost) or "not known", price_note(stack.cost, report.today)))
+        for stack in priced
+    ]
     total = price(sum((stack.cost for stack in report.stacks), Cost()))
     if len(rows) > 1 and total:
         rows.append(ReportRow((f"{counted(len(rows), 'stack')} together", total, "")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
@@ -30,7 +31,15 @@ from training_platform.checks.reports.sections import (
     resource_rows,
     stack_title,
 )
-from training_platform.checks.reports.wording import conclusion, counted, following, more_about, price, price_note
+from training_platform.checks.reports.wording import (
+    conclusion,
+    counted,
+    following,
+    is_example,
+    more_about,
+    price,
+    price_note,
+)
 from training_platform.config.reading.finding import Finding, printable
 from training_platform.quota.charges import shown
 
@@ -42,7 +51,6 @@ _OF_STACKS = ("accelerators", "cost")  # sections that are printed with their st
 _LOG_WIDTH = 160  # columns where no terminal says how wide it is
 _INDENT = 2  # columns before a table
 _GAP = 2  # columns between two cells
-_PRICE = "list price"
 _MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts alone
 
 
@@ -90,13 +98,13 @@ def text_report(report: Report, *, verbose: bool = True) -> str:
 
 def _everything(report: Report, width: int) -> Iterator[RenderableType]:
     for stack in report.stacks:
-        yield Group(*_stack(stack, width), Text())
+        yield Group(*_stack(stack, width, report.today), Text())
     for name, sections in SECTIONS.items():
         if name not in _OF_STACKS:
             yield from (Group(section_text(section, width), Text()) for section in sections(report))
 
 
-def _stack(stack: StackReport, width: int) -> Iterator[RenderableType]:
+def _stack(stack: StackReport, width: int, today: date) -> Iterator[RenderableType]:
     title = Text.assemble((stack.name, "bold"), f"  {stack.kind}")
     if stack.kind == "team":
         title.append(f" in {stack.environment}")
@@ -117,7 +125,7 @@ def _stack(stack: StackReport, width: int) -> Iterator[RenderableType]:
     for section in accelerators((stack,)):
         yield Padding(section_table(section, width - _INDENT, skip=1), (1, 0, 0, _INDENT), expand=False)
     if stack.cost.most or stack.cost.unpriced:
-        usd, note = price(stack.cost), price_note(stack.cost)
+        usd, note = price(stack.cost), price_note(stack.cost, today)
         line = Text.assemble((usd, "bold"), " " if usd else "", (note, "" if usd else "dim"))
         yield Padding(line, (1, 0, 0, _INDENT), expand=False)
 
@@ -230,14 +238,14 @@ def summary(report: Report, width: int) -> Iterator[RenderableType]:
     ``width`` is in columns of the terminal.
     """
     if report.stacks:
-        yield Group(_stacks(report.stacks, width), Text())
+        yield Group(_stacks(report.stacks, width, report.today), Text())
     if any(not line.unread for ledger in report.ledgers for line in ledger.lines):
         yield Group(*_quotas(report, width), Text())
     if report.capacity:
         yield Group(*_capacity(report, width), Text())
 
 
-def _stacks(stacks: Sequence[StackReport], width: int) -> RenderableType:
+def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> RenderableType:
     if len(stacks) > _MOST_STACKS:
         kinds = [stack.kind for stack in stacks]
         return Text(", ".join(counted(kinds.count(kind), kind) for kind in dict.fromkeys(kinds)))
@@ -256,8 +264,9 @@ def _stacks(stacks: Sequence[StackReport], width: int) -> RenderableType:
                 Text(price(stack.cost)),
             ]
         )
-    columns = ("stack", "project", ">resources", "at the most", _PRICE)
-    return fitting_table(columns, rows, width, drop=("project", "at the most", _PRICE))
+    price_column = "example price" if any(is_example(stack.cost, today) for stack in stacks) else "list price"
+    columns = ("stack", "project", ">resources", "at the most", price_column)
+    return fitting_table(columns, rows, width, drop=("project", "at the most", price_column))
 
 
 def _quotas(report: Report, width: int) -> Iterator[RenderableType]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Literal, NamedTuple
 
 from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
+
+FRESH_DAYS = 90  # of the catalogue's prices
 
 
 class Conclusion(NamedTuple):
@@ -82,13 +85,28 @@ def more_about(finding: Finding) -> str:
 
 
 def price(cost: Cost) -> str:
-    """Return what a stack costs per hour, empty where no price is known."""
-    return f"at least ${cost.least:,.2f} to ${cost.most:,.2f} per hour" if cost.read else ""
+    """Return what a stack costs per hour and the machines that the sum leaves out; empty where no price is known.
+
+    Where most VMs have no price there is no sum.
+    """
+    if not cost.sums_up:
+        return f"no sum: {cost.vms_without:,} of {counted(cost.vms, 'VM')} without a price"
+    if not cost.read:
+        return ""
+    without = f", without {', '.join(cost.machines)}" if cost.machines else ""
+    return f"at least ${cost.least:,.2f} to ${cost.most:,.2f} per hour{without}"
 
 
-def price_note(cost: Cost) -> str:
+def is_example(cost: Cost, today: date) -> bool:
+    """Whether a price rests on prices of the catalogue that are too old to be more than examples."""
+    return cost.shipped is not None and (today - cost.shipped).days > FRESH_DAYS
+
+
+def price_note(cost: Cost, today: date) -> str:
     """Return the basis of a price and what it leaves out."""
     parts = [f"at prices of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
+    if is_example(cost, today):
+        parts.append(f"the catalogue's prices are examples, older than {FRESH_DAYS} days")
     if cost.unverified:
         parts.append(f"prices not verified: {', '.join(cost.unverified)}")
     if cost.unpriced:

@@ -208,7 +208,7 @@ class KeptMachines:
     def __str__(self) -> str:
         """Return one line."""
         # Disks and Vertex AI's own fee are in no price.
-        price = f"at least {self.cost.least:.2f} USD an hour"
+        price = f"at least {self.cost.least:.2f} USD an hour" if self.cost.sums_up else "no price known"
         idle = ", idle" if self.idle else ""
         old = f", made {self.age.days} days ago: make it anew after {ADVISED.days}" if self.old else ""
         return f"{self.state}, {self.used} of {self.vms} VMs in use, {price}{idle}{old}"
@@ -222,7 +222,11 @@ def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datet
     for (vms, _), machine in zip(counts, (pool["machineSpec"] for pool in pools), strict=True):
         name = machine["machineType"]
         row = of_vertex(name, machine.get("acceleratorType"), machine.get("acceleratorCount"))
-        cost += machines_cost(row, "on-demand", spec.region, vms, vms) if row else Cost(unpriced=(name,))
+        cost += (
+            machines_cost(row, "on-demand", spec.region, vms, vms)
+            if row
+            else Cost(unpriced=(name,), machines=(name,), vms=vms, vms_without=vms)
+        )
     return KeptMachines(
         state=body.get("state", "STATE_UNSPECIFIED"),
         vms=sum(vms for vms, _ in counts),
