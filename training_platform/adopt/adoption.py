@@ -52,7 +52,7 @@ class AdoptedStack:
     name: str
     text: str
     resources: Sequence[Planned]
-    found: Mapping[tuple[str, str], Match]
+    matched: Mapping[tuple[str, str], Match]
     section: Mapping[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     changes: dict[str, list[Difference]] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class AdoptedStack:
     @property
     def new(self) -> list[Planned]:
         """The resources without a counterpart in the project."""
-        return [resource for resource in self.resources if resource.custom and resource.key not in self.found]
+        return [resource for resource in self.resources if resource.custom and resource.key not in self.matched]
 
     @property
     def imports(self) -> dict[str, dict[str, Any]]:
@@ -69,9 +69,9 @@ class AdoptedStack:
 
         The engine makes the providers of a file before their parents, so that those have to be there already.
         """
-        of_objects = {key for key in self.found if key[0].startswith((KUBERNETES, KUBERNETES_PROVIDER))}
-        cloud = {key: match for key, match in self.found.items() if key not in of_objects}
-        objects = {key: self.found[key] for key in of_objects}
+        of_objects = {key for key in self.matched if key[0].startswith((KUBERNETES, KUBERNETES_PROVIDER))}
+        cloud = {key: match for key, match in self.matched.items() if key not in of_objects}
+        objects = {key: self.matched[key] for key in of_objects}
         files = {f"import-{self.name}.json": import_file(self.resources, cloud, objects)}
         if objects:
             files[f"import-{self.name}-objects.json"] = import_file(self.resources, objects)
@@ -159,9 +159,9 @@ def _without(contents: Contents, replaced: Iterable[str]) -> Contents:
 
 def _compared(name: str, texts: Mapping[str, str], plan: Plan, contents: Contents) -> AdoptedStack:
     resources = plan(texts, name)
-    found = matches(resources, contents)
-    stack = AdoptedStack(name, texts[name], resources, found | object_matches(resources, found, contents))
-    for match in stack.found.values():
+    in_cloud = matches(resources, contents)
+    stack = AdoptedStack(name, texts[name], resources, in_cloud | object_matches(resources, in_cloud, contents))
+    for match in stack.matched.values():
         if match.body is not None:
             in_cluster = match.planned.type.startswith(KUBERNETES)
             for difference in (object_differences if in_cluster else differences)(match.planned, match.body):
@@ -280,7 +280,7 @@ def lines(stacks: Sequence[AdoptedStack], unread: Mapping[str, str]) -> Iterator
     """Yield the report, a line at a time; ``unread`` has the reasons of lists that could not be read."""
     yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
     for stack in stacks:
-        yield f"{stack.name}: {len(stack.found)} resources to import, {len(stack.new)} new"
+        yield f"{stack.name}: {len(stack.matched)} resources to import, {len(stack.new)} new"
         sections: dict[str, Iterable[str]] = {
             "left out, and stays as it is": (f"{_short(path)}: {why}" for path, why in stack.left_out.items()),
             "the first update changes": _fields(stack.changes),
@@ -343,7 +343,7 @@ def as_json(stack: AdoptedStack) -> dict[str, Any]:
     )
     return {
         "stack": stack.name,
-        "imported": len(stack.found),
+        "imported": len(stack.matched),
         "left_out": stack.left_out,
         "changes": changes,
         "unsaid": unsaid,

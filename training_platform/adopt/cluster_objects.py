@@ -87,15 +87,15 @@ class ClusterObjects:
 
 def reach_clusters(stack: str, contents: Contents, kubeconfig: str) -> dict[str, ClusterApi]:
     """Return the API of each cluster of a stack, by path. Raises ClusterError where a kubeconfig has none."""
-    found = {}
+    apis = {}
     for path in contents.of(CLUSTER):
         if not is_ours(stack, path):
             continue
         _, project, _, location, _, name = path.split("/")
         log_in = f"gcloud container clusters get-credentials {name} --location {location} --project {project}"
         contexts = (context_name(project, location, name), name)
-        found[path] = connect(name, contexts=contexts, kubeconfig=kubeconfig, log_in=f"{log_in} --dns-endpoint")
-    return found
+        apis[path] = connect(name, contexts=contexts, kubeconfig=kubeconfig, log_in=f"{log_in} --dns-endpoint")
+    return apis
 
 
 def read_queues(stack: str, apis: Mapping[str, ClusterApi]) -> Queues:
@@ -118,8 +118,8 @@ def _objects(api: ClusterApi, kind: ApiKind) -> list[Json]:
 
 def _release(secret: Json) -> Json:
     """Return what Helm keeps of a release: JSON, packed, and in base64 twice, of which one is the Secret's own."""
-    kept = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
-    return {"version": kept["chart"]["metadata"]["version"], "values": kept.get("config") or {}}
+    release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
+    return {"version": release["chart"]["metadata"]["version"], "values": release.get("config") or {}}
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ class Queues:
     def of(self, plural: str, name: str) -> Iterator[tuple[str, Json]]:
         """Yield the cluster and spec of the objects of a kind that have a name."""
         for cluster, kinds in self.objects.items():
-            yield from ((cluster, each["spec"]) for each in kinds.get(plural, ()) if each["metadata"]["name"] == name)
+            yield from ((cluster, item["spec"]) for item in kinds.get(plural, ()) if item["metadata"]["name"] == name)
 
     def names(self, plural: str) -> set[str]:
         """Return the names of a kind's objects in all clusters."""
-        return {each["metadata"]["name"] for kinds in self.objects.values() for each in kinds.get(plural, ())}
+        return {item["metadata"]["name"] for kinds in self.objects.values() for item in kinds.get(plural, ())}
 
     def teams(self) -> set[str]:
         """Return the teams that have queues: a team's is called as it is."""
@@ -145,13 +145,13 @@ class Queues:
 
 def queue_fields(team: str, queues: Queues) -> dict[str, Any]:
     """Return the fields of a team's section that its ClusterQueues say; what is one for all clusters by the first."""
-    found = dict(queues.of(CLUSTER_QUEUES.plural, team))
-    if not found:
+    specs = dict(queues.of(CLUSTER_QUEUES.plural, team))
+    if not specs:
         return {}
-    spec = next(iter(found.values()))
+    spec = next(iter(specs.values()))
     cohort = spec.get("cohortName")
     return {
-        "shares": {cluster: _shares(each) for cluster, each in found.items()},
+        "shares": {cluster: _shares(queue) for cluster, queue in specs.items()},
         "cohort": None if cohort == ROOT_COHORT else cohort,
         "weight": int(float(at(spec, "fairSharing.weight") or 1)),
         "preemption": {
@@ -162,9 +162,9 @@ def queue_fields(team: str, queues: Queues) -> dict[str, Any]:
         "fallback": {
             "when_can_borrow": at(spec, "flavorFungibility.whenCanBorrow"),
             "when_can_preempt": at(spec, "flavorFungibility.whenCanPreempt"),
-            "order": dict(_orders(found, queues)),
+            "order": dict(_orders(specs, queues)),
         },
-        "hold": {c: each["stopPolicy"] for c, each in found.items() if each.get("stopPolicy") not in (None, "None")},
+        "hold": {c: queue["stopPolicy"] for c, queue in specs.items() if queue.get("stopPolicy") not in (None, "None")},
     }
 
 
@@ -172,18 +172,18 @@ def environment_fields(queues: Queues) -> dict[str, Any]:
     """Return what an environment says of its queues: priorities, and cohorts with what they hold."""
     if not queues.objects:
         return {}
-    every = [each for kinds in queues.objects.values() for each in kinds.get(PRIORITIES.plural, ())]
+    every = [priority for kinds in queues.objects.values() for priority in kinds.get(PRIORITIES.plural, ())]
     cohorts = {name: _cohort(dict(queues.of(COHORTS.plural, name))) for name in sorted(queues.names(COHORTS.plural))}
-    return {"priorities": {each["metadata"]["name"]: each["value"] for each in every}, "cohorts": cohorts}
+    return {"priorities": {priority["metadata"]["name"]: priority["value"] for priority in every}, "cohorts": cohorts}
 
 
-def _cohort(found: Mapping[str, Json]) -> dict[str, Any]:
-    spec = next(iter(found.values()))
+def _cohort(specs: Mapping[str, Json]) -> dict[str, Any]:
+    spec = next(iter(specs.values()))
     parent = spec.get("parentName")
     section = {
         "parent": None if parent == ROOT_COHORT else parent,
         "weight": int(float(at(spec, "fairSharing.weight") or 1)),
-        "shares": {cluster: shares for cluster, each in found.items() if (shares := _shares(each))},
+        "shares": {cluster: shares for cluster, cohort in specs.items() if (shares := _shares(cohort))},
     }
     return {key: value for key, value in section.items() if value not in (None, {}, 1)}
 
@@ -198,9 +198,9 @@ def _shares(spec: Json) -> dict[str, dict[str, int]]:
     }
 
 
-def _orders(found: Mapping[str, Json], queues: Queues) -> Iterator[tuple[str, list[str]]]:
+def _orders(specs: Mapping[str, Json], queues: Queues) -> Iterator[tuple[str, list[str]]]:
     """Yield the order of a team's flavors where it is not that of its environment."""
-    for cluster, spec in found.items():
+    for cluster, spec in specs.items():
         own = list(_shares(spec))
         ordered = [name for name in queues.order.get(cluster, own) if name in own]
         if ordered != own and set(ordered) == set(own):

@@ -48,20 +48,20 @@ def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
     """
     if planned.type == DASHBOARD:  # its one input is the whole body, as text
         wanted = json.loads(planned.inputs["dashboardJson"])
-        return [Difference(_text(each[0]), *each[1:], replaces=False) for each in _changes(wanted, body, ())]
+        return [Difference(_text(change[0]), *change[1:], replaces=False) for change in _changes(wanted, body, ())]
     ignored = planned.options.get("ignoreChanges", ())
-    said = [
+    compared = [
         leaf
         for leaf in leaves(planned.type, {k: v for k, v in planned.inputs.items() if k not in PLACES})
-        if not any(covers(each, leaf.name) for each in ignored)
+        if not any(covers(pattern, leaf.name) for pattern in ignored)
     ]
-    names = {leaf.path: leaf.name for leaf in said}
+    names = {leaf.path: leaf.name for leaf in compared}
     replacing = planned.options.get("replaceOnChanges", ())
-    found = []
-    for path, stands, wanted in _changes(body_of(said), body, ()):
-        name = names.get(path) or next((each for p, each in names.items() if p[: len(path)] == path), "")
-        found.append(Difference(_text(path), stands, wanted, forces(planned.type, name, also=replacing)))
-    return [*found, *_unsaid(planned, body)]
+    updates = []
+    for path, stands, wanted in _changes(body_of(compared), body, ()):
+        name = names.get(path) or next((leaf_name for p, leaf_name in names.items() if p[: len(path)] == path), "")
+        updates.append(Difference(_text(path), stands, wanted, forces(planned.type, name, also=replacing)))
+    return [*updates, *_unsaid(planned, body)]
 
 
 def same(planned: Any, stands: Any) -> bool:
@@ -69,8 +69,8 @@ def same(planned: Any, stands: Any) -> bool:
     if planned is UNKNOWN:
         return True
     if _is_list(planned) or _is_list(stands):
-        ours, theirs = (list(each) if _is_list(each) else [] for each in (planned, stands))
-        return len(ours) == len(theirs) and all(any(same(each, other) for other in theirs) for each in ours)
+        ours, theirs = (list(side) if _is_list(side) else [] for side in (planned, stands))
+        return len(ours) == len(theirs) and all(any(same(own, other) for other in theirs) for own in ours)
     one, other = _plain(planned), _plain(stands)
     if "/" in one or "/" in other:
         return bool(one and other) and (f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}"))
@@ -82,7 +82,7 @@ def _changes(planned: Any, stands: Any, path: tuple[Key, ...]) -> Iterator[tuple
         below = stands if isinstance(stands, Mapping) else {}
         for key, value in planned.items():
             yield from _changes(value, below.get(key), (*path, key))
-    elif _is_list(planned) and any(isinstance(each, Mapping) for each in planned):
+    elif _is_list(planned) and any(isinstance(item, Mapping) for item in planned):
         rest = list(stands or ())
         for index, entry in enumerate(planned):
             own = _counterpart(entry, rest, single=len(planned) == 1 == len(rest))
@@ -97,10 +97,10 @@ def _changes(planned: Any, stands: Any, path: tuple[Key, ...]) -> Iterator[tuple
 
 def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | None:
     """Return the entry of a list that is meant by another: of the same key, or the only one."""
-    key = next((each for each in _IDENTITIES if each in entry), None)
+    key = next((identity for identity in _IDENTITIES if identity in entry), None)
     if key is None or single:
-        return next((each for each in rest if not list(_changes(entry, each, ()))), rest[0] if rest else None)
-    return next((each for each in rest if same(entry[key], each.get(key))), None)
+        return next((item for item in rest if not list(_changes(entry, item, ()))), rest[0] if rest else None)
+    return next((item for item in rest if same(entry[key], item.get(key))), None)
 
 
 def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
@@ -111,12 +111,12 @@ def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
     about = REGISTER[planned.type]
     left = [name for row in TABLE["left"] for name in row["fields"]]
     left += [name for row in about.left for name in row.fields]
-    left += [_text(found.path) for each in planned.options.get("ignoreChanges", ()) if (found := field_of(each, field))]
+    left += [_text(place.path) for name in planned.options.get("ignoreChanges", ()) if (place := field_of(name, field))]
     expected = copy.deepcopy(body_of(leaves(planned.type, planned.inputs)))
     fill_in(expected, about.defaults)
     for path, value in _extra(expected, body, field, ()):
         text = _text(path)
-        if not any(fnmatchcase(text, each) or text.startswith((f"{each}.", f"{each}[")) for each in left):
+        if not any(fnmatchcase(text, pattern) or text.startswith((f"{pattern}.", f"{pattern}[")) for pattern in left):
             yield Difference(text, value, None, replaces=False)
 
 
@@ -136,7 +136,7 @@ def _extra(
 
 def _is_nothing(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return all(_is_nothing(each) for each in value.values())
+        return all(_is_nothing(item) for item in value.values())
     return _plain(value) == "" if not _is_list(value) else not value
 
 

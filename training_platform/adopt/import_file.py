@@ -16,19 +16,19 @@ from training_platform.resources.rest import PLACES, field_of, root
 Key = tuple[str, str]
 
 
-def import_file(resources: Iterable[Planned], found: Mapping[Key, Match], below: Iterable[Key] = ()) -> dict[str, Any]:
+def import_file(resources: Iterable[Planned], matched: Mapping[Key, Match], below: Iterable[Key] = ()) -> Json:
     """Return the file's content: the components that are parents first, then every thing with its id.
 
     The parents of what is ``below`` them are in it too, for files that are imported later.
     """
-    plan = {each.key: each for each in resources}
-    wanted = {key: plan[key] for key in plan if key in found or not plan[key].custom}
-    above = {each.key: each.parent for each in plan.values()}
-    parents = _parents(above, [*found, *below])
-    rows = [each for each in wanted.values() if each.custom or each.key in parents]
-    often = Counter(each.name for each in rows)
-    names = {each.key: each.name if often[each.name] == 1 else f"{each.type}::{each.name}" for each in rows}
-    return {"resources": [_entry(each, names, found) for each in rows]}
+    plan = {resource.key: resource for resource in resources}
+    wanted = {key: plan[key] for key in plan if key in matched or not plan[key].custom}
+    above = {resource.key: resource.parent for resource in plan.values()}
+    parents = _parents(above, [*matched, *below])
+    rows = [row for row in wanted.values() if row.custom or row.key in parents]
+    often = Counter(row.name for row in rows)
+    names = {row.key: row.name if often[row.name] == 1 else f"{row.type}::{row.name}" for row in rows}
+    return {"resources": [_entry(row, names, matched) for row in rows]}
 
 
 def _parents(above: Mapping[Key, Key | None], keys: Iterable[Key]) -> set[Key]:
@@ -42,20 +42,20 @@ def _parents(above: Mapping[Key, Key | None], keys: Iterable[Key]) -> set[Key]:
     return parents
 
 
-def _entry(planned: Planned, names: Mapping[Key, str], found: Mapping[Key, Match]) -> dict[str, Any]:
+def _entry(planned: Planned, names: Mapping[Key, str], matched: Mapping[Key, Match]) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": planned.type, "name": names[planned.key]}
     if names[planned.key] != planned.name:
         entry["logicalName"] = planned.name
     if planned.type == KUBERNETES_PROVIDER:
-        entry |= {"inputs": found[planned.key].planned.inputs, "version": version("pulumi-kubernetes")}
+        entry |= {"inputs": matched[planned.key].planned.inputs, "version": version("pulumi-kubernetes")}
     elif planned.custom:
-        entry["id"] = found[planned.key].id
+        entry["id"] = matched[planned.key].id
     else:
         entry["component"] = True
     if planned.parent is not None and planned.parent in names:
         entry["parent"] = names[planned.parent]
     if planned.type.startswith(KUBERNETES):
-        match = found[planned.key]
+        match = matched[planned.key]
         provider = (KUBERNETES_PROVIDER, str(planned.options["provider"]))
         return {**entry, "provider": names[provider], "inputs": inputs_as_they_stand(match)}
     if properties := _properties(planned):
@@ -88,8 +88,8 @@ def _properties(planned: Planned) -> list[str]:
     An import takes all that the API answers. Of an input whose changes are ignored, that would stay for good, and the
     provider refuses some of it. What the import leaves out is as if it were never said.
     """
-    ignored = {each.partition(".")[0] for each in planned.options.get("ignoreChanges", ())}
-    whole = {each for each in ignored if "[" not in each}
+    ignored = {path.partition(".")[0] for path in planned.options.get("ignoreChanges", ())}
+    whole = {path for path in ignored if "[" not in path}
     return sorted(key for key in planned.inputs if key not in whole) if whole else []
 
 
@@ -109,11 +109,11 @@ def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json,
     rows = {_key(row["type"], row.get("logicalName", row["name"])): row for row in imports["resources"]}
     changed: list[str] = []
     resources = []
-    for each in state["deployment"].get("resources", ()):
-        name = each["urn"].split("::", 3)[-1]
-        row = rows.get(_key(each["type"], name))
-        fixed = _settled(each, row) if row and row.keys() & {"properties", "inputs"} else each
-        if fixed != each:
+    for resource in state["deployment"].get("resources", ()):
+        name = resource["urn"].split("::", 3)[-1]
+        row = rows.get(_key(resource["type"], name))
+        fixed = _settled(resource, row) if row and row.keys() & {"properties", "inputs"} else resource
+        if fixed != resource:
             changed.append(name)
         resources.append(fixed)
     return {**state, "deployment": {**state["deployment"], "resources": resources}}, changed
@@ -144,14 +144,14 @@ def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
 
 def _filled(outputs: Json, told: Mapping[str, Any]) -> Json:
     """Return outputs with what they lack; what the API did tell stays."""
-    found = dict(outputs)
+    filled = dict(outputs)
     for key, value in told.items():
-        there = found.get(key)
+        there = filled.get(key)
         if isinstance(value, Mapping) and isinstance(there, Mapping) and there:
-            found[key] = _filled(dict(there), value)
+            filled[key] = _filled(dict(there), value)
         elif there in (None, {}, []):
-            found[key] = value
-    return found
+            filled[key] = value
+    return filled
 
 
 def _key(token: str, name: str) -> str:

@@ -43,24 +43,24 @@ class Match(NamedTuple):
 
 def matches(resources: Iterable[Planned], contents: Contents) -> dict[tuple[str, str], Match]:
     """Return the resources that stand in a project, by type and name; a plan has them before those that need them."""
-    found: dict[tuple[str, str], Match] = {}
+    matched: dict[tuple[str, str], Match] = {}
     taken: set[str] = set()
     for resource in resources:
         if resource.custom and resource.type.startswith("gcp:"):
-            planned = _resolved(resource, found)
-            match = next((each for each in _candidates(planned, contents) if each.id not in taken), None)
+            planned = _resolved(resource, matched)
+            match = next((candidate for candidate in _candidates(planned, contents) if candidate.id not in taken), None)
             if match is not None:
-                found[resource.key] = match
+                matched[resource.key] = match
                 taken.add(match.id)
-    return found
+    return matched
 
 
-def _resolved(resource: Planned, found: Mapping[tuple[str, str], Match]) -> Planned:
+def _resolved(resource: Planned, matched: Mapping[tuple[str, str], Match]) -> Planned:
     """Return a resource in which values of other resources are their paths, or ``a new KIND`` for those not there."""
     inputs = dict(resource.inputs)
     for name, sources in resource.inputs_from.items():
         new = [REGISTER[kind].kind for kind, _ in sources if kind in REGISTER and not REGISTER[kind].adds]
-        paths = [found[source].path for source in sources if source in found]
+        paths = [matched[source].path for source in sources if source in matched]
         if name == "member":  # takes an account's address
             paths = [f"serviceAccount:{path.rpartition('/')[2]}" for path in paths]
         if len(sources) == 1:
@@ -172,7 +172,7 @@ _KUEUE = f"{KUBERNETES}kueue.x-k8s.io/"
 Matches = Mapping[tuple[str, str], Match]
 
 
-def object_matches(resources: Iterable[Planned], found: Matches, contents: Contents) -> dict[tuple[str, str], Match]:
+def object_matches(resources: Iterable[Planned], in_cloud: Matches, contents: Contents) -> dict[tuple[str, str], Match]:
     """Return the objects that are in clusters, by type and name, and the providers by which they are imported."""
     clusters = ClusterObjects(contents.clusters, contents.unread)
     providers: dict[str, Match] = {}
@@ -183,7 +183,7 @@ def object_matches(resources: Iterable[Planned], found: Matches, contents: Conte
         provider = providers.get(str(planned.options.get("provider")))
         if not (planned.custom and planned.type.startswith(KUBERNETES) and provider):
             continue
-        inputs = _known(planned, {**found, **matched})
+        inputs = _known(planned, {**in_cloud, **matched})
         find = clusters.find_release if planned.type == RELEASE else clusters.find
         if (current := find(provider.path, inputs)) is not None:
             path = f"{provider.path}/{inputs.get('kind', 'Release')}/{current.id}"
@@ -203,14 +203,14 @@ def _provider(planned: Planned, contents: Contents) -> Match | None:
     return Match(dataclasses.replace(planned, inputs=inputs), "", path, None)
 
 
-def _known(planned: Planned, found: Matches) -> dict[str, Any]:
+def _known(planned: Planned, matched: Matches) -> dict[str, Any]:
     """Return an object's inputs with the namespace and the account of other resources of the plan."""
     known: dict[str, Any] = {}
-    for source in (source for sources in planned.inputs_from.values() for source in sources if source in found):
+    for source in (source for sources in planned.inputs_from.values() for source in sources if source in matched):
         if source[0] == NAMESPACE:
-            known["namespace"] = found[source].id
+            known["namespace"] = matched[source].id
         elif source[0] == SERVICE_ACCOUNT:
-            known[_ACCOUNT] = found[source].path.rpartition("/")[2]
+            known[_ACCOUNT] = matched[source].path.rpartition("/")[2]
 
     def filled(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -235,12 +235,12 @@ def as_it_stands(planned: Any, stands: Any) -> Any:
         return stands
     if isinstance(planned, Mapping) and isinstance(stands, Mapping):
         return {
-            key: as_it_stands(each, stands.get(key, each))
-            for key, each in planned.items()
-            if key in stands or each in ({}, [], None)
+            key: as_it_stands(value, stands.get(key, value))
+            for key, value in planned.items()
+            if key in stands or value in ({}, [], None)
         }
     if isinstance(planned, list) and isinstance(stands, list) and len(planned) == len(stands):
-        return [as_it_stands(*each) for each in zip(planned, stands, strict=True)]
+        return [as_it_stands(*pair) for pair in zip(planned, stands, strict=True)]
     return planned if _same(planned, stands) else stands
 
 
@@ -262,22 +262,22 @@ def _beside(planned: Any, stands: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield the values that an object has and a plan does not say."""
     if isinstance(stands, Mapping):
         below = planned if isinstance(planned, Mapping) else {}
-        for key, each in stands.items():
-            yield from _beside(below.get(key), each, f"{path}.{key}")
+        for key, value in stands.items():
+            yield from _beside(below.get(key), value, f"{path}.{key}")
     elif isinstance(stands, list) and isinstance(planned, list):
-        for index, each in enumerate(stands[: len(planned)]):
-            yield from _beside(planned[index], each, f"{path}[{index}]")
+        for index, value in enumerate(stands[: len(planned)]):
+            yield from _beside(planned[index], value, f"{path}[{index}]")
     elif planned is None and stands not in (None, "", []):
         yield path, stands
 
 
 def _changes(planned: Any, stands: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     if isinstance(planned, Mapping) and isinstance(stands, Mapping):
-        for key, each in planned.items():
-            yield from _changes(each, stands.get(key), f"{path}.{key}".lstrip("."))
+        for key, value in planned.items():
+            yield from _changes(value, stands.get(key), f"{path}.{key}".lstrip("."))
     elif isinstance(planned, list) and isinstance(stands, list) and len(planned) == len(stands):
-        for index, each in enumerate(planned):
-            yield from _changes(each, stands[index], f"{path}[{index}]")
+        for index, value in enumerate(planned):
+            yield from _changes(value, stands[index], f"{path}[{index}]")
     elif planned is not UNKNOWN and not _same(planned, stands) and (stands is not None or planned not in ({}, [])):
         yield path, stands, planned
 
