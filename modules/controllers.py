@@ -37,9 +37,9 @@ class KueueArgs:
 
 
 class Kueue(pulumi.ComponentResource):
-    """The queueing controller. It wants JobSet's CRD to be there, and every object of Kueue wants it to be ready.
+    """The queueing controller. It needs JobSet's CRD, and every object of Kueue needs the controller to be ready.
 
-    Whoever makes such objects in this stack depends on this component: they are refused until its webhook answers, and
+    Components that create objects of Kueue depend on this one: they are refused until its webhook answers, and
     their finalizers are taken away by it alone when they are deleted.
     """
 
@@ -97,7 +97,7 @@ _INTERVAL = "60s"  # samples are what is paid for, and every alert looks back ov
 
 @dataclass(frozen=True, kw_only=True)
 class Controller:
-    """What is scraped; ``name`` becomes the label ``job`` of its metrics, by which alert rules find it.
+    """The target of a scrape; ``name`` becomes the label ``job`` of its metrics, by which alert rules find it.
 
     ``reader`` is the chart's ClusterRole that may read them.
     """
@@ -109,7 +109,7 @@ class Controller:
 
     @property
     def account(self) -> str:
-        """The service account of the scrape, also the name of its Secret and of what binds it."""
+        """The service account of the scrape, also the name of its Secret and of its binding."""
         return f"{self.name}-metrics-scraper"
 
 
@@ -159,7 +159,7 @@ class ControllerMonitoringArgs:
 class ControllerMonitoring(pulumi.ComponentResource):
     """The scrape of one controller; depends on the controller's release, which makes namespace and ClusterRole.
 
-    The cluster fills in the token, which thus also comes to the state, as a secret; with it one can read metrics.
+    The cluster fills in the token, which is also in the state, as a secret; with it one can read metrics.
     """
 
     def __init__(self, name: str, args: ControllerMonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:

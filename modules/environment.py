@@ -1,4 +1,4 @@
-"""Composes an environment stack: project, network, clusters with what is in them, Filestore, images, alerts."""
+"""Composes an environment stack: project, network, clusters with their contents, Filestore, images, alerts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ HOME_CLAIM = "homes"
 
 
 def build_environment(name: str, environment: Environment) -> dict[str, Any]:
-    """Create everything of an environment stack and return what it exports (``resources/environment_outputs.py``)."""
+    """Create everything of an environment stack and return its exports (``resources/environment_outputs.py``)."""
     parts = EnvironmentParts(name, environment)
     scope = parts.scope
     host_project = environment.host_project if environment.network and environment.network.grant_roles else None
@@ -213,14 +213,14 @@ def enable_apis(
 
 
 def _key_users(environment: Environment) -> tuple[str, ...]:
-    """Return the APIs that encrypt what the environment has of them."""
+    """Return the APIs that encrypt resources of the environment."""
     further = {LUSTRE_API: environment.lustre, AI_PLATFORM: environment.metadata_stores}
     return (*ENVIRONMENT_KEY_USERS, *(api for api, resources in further.items() if resources))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedParts:
-    """What the clusters of an environment share."""
+    """The common resources of an environment's clusters."""
 
     parts: EnvironmentParts
     network: Network | ExistingNetwork
@@ -240,7 +240,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
     """A cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
 
     endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
-    gke: GkeCluster | ExistingCluster  # without what is in the cluster
+    gke: GkeCluster | ExistingCluster  # without the objects in the cluster
     subnet: pulumi.Output[str] | None = None  # its id; None of a cluster that is somebody else's
     flavors: pulumi.Output[list[str]]  # names of the ResourceFlavors that are there
 
@@ -327,7 +327,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         )
 
     def _after(self, *resources: pulumi.Resource) -> pulumi.ResourceOptions:
-        """Return the options of what is in the cluster, and waits for resources."""
+        """Return the options of objects in the cluster that wait for resources."""
         return pulumi.ResourceOptions(parent=self, providers=[self.provider], depends_on=list(resources))
 
     def _controllers(self, system: list[SystemPool]) -> dict[str, pulumi.Resource]:

@@ -26,7 +26,7 @@ from training_platform.resources.scope import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class GkeClusterArgs:
-    """What a cluster is, and the network that it stands in."""
+    """A cluster's spec, and its network."""
 
     scope: Scope
     spec: ClusterSpec
@@ -66,7 +66,7 @@ class GkeCluster(pulumi.ComponentResource):
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingClusterArgs:
-    """Which cluster, of the project that ``scope`` says."""
+    """A cluster of the project in ``scope``."""
 
     scope: Scope
     location: str
@@ -101,7 +101,7 @@ def existing_endpoint(cluster: container.Cluster) -> pulumi.Output[str]:
 
 
 def dns_endpoint(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> str:
-    """Return the host name in what GKE answers. Raises ValueError where it answers none, which no reader could use."""
+    """Return the host name in GKE's answer. Raises ValueError where there is none, which no reader could use."""
     host = config.dns_endpoint_config.endpoint if config.dns_endpoint_config else None
     if not host:
         raise ValueError("the cluster has no DNS-based control-plane endpoint")
@@ -137,7 +137,7 @@ class ClusterAccess(pulumi.ComponentResource):
 
 
 def member_key(member: str) -> str:
-    """Return a name for an IAM member that depends on nothing else, so that no other member's coming moves it.
+    """Return a name for an IAM member that depends on nothing else, so that adding another member does not change it.
 
     ``group:ml-platform@example.com`` is ``ml-platform-`` and 8 digits of a hash of the whole.
     """
@@ -193,7 +193,7 @@ class ClusterPoolsArgs:
 
 
 class ClusterPools:
-    """What was created for a cluster's pools: ``fabrics`` and their ``networks``, by the fabric's name."""
+    """The resources created for a cluster's pools: ``fabrics`` and their ``networks``, by the fabric's name."""
 
     def __init__(self, args: ClusterPoolsArgs, opts: pulumi.ResourceOptions) -> None:
         self.fabrics = gpu_fabrics(args.key, args.spec)
@@ -247,7 +247,7 @@ class AcceleratorPoolArgs:
 
     scope: Scope
     pool: ExpandedPool
-    gke_pool: GkePool  # one of the pool's: each slice over several VMs is one of its own
+    gke_pool: GkePool  # one of the pool's: each slice over several VMs is a GKE node pool of its own
     cluster: pulumi.Input[str]  # name
     location: str  # of the cluster
     service_account: NodeAccount

@@ -1,4 +1,4 @@
-"""What makes the networks between GPUs usable by pods: objects that name them, and the software on the nodes.
+"""Networks between GPUs for pods: the objects that name them, and the software on the nodes.
 
 A pod asks for a network by the annotation ``networking.gke.io/interfaces``, by the name of its Network object. The
 software comes by a DaemonSet, which runs the image that brings it and then waits. Jobs on A3 High and A3 Mega also
@@ -85,7 +85,7 @@ class GpuDirect(pulumi.ComponentResource):
 
 
 NAMESPACE = "kube-system"
-SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}  # nodes come and go, and no deployment waits for those that come
+SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}  # nodes are added and removed, and no deployment waits for new ones
 ENTRY = "/scripts/container_entry.sh"
 SHELL, PAUSE, ARM = "node-shell", "node-pause", "-arm64"  # in the catalogue
 # TCPXO talks to its NICs through their PCI memory, which containers see below /dev only if it is mounted there. The
@@ -105,7 +105,7 @@ done
 
 @dataclass(frozen=True, kw_only=True)
 class _Software:
-    """What one kind of GPUDirect installs: folders of the node, where the image sees them, and what it then copies."""
+    """The installer of a kind of GPUDirect: folders of the node, their places in the image, and the files it copies."""
 
     image: str  # name in the catalogue
     folders: Mapping[str, tuple[str, str]]  # volume -> path on the node, path in the container
@@ -187,7 +187,7 @@ def _on_every_node(
     selector = {"training-platform/installer": called}
     spec: Any = {
         "selector": {"matchLabels": selector},
-        # An installer that runs again writes over libraries that jobs have open: a change is for nodes that come.
+        # An installer that runs again writes over libraries that jobs have open: a change is for new nodes.
         "updateStrategy": {"type": "OnDelete"},
         "template": {
             "metadata": {"labels": {**scope.kubernetes_labels, **selector}},
@@ -225,16 +225,16 @@ def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) ->
 
 
 def resources(cpu: str, memory: str, most_cpu: str, most_memory: str) -> dict[str, dict[str, str]]:
-    """Return what a container asks for and the most that it gets; the numbers are ours, not measured."""
+    """Return a container's requests and limits; the numbers are ours, not measured."""
     return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": most_cpu, "memory": most_memory}}
 
 
 def _every_node(gpu: str) -> dict[str, Any]:
-    """Return what brings a pod to each node with these GPUs, before and beside everything else."""
+    """Return the scheduling of a pod on each node with these GPUs, before and beside everything else."""
     return {
         "priorityClassName": "system-node-critical",
         "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
-        "tolerations": [{"operator": "Exists"}],  # of GPUs, of Arm, and of whatever a pool adds
+        "tolerations": [{"operator": "Exists"}],  # of GPUs, of Arm, and of the pools themselves
         "automountServiceAccountToken": False,  # nothing here asks the API server
         "hostNetwork": True,
         "hostPID": True,

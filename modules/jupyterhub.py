@@ -1,4 +1,4 @@
-"""JupyterHub in one cluster, from its Helm chart; the way to it, and what a team's namespace has for its notebooks."""
+"""JupyterHub in one cluster, from its Helm chart; the way to it, and the objects for notebooks of teams."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from training_platform.resources.tenancy import POD_SECURITY, POLICY_KIND, POLIC
 
 @dataclass(frozen=True, kw_only=True)
 class JupyterHubArgs:
-    """``home_claim`` is the name of a PersistentVolumeClaim in the hub's namespace, which may be made after the hub."""
+    """``home_claim`` is the name of a PersistentVolumeClaim in the hub's namespace, perhaps created after the hub."""
 
     scope: Scope
     cluster_name: str
@@ -85,9 +85,9 @@ class JupyterHub(pulumi.ComponentResource):
                 environment_data=args.environment_data,
                 secret=self._secret(name, args),
             ),
-            # The namespace is given by name, so nothing else says that it comes first.
+            # The release has only the namespace's name, so nothing else creates the namespace first.
             pulumi.ResourceOptions(parent=self, depends_on=[namespace]),
-            prepared=chart.namespace,  # a deployment that waits would fail on the Secret that comes after it
+            prepared=chart.namespace,  # a deployment that waits would fail on the Secret that is created after it
         )
         if buckets := {key: data.bucket for key, data in args.data_sets.items() if data.bucket}:
             self._reader(f"{name}-reader", args, buckets, namespace)

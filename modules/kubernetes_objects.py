@@ -51,7 +51,7 @@ def register_object(
 
 
 def objects_of(parent: pulumi.Resource) -> Register:
-    """Return what registers such objects as children of a component."""
+    """Return the function that registers such objects as children of a component."""
     return lambda declared, depends_on=(): register_object(declared, parent, depends_on)
 
 
@@ -75,10 +75,10 @@ def cluster_provider(
     cluster_name: str,
     opts: pulumi.ResourceOptions | None = None,
 ) -> kubernetes.Provider:
-    """Return the provider of a cluster's Kubernetes objects; no other place makes one."""
+    """Return the provider of a cluster's Kubernetes objects, which is created only here."""
     return kubernetes.Provider(
         name,
-        # What the objects belong to. While it stays, a changed kubeconfig replaces nothing.
+        # The cluster of the objects. While it stays the same, a changed kubeconfig replaces nothing.
         cluster_identifier=cluster_identifier(project, location, cluster_name),
         enable_server_side_apply=True,
         kubeconfig=pulumi.Output.from_input(endpoint).apply(kubeconfig),

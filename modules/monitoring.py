@@ -38,7 +38,7 @@ class Alerts(pulumi.ComponentResource):
 
 
 class Dashboards(pulumi.ComponentResource):
-    """The dashboards of a stack, as ``training_platform/resources/monitoring.py`` says them."""
+    """The dashboards of a stack, as ``training_platform/resources/monitoring.py`` declares them."""
 
     def __init__(self, name: str, dashboards: Iterable[Declared], opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:monitoring:Dashboards", name, {}, opts)

@@ -16,7 +16,7 @@ from training_platform.resources.scope import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkArgs(NetworkParts):
-    """What a network spans, and whose it is."""
+    """The parts of a network, and its scope."""
 
     scope: Scope
 

@@ -67,7 +67,7 @@ Value = TypeVar("Value")
 
 
 def build_team(team: Team, environment: Environment, workspace: Workspace) -> dict[str, Any]:
-    """Create everything of a team stack and return what it exports: where its jobs run and write to."""
+    """Create everything of a team stack and return its exports: where its jobs run and write to."""
     environment = with_own_data(team, environment)
     scope = team_scope(team, environment)
     enable_apis(scope, (*TEAM_APIS, *_further_apis(team)), key_users(team))
@@ -156,7 +156,7 @@ def _further_apis(team: Team) -> Iterator[str]:
 
 
 def key_users(team: Team) -> tuple[str, ...]:
-    """Return the APIs that encrypt what the team has of them."""
+    """Return the APIs that encrypt resources of the team."""
     used = {
         AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards,
         STORAGE: team.buckets,
@@ -166,7 +166,7 @@ def key_users(team: Team) -> tuple[str, ...]:
 
 
 def environment_outputs(environment: str) -> pulumi.Output[EnvironmentOutputs]:
-    """Return what a deployed environment exports, read as a whole, so that what is missing is one sentence."""
+    """Return the exports of a deployed environment, read as a whole, so that one sentence names all that is missing."""
     reference = pulumi.StackReference(f"{pulumi.get_organization()}/{PROJECT}/{environment}")
     return _read(reference.outputs, lambda outputs: parse_outputs(environment, outputs))
 
@@ -197,7 +197,7 @@ class TeamClusterArgs:
 
 
 class TeamCluster(pulumi.ComponentResource):
-    """What a team has in one cluster: a namespace, queues with its share, and volumes where Filestore is near."""
+    """A team's part of one cluster: a namespace, queues with its share, and volumes where Filestore is near."""
 
     def __init__(self, name: str, args: TeamClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:team:Cluster", name, {}, opts)

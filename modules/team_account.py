@@ -1,4 +1,4 @@
-"""The service account that a team's jobs run as, and what it may read and write."""
+"""The service account that a team's jobs run as, and its rights to read and write."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TeamServiceAccount(pulumi.ComponentResource):
 def _own_role(
     name: str, title: str, permissions: Sequence[str], scope: Scope, opts: pulumi.ResourceOptions
 ) -> projects.IAMCustomRole:
-    """Make a role of the project for this team, ``{environment}_{team}_{part}``, which takes no dashes."""
+    """Create a role of the project for this team, ``{environment}_{team}_{part}``, without dashes."""
     part = name.rpartition("-")[2]
     return projects.IAMCustomRole(
         f"{name}-role",
@@ -164,7 +164,7 @@ def grant_bucket(
     member: pulumi.Input[str],
     opts: pulumi.ResourceOptions,
 ) -> storage.BucketIAMMember:
-    """Grant a role on a bucket, given by its name."""
+    """Grant a role on a bucket, by its name."""
     return storage.BucketIAMMember(name, bucket=bucket, role=role, member=member, opts=opts)
 
 

@@ -36,8 +36,8 @@ _QUOTA = "team"
 class TeamNamespaceArgs:
     """``google_service_account`` is the email address of the account that jobs act as in Google Cloud.
 
-    ``labels`` and ``annotations`` are what admission reads; ``quota`` is what all objects of the namespace may have.
-    ``egress`` and ``hosts`` are the specs of the policies on what pods connect to, where they may not to anything.
+    Admission reads ``labels`` and ``annotations``; ``quota`` bounds all objects of the namespace together.
+    ``egress`` and ``hosts`` are the specs of the policies on connections of pods, where these are limited.
     ``kinds`` are the jobs of operators, which members may make as well, and ``operators`` the specs of the policies
     that let these in, by the operator's name.
     """
@@ -114,7 +114,7 @@ class TeamNamespace(pulumi.ComponentResource):
         )
 
     def _limit(self, name: str, args: TeamNamespaceArgs) -> None:
-        """Bound what the namespace can hold; without a quota there is nothing to bound."""
+        """Bound the objects of the namespace by its quota, if it has one."""
         if not args.quota:
             return
         child = pulumi.ResourceOptions(parent=self)
@@ -195,7 +195,7 @@ class ClusterConnect(pulumi.ComponentResource):
                 role=CONNECT_ROLE,
                 member=member,
                 # The member may be another team's too. A condition that is always true makes the grant this team's own,
-                # so that it goes with the member and takes no other team's away.
+                # so that it is deleted with the member and takes no other team's away.
                 condition=projects.IAMMemberConditionArgs(title=f"team {args.scope.prefix}", expression=ALWAYS),
                 opts=pulumi.ResourceOptions(parent=self),
             )
@@ -206,7 +206,7 @@ class ClusterConnect(pulumi.ComponentResource):
 class AdmissionArgs:
     """``images`` are the stack file's places of what nodes and the daemons of GPUDirect run.
 
-    ``sources`` are what images of teams' pods begin with, where the environment says so; ``kinds`` those of operators.
+    ``sources`` are the prefixes of images of teams' pods, where the environment has them; ``kinds`` are the operators'.
     """
 
     scope: Scope

@@ -56,7 +56,7 @@ class WorkbenchArgs:
 
 
 class Workbench(pulumi.ComponentResource):
-    """A VM with JupyterLab; what is on its disks is lost when its zone, owner, type of disk or key changes."""
+    """A VM with JupyterLab; the data on its disks is lost when its zone, owner, type of disk or key changes."""
 
     def __init__(self, name: str, args: WorkbenchArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:vertex:Workbench", name, {}, opts)

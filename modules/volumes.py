@@ -21,10 +21,10 @@ from training_platform.resources.scope import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimedVolume:
-    """What volume and claim say: where the storage is, by one of ``csi`` and ``nfs``, and who claims it.
+    """The fields of a volume and its claim: where the storage is, by one of ``csi`` and ``nfs``, and who claims it.
 
     ``size`` is a Kubernetes quantity. An empty ``storage_class`` keeps the cluster's default class from making another
-    volume. ``volume_fields`` and ``claim_fields`` are what a change of makes them anew, since Kubernetes refuses it.
+    volume. A change of ``volume_fields`` and ``claim_fields`` replaces the objects, since Kubernetes refuses it.
     """
 
     scope: Scope
@@ -78,7 +78,7 @@ def register_claimed_volume(name: str, args: ClaimedVolume, parent: pulumi.Resou
 
 
 def _in_zone(zone: str) -> core.v1.VolumeNodeAffinityArgs:
-    """Return what holds pods to a zone; the label is the Persistent Disk driver's own, which GKE's nodes have."""
+    """Return the affinity to a zone; the label is the Persistent Disk driver's own, which GKE's nodes have."""
     wanted = core.v1.NodeSelectorRequirementArgs(key="topology.gke.io/zone", operator="In", values=[zone])
     term = core.v1.NodeSelectorTermArgs(match_expressions=[wanted])
     return core.v1.VolumeNodeAffinityArgs(required=core.v1.NodeSelectorArgs(node_selector_terms=[term]))
@@ -98,7 +98,7 @@ def _replaced(parent: pulumi.Resource, fields: str) -> pulumi.ResourceOptions:
 class FilestoreVolumeArgs:
     """``key`` and ``spec`` are the environment's; ``ip`` is all that only a deployment can tell of the instance.
 
-    ``namespace`` is the name of an existing namespace, best as that resource's output, so that it comes first.
+    ``namespace`` is the name of an existing namespace, best as that resource's output, so that it is created first.
     """
 
     scope: Scope
@@ -145,7 +145,7 @@ class FilestoreVolume(pulumi.ComponentResource):
 
 
 def volume_handle(environment: str, key: str, spec: FilestoreSpec) -> str:
-    """Return what the driver knows an existing instance by.
+    """Return the handle by which the driver knows an existing instance.
 
     Source: GKE page on the Filestore CSI driver, and driver 2edb466 (2026-06-24), ``getFileInstanceFromID``.
     """

@@ -17,7 +17,7 @@ _CACHES = shutil.ignore_patterns("__pycache__")
 
 
 def build(target: Path) -> Path:
-    """Write the pack's folder, replacing what stands there, and return its wheel."""
+    """Write the pack's folder, replacing its content, and return its wheel."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     wheel = make_wheel(target)

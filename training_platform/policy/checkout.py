@@ -1,4 +1,4 @@
-"""The repository that the pack stands in, if it stands in one: stack files, snapshots, and so file and line."""
+"""The repository around the pack, if there is one: stack files, snapshots, and so file and line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from training_platform.rules.suggestions import Suggestions
 
 
 class Facts(NamedTuple):
-    """To whom a stack belongs, and whether it is production; unknown, or no team, where nothing says so."""
+    """A stack's environment and team, and whether it is production; unknown, or no team, where no file names them."""
 
     environment: str
     team: str | None
@@ -39,7 +39,7 @@ class Facts(NamedTuple):
 class Checkout:
     """A folder that may hold ``stacks/``; its files are read once, when first asked for.
 
-    ``root`` is None for a program of another project: our stack files say nothing of it.
+    ``root`` is None for a program of another project, which our stack files do not describe.
     """
 
     def __init__(self, root: Path | None) -> None:
@@ -53,7 +53,7 @@ class Checkout:
 
     @cached_property
     def exemptions(self) -> Exemptions:
-        """What ``stacks/exemptions.yaml`` exempts today; nothing where it, or the clock, cannot be read."""
+        """The exemptions of ``stacks/exemptions.yaml`` today; none where the file, or the clock, cannot be read."""
         if self.root is None:
             return Exemptions(date.min)
         try:
@@ -62,12 +62,12 @@ class Checkout:
             return Exemptions(date.min, unreadable=(str(error),))
 
     def stack_file(self, name: str) -> Stack | None:
-        """Return a stack as its file says, None where there is no file, or the model rejects it."""
+        """Return a stack from its file; None where there is no file, or the model rejects it."""
         stack = self.workspace.stacks.get(name) if self.workspace else None
         return stack if stack and stack.section else None
 
     def facts(self, stack: str, settings: Mapping[str, Any]) -> Facts:
-        """Return what rules ask of a whole stack; without a stack file that is what a policy's settings say of it."""
+        """Return the facts that rules need of a whole stack; without a stack file, from a policy's settings."""
         if file := self.stack_file(stack):
             return Facts(file.environment_name, _team_name(file), file.production)
         setting = settings.get
@@ -83,7 +83,7 @@ class Checkout:
         return {name: Locator(stack.section) for name, stack in stacks.items() if stack.section}
 
     def suggested(self, findings: list[Finding]) -> list[Finding]:
-        """Return what rules found, with what the limits say of it, by the stack files; as found without them."""
+        """Return findings of rules, completed by limits and stack files; unchanged without stack files."""
         return self._suggestions.to(findings) if findings and self._suggestions else findings
 
     @cached_property
@@ -99,7 +99,7 @@ class Checkout:
     def quota_findings(
         self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]
     ) -> tuple[list[Finding], list[str]]:
-        """Return what both ledgers say of a stack, and a sentence for everything that they leave open.
+        """Return the findings of both ledgers for a stack, and a sentence for everything that they leave open.
 
         This stack is counted from its plan, all others from their files. Without stack files it is counted alone,
         against the snapshot of the settings.

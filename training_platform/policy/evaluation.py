@@ -1,8 +1,8 @@
-"""Rules over what the engine hands to the policies: each resource's inputs before it is made, then the whole stack.
+"""Rules over the engine's resources: each resource's inputs before it is created, then the whole stack.
 
-Rules of one resource are run before it is made, on its inputs. Rules across resources and quotas are run on the whole
+Rules of one resource run before it is created, on its inputs. Rules across resources and quotas run on the whole
 stack, on the inputs that were seen before: by then the engine hands out states, where a provider has filled in much
-that is not known yet. What is advice is kept until the advisory policies say it.
+that is not known yet. Advice waits for the advisory policies, which report it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Evaluation:
         self._judged_last: tuple[tuple[Planned, ...], Facts, Program] | None = None
 
     def load(self) -> None:
-        """Read what every resource is judged by: the stack files, and upstream's documents."""
+        """Read the stack files and upstream's documents, by which every resource is judged."""
         _ = self.checkout.workspace, self.checkout.exemptions
         for token in (NODE_POOL, NAMESPACE):
             check_of(token)
@@ -101,7 +101,7 @@ class Evaluation:
         self._read = self._by_place(resources)
 
     def resource(self, policy: str, args: ResourceValidationArgs, report: ReportViolation) -> None:
-        """Report the errors of a resource, and keep what is advice."""
+        """Report the errors of a resource, and keep its advice."""
         if self.concerns(policy, args.resource_type):
             home = self._home(_at(args.urn))
             errors, advice = self._judged_resource(policy, args)
@@ -120,13 +120,13 @@ class Evaluation:
         return args.props if fix(args.resource_type, args.props, whole) else None  # type: ignore[arg-type]
 
     def stacks(self, policy: str, args: StackValidationArgs, report: ReportViolation) -> None:
-        """Report the errors of whole stacks, and keep what is advice."""
+        """Report the errors of whole stacks, and keep their advice."""
         for place, resources in self._stacks(args.resources).items():
             judged = self._judged(place, resources.values(), self._rules[policy], args.get_config())
             self._report(policy, place, judged, resources, report)
 
     def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
-        """Report what quotas and capacity do not allow, and keep what was not counted."""
+        """Report violations of quotas and capacity, and keep the notes on resources that were not counted."""
         for place, resources in self._stacks(args.resources).items():
             config, home = args.get_config(), self._home(place)
             findings, sentences = home.quota_findings(place.stack, resources.values(), config)
@@ -135,11 +135,11 @@ class Evaluation:
             self.left[place.stack][QUOTA] += map(_Message, map(printable, sentences))
 
     def say_resource(self, args: ResourceValidationArgs, report: ReportViolation) -> None:
-        """Report what is advice of a resource."""
+        """Report the advice of a resource."""
         self._say(args.urn, report)
 
     def say_stacks(self, args: StackValidationArgs, report: ReportViolation) -> None:
-        """Report what is advice of whole stacks."""
+        """Report the advice of whole stacks."""
         for place in self._stacks(args.resources):
             self._say(place.stack, report)
 
@@ -171,7 +171,7 @@ class Evaluation:
         return whole
 
     def _sorted(self, home: Checkout, findings: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
-        """Return the errors, and what is advice: by its severity, an exemption, or the policy's own config."""
+        """Return errors, and advice: by its severity, an exemption, or the policy's own config."""
         errors: list[Finding] = []
         advice: list[Finding] = []
         for finding in findings:
@@ -185,7 +185,7 @@ class Evaluation:
     def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
         """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state.
 
-        What a resource depends on comes from the engine: by it a rule knows what an unknown name means.
+        Dependencies come from the engine: by them a rule resolves an unknown name.
         """
         stacks: _Stacks = {}
         for resource in resources:
@@ -233,7 +233,7 @@ class _Place(NamedTuple):
 _Stacks = dict[_Place, dict[str, Planned]]  # by URN
 
 
-_Judged = tuple[list[Finding], list[Finding]]  # errors, and what is advice
+_Judged = tuple[list[Finding], list[Finding]]  # errors, and advice
 
 
 def _at(urn: str) -> _Place:
@@ -264,7 +264,7 @@ def parse_urn(urn: str) -> Urn:
 
 
 def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
-    """Return a resource by its stack, type and name; what is not known yet is ``UNKNOWN``, field by field."""
+    """Return a resource by its stack, type and name; values not known yet are ``UNKNOWN``, field by field."""
     urn = parse_urn(resource.urn)
     return Planned(
         stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props), options=options(resource)
@@ -272,7 +272,7 @@ def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
 
 
 def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]:
-    """Return what was registered beside the inputs; what a resource depends on is told of a whole stack alone."""
+    """Return a resource's options; the engine tells its dependencies only for a whole stack."""
     known = {
         "protect": resource.opts.protect,
         "ignoreChanges": list(resource.opts.ignore_changes),
@@ -287,7 +287,7 @@ def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]
 def plain(value: Any) -> Any:
     """Return a value without the wrappers that raise where something unknown is read: they would end a whole policy.
 
-    What the servicer reads, and what a remediation is given, has none of them, and the marks of unknown values instead.
+    Resources of the servicer and of a remediation have none of them, but the marks of unknown values instead.
     """
     kind = value.__class__
     if kind is dict:
@@ -308,7 +308,7 @@ def _read_item(get: Callable[[Any], Any], key: Any) -> Any:
         return UNKNOWN
 
 
-Properties = MutableMapping[str, Any]  # what the SDK gives is no MutableMapping, and takes new values all the same
+Properties = MutableMapping[str, Any]  # the SDK's mapping is not a MutableMapping, but accepts new values
 
 
 Fix = Callable[[str, Properties, Program], bool]

@@ -1,9 +1,9 @@
 """The pack's policies: one for each rule set, one for quotas, and advice that never stops a deployment.
 
-A mandatory policy never stops at an unknown value; what could not be decided is said by the advisory policies, which
-come last and say what the others left.
+A mandatory policy never stops at an unknown value; the advisory policies, which run last, report open questions
+and the advice of the others.
 
-The engine starts the program once it knows the policies, so here is what it is told of them, without any rule. The
+The engine starts the program once it knows the policies, so this file describes them without loading a rule. The
 rules are loaded while the program loads its SDK.
 """
 
@@ -44,7 +44,7 @@ REFUSED = Severity.HIGH  # all others: the deployment fails, or never works
 def policies(root: Path | None) -> list[Policy]:
     """Return the pack's policies; their names, by which an organisation sets levels, are those of the rule sets.
 
-    ``root`` is the folder that may hold ``stacks/``, whose files say more of our own program's resources.
+    ``root`` is the folder that may hold ``stacks/``, whose files describe our own program's resources.
     """
     return Pack(root).policies
 
@@ -69,7 +69,7 @@ class Pack:
             return self._evaluation
 
     def load(self) -> None:
-        """Load the rules, and read what every program is judged by."""
+        """Load the rules, and read the documents by which every program is judged."""
         with suppress(Exception):  # whoever asks for it next is told
             self.evaluation.load()
 

@@ -2,7 +2,7 @@
 
 The engine passes such names over: a misspelt policy would stay at its default level. The SDK has no place to look at a
 whole config before the policies run, and turns a resource over anew for each policy, which was three quarters of the
-time that judging took: what takes 0.77 s of CPU by its public parts takes 0.16 s here. So its private servicer is
+time of the judging: by its public parts it takes 0.77 s of CPU, and here 0.16 s. So its private servicer is
 extended, in this file alone, with three of its methods (``_get_enforcement_level``, ``_get_resource_options`` and
 ``_configure_runtime_settings``); the SDK's version is pinned, and tests of the pack in a process of its own say when
 another version works otherwise. A servicer of our own on the engine's Analyzer protocol would have to repeat the SDK's
@@ -56,7 +56,7 @@ def serve(pack: Pack) -> NoReturn:
 class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see above
     """The SDK's servicer with a check of the config before it is taken, and one reading of each resource.
 
-    What was read is left out of the request: the SDK would turn it over for every policy.
+    The request is cleared once it is read: the SDK would turn its resources over for every policy.
     """
 
     pack: ClassVar[Pack]
@@ -89,7 +89,7 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
         return super().AnalyzeStack(request, context)  # type: ignore[no-untyped-call]
 
     def Remediate(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
-        """Put a resource right; read for it only where a policy's level says so, which it seldom does."""
+        """Remediate a resource; it is read only where a policy's level asks for remediation, which is rare."""
         levels = map(self._get_enforcement_level, self.pack.policies)
         if EnforcementLevel.REMEDIATE not in levels:
             return analyzer_pb2.RemediateResponse()

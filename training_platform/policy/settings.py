@@ -2,7 +2,7 @@
 
 The engine checks the types of settings that a policy has, and passes over names that it has not: those are found here.
 Without the SDK, so that ``check`` can look at the files in ``policies/config`` as well, and without the rules, which
-take longer to load than all else at the pack's start: what is said of each rule set is data, ``rulesets.json``, which
+take longer to load than all else at the pack's start: the facts about rule sets are data, ``rulesets.json``, which
 ``make reference`` writes from the rules.
 """
 
@@ -61,7 +61,7 @@ CONFIGS = "policies/config"
 
 
 class Ruleset(NamedTuple):
-    """A rule set: what its rules look for, and their ids.
+    """A rule set: the subject of its rules, and their ids.
 
     ``across`` says whether it needs the whole stack, ``house`` whether it has house rules, ``fixes`` whether it can
     correct a resource.
@@ -81,7 +81,7 @@ RULESETS: Mapping[str, Ruleset] = {
 
 
 class SettingError(NamedTuple):
-    """What is wrong in a config, at a path of it."""
+    """An error in a config, and its path."""
 
     path: Path
     message: str
@@ -130,7 +130,7 @@ def wrong_configs(root: FilePath) -> Iterator[str]:
 def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
     from training_platform.config.reading.source import UnreadableError, read_source  # noqa: PLC0415 # see above
 
-    source = read_source(path, file)  # of JSON a reader of YAML says where each key stands
+    source = read_source(path, file)  # a reader of YAML knows the line of each key of JSON, too
     try:
         config = json.loads(path.read_bytes())
     except ValueError as error:
@@ -147,7 +147,7 @@ def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
 
 
 def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[SettingError]:
-    """Yield what the pack does not take: policies, levels and settings, and a snapshot that cannot be used.
+    """Yield errors in policies, levels and settings, and in a snapshot that cannot be used.
 
     ``folder`` is the pack's, in which the engine starts it: a snapshot's path is relative to it.
     """

@@ -32,7 +32,7 @@ def snapshot_of(setting: str | Mapping[str, Any]) -> Snapshot:
 
 
 def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[list[Finding], list[str]]:
-    """Return what one stack's own demand breaks, and a sentence for everything that is left open.
+    """Return the limits that one stack's own demand breaks, and a sentence for everything that is left open.
 
     A resource that names no project is counted for the snapshot's.
     """

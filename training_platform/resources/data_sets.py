@@ -20,7 +20,7 @@ FUSE, DISKS, LUSTRE = "gcsfuse.csi.storage.gke.io", "pd.csi.storage.gke.io", "lu
 # Folders that are only names of objects are folders too; what was looked up once is remembered, since data does not
 # change under its readers. Source: Cloud Storage FUSE docs, profile for training, read 2026-11-22.
 FUSE_OPTIONS = ("implicit-dirs", "metadata-cache:ttl-secs:-1")
-NOMINAL_GIB = 1  # what a volume says whose size nobody knows; no driver here enforces it
+NOMINAL_GIB = 1  # the size of volumes without a known size; no driver here enforces it
 
 
 def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
@@ -150,7 +150,7 @@ def mount_options(spec: DataSetSpec) -> list[str]:
 
 
 def volume_size(spec: DataSetSpec) -> str:
-    """Return the size that a volume says."""
+    """Return the size that a volume declares."""
     return f"{spec.hyperdisk_ml.size_gib if spec.hyperdisk_ml else spec.size_gib or NOMINAL_GIB}Gi"
 
 

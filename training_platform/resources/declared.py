@@ -1,4 +1,4 @@
-"""What a resource is, said once: a component registers it, and ``check --fast`` looks at it without Pulumi.
+"""Declared resources: a component registers each, and ``check --fast`` reads the same without Pulumi.
 
 Inputs have the names of pulumi-gcp's Python. On the wire, ``node_config`` is ``nodeConfig``, but keys of users stay as
 they are: ``MAP_FIELDS`` names the inputs that hold those. A test holds both against pulumi_gcp, for every type that
@@ -59,8 +59,8 @@ PLAIN = ResourceOptions()
 class Declared:
     """A resource before it is registered.
 
-    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out. What only a deployment
-    tells is an output of Pulumi, or ``Later`` where nothing is deployed. Those of a Kubernetes object are the object,
+    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out. A value that only a
+    deployment tells is an output of Pulumi, or ``Later`` where nothing is deployed. A Kubernetes object is its inputs,
     with ``UNKNOWN`` for such a value, and without any None.
     """
 
@@ -82,8 +82,8 @@ class Declared:
 class Register(Protocol):
     """Registers a resource after others and returns it; its attributes are the resource's outputs.
 
-    What an environment and a team have is composed by functions that take one: a component gives them what registers
-    its children with Pulumi, ``check --fast`` a ``ModelPlan``.
+    Functions that take one compose the resources of environments and teams: a component passes one that registers
+    its children with Pulumi, ``check --fast`` passes a ``ModelPlan``.
     """
 
     def __call__(self, declared: Declared, depends_on: Sequence[Any] = (), /) -> Any:
@@ -103,7 +103,7 @@ class ModelPlan:
 
 
 class _Outputs:
-    """The outputs of a resource that is not deployed: its inputs come back, and every other is told later."""
+    """The outputs of a resource that is not deployed: its inputs, and ``Later`` for everything else."""
 
     def __init__(self, declared: Declared) -> None:
         self._declared = declared
@@ -145,7 +145,7 @@ def _map(value: Any, after: set[tuple[str, str]]) -> Any:
     return _wire(value, after)
 
 
-# Inputs that are maps: their keys are users', and go as they are.
+# Inputs that are maps: their keys are users' and keep their spelling.
 MAP_FIELDS = frozenset(
     {
         "dimensions",

@@ -1,4 +1,4 @@
-"""What an environment has: ``modules/environment.py`` registers its parts, and ``check --fast`` plans them.
+"""The parts of an environment: ``modules/environment.py`` registers them, and ``check --fast`` plans them.
 
 Both walk over the same parts, which are composed by one function each, such as ``network_resources``.
 """
@@ -119,7 +119,7 @@ def _plan_cluster(
 
 @dataclass(frozen=True)
 class EnvironmentParts:
-    """What an environment called ``name`` has; the conditions of its parts are here, and in no component."""
+    """The parts of an environment called ``name``; the conditions for each part are here, and in no component."""
 
     name: str
     environment: Environment
@@ -150,7 +150,7 @@ class EnvironmentParts:
 
     @property
     def watched_clusters(self) -> dict[str, SoftwareSpec]:
-        """What is installed in its clusters, by their names in GKE."""
+        """The installed software of each cluster, by the cluster's name in GKE."""
         return {cluster_name(self.scope, key, spec): spec.software for key, spec in self.environment.clusters.items()}
 
     @property
@@ -169,6 +169,6 @@ class EnvironmentParts:
         return stack_budget(self.environment.budget, self.environment)
 
     def joined(self, cluster: str) -> dict[str, Any]:
-        """Return what a cluster takes of the environment: the domain of Google Groups, and the driver of Lustre."""
+        """Return a cluster's settings from the environment: the domain of Google Groups, and the driver of Lustre."""
         domain = self.environment.google_groups_domain
         return {"google_groups_domain": domain, "lustre": reads_lustre(self.environment, cluster)}

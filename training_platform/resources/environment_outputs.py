@@ -1,7 +1,7 @@
-"""What an environment stack exports, and how a team stack reads it. No Pulumi.
+"""The exports of an environment stack, and how a team stack reads them. No Pulumi.
 
 The team's own file and the environment's file decide what a team stack creates; outputs only fill in what a
-deployment alone can tell. They are read once, as a whole, so that what is missing is one sentence.
+deployment alone can tell. They are read once, as a whole, so that one sentence names everything that is missing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class EnvironmentOutputs(_Outputs):
     def cluster_with(self, name: str, flavors: Iterable[str]) -> ClusterOutputs:
         """Return a cluster that has these flavors. Raises OutputsError where it is deployed without one of them.
 
-        A queue with a flavor that is not there admits nothing, of its other flavors neither.
+        A queue with a missing flavor admits nothing, not even on its other flavors.
         """
         outputs = self.cluster(name)
         missing = [flavor for flavor in flavors if outputs.flavors is not None and flavor not in outputs.flavors]

@@ -1,7 +1,7 @@
 """Filestore: instances with their one share, snapshots and backups, and the StorageClasses by which clusters use them.
 
 Teams may claim volumes of the classes that a stack file declares, and of no other class of Filestore. A claim below the
-smallest of its tier is made as large as that, so the number of claims is limited beside their GiB. Even so, claims
+smallest size of its tier gets that size, so the number of claims is limited beside their GiB. Even so, claims
 that are too small can take up to twice the GiB that are counted. Source: Filestore CSI driver 2edb466 (2026-06-24).
 """
 
@@ -45,7 +45,7 @@ def filestore_resources(
 
     ``services`` is the VPC's private service access and ``services_range`` the name of its addresses, if it has them.
     """
-    # An instance that joins by private service access wants that to be there; its name alone says nothing of it.
+    # An instance that joins by private service access needs it first; the network's name alone does not say so.
     joined = [services] if services and spec.connection == "private-service-access" else []
     instance = register(filestore_instance(key, spec, scope, network, services_range), joined)
     for snapshot in filestore_snapshots(key, spec, scope, instance.name):
@@ -170,7 +170,7 @@ def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, sco
         location=region_of(spec.location),
         description=f"Backups of Filestore instance {key} of {scope.environment}",
         backup_minimum_enforced_retention_duration=f"{backups.locked_days * DAY_SECONDS}s",
-        # With the vault go backups that are no longer locked; Google Cloud keeps those that are.
+        # Deleting the vault deletes backups that are no longer locked; Google Cloud keeps locked ones.
         force_delete=not scope.deletion_protection,
         labels=scope.labels,
     )
@@ -179,7 +179,7 @@ def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, sco
 
 
 def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Declared:
-    """Return when backups are made and how long they are kept; ``vault`` is the id of the vault."""
+    """Return the schedule of backups and their retention; ``vault`` is the id of the vault."""
     inputs = gcp.backup_plan(
         backup_plan_id=instance_name(scope.environment, key),
         project=scope.project,
@@ -199,7 +199,7 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
 
 
 def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Declared:
-    """Return what puts an instance under a plan; both by their ids."""
+    """Return the association of an instance with a backup plan; both by their ids."""
     inputs = gcp.backup_plan_association(
         backup_plan_association_id=instance_name(scope.environment, key),
         project=scope.project,
@@ -228,7 +228,7 @@ def _schedule(backups: BackupScheduleSpec) -> Schedule:
 
 
 MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
-# Those that GKE puts into every cluster.
+# The StorageClasses that GKE puts into every cluster.
 GKE_CLASSES = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
 PROVISIONER = "filestore.csi.storage.gke.io"
 _OPTIONS = ResourceOptions(
@@ -315,7 +315,7 @@ def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
 
 
 def claim_limits(classes: Mapping[str, FileClassSpec], team: str, others: Iterable[str] = ()) -> dict[str, str]:
-    """Return what a team may claim of each class in all, as the ``hard`` part of a ResourceQuota has it.
+    """Return a team's limits for claims of each class, as the ``hard`` part of a ResourceQuota.
 
     ``others`` are the classes of which it may claim nothing, beside those of GKE.
     """
@@ -336,7 +336,7 @@ def most_gib(spec: FileClassSpec) -> int:
 
 
 def class_annotations(spec: FileClassSpec, location: str) -> dict[str, str]:
-    """Return what a class says of the instances that claims make of it."""
+    """Return a class's parameters for the instances that claims create."""
     return {MOST: str(most_gib(spec)), LOCATION: location}
 
 

@@ -1,6 +1,6 @@
 """Inputs of Google Cloud's resources: the provider's own parameters to the type checker, dictionaries at run time.
 
-``gcp.network(project=..., mtu=...)`` is a dictionary. mypy names what ``pulumi_gcp.compute.Network`` does not take, in
+``gcp.network(project=..., mtu=...)`` is a dictionary. mypy names inputs that ``pulumi_gcp.compute.Network`` lacks, in
 blocks too. Nothing of the provider is imported, which would take longer than ``check --fast`` does.
 """
 

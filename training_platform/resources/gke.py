@@ -36,7 +36,7 @@ METRICS = (
     "DCGM",
     "JOBSET",
 )
-BINARY_POLICY = "PROJECT_SINGLETON_POLICY_ENFORCE"  # the policy that each project has one of
+BINARY_POLICY = "PROJECT_SINGLETON_POLICY_ENFORCE"  # each project has one policy of this name
 FREEZE = "upgrade-freeze"  # the name of the exclusion
 LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
 # One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
@@ -95,7 +95,7 @@ def gke_cluster(
         ),
         workload_identity_config={"workload_pool": f"{scope.project}.svc.id.goog"},
         enable_shielded_nodes=True,
-        # Secrets are encrypted before they are stored; one that was switched on stays where nothing is said.
+        # Secrets are encrypted before they are stored; left out, an encryption that was switched on stays on.
         database_encryption={"state": "ENCRYPTED", "key_name": key_name} if key_name else None,
         binary_authorization={"evaluation_mode": BINARY_POLICY} if spec.binary_authorization else None,
         security_posture_config={"mode": "BASIC"},
@@ -135,7 +135,7 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
     """Return when GKE may upgrade, and when it may not, in UTC.
 
     With accelerators, nodes and minor versions stay until their support ends: an upgrade recreates slices under their
-    jobs. Patches of the control plane still come.
+    jobs. The control plane still gets patches.
     """
     spec = cluster.maintenance
     freeze: Exclusion = {
@@ -224,7 +224,7 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
 
 
 def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:
-    """Return what new pools have in common with ours, as far as their defaults can say it.
+    """Return the settings that GKE's own pools share with ours, as far as defaults have fields for them.
 
     The disk type is always written: the provider's own default is one that most accelerators do not take.
     """
@@ -246,7 +246,7 @@ def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None)
 
 
 def cluster_identifier(project: str, location: str, cluster_name: str) -> str:
-    """Return what objects belong to: the cluster's name in the GKE API."""
+    """Return the cluster's name in the GKE API, to which its objects belong."""
     return f"projects/{project}/locations/{location}/clusters/{cluster_name}"
 
 
@@ -290,7 +290,7 @@ NODE_ROLES = (
 
 
 def node_account_resources(name: str, scope: Scope, register: Register) -> tuple[Any, list[Any]]:
-    """Register the account of all nodes of an environment; return it, and what nodes have to wait for."""
+    """Register the account of all nodes of an environment; return it, and the bindings that nodes wait for."""
     account = register(node_account(name, scope))
     return account, [register(role) for role in node_roles(name, scope, account.member)]
 
@@ -306,7 +306,7 @@ def node_account(name: str, scope: Scope) -> Declared:
 
 
 def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Declared]:
-    """Yield what that account may do: no more than nodes need."""
+    """Yield the roles of the nodes' account: no more than nodes need."""
     for role in NODE_ROLES:
         inputs = gcp.iam_member(project=scope.project, role=role, member=member)
         yield Declared(type=IAM_MEMBER, name=f"{name}-{role.removeprefix('roles/')}", inputs=inputs)

@@ -1,4 +1,4 @@
-"""GPUDirect: what a pod sees of its node for the network between GPUs.
+"""GPUDirect: the folders and devices of its node that a pod gets for the network between GPUs.
 
 A pod gets folders of its node and a daemon beside the training. The daemons of TCPX and TCPXO have NET_ADMIN and the
 devices that GKE's device injector gives them, and are not privileged. Admission in team namespaces lets in these
@@ -30,7 +30,7 @@ _GPU_DEVICES = (*(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiact
 
 @dataclass(frozen=True, kw_only=True)
 class NodeAccess:
-    """What a pod sees of its node; ``mounts`` and ``capabilities`` are those of the container that trains.
+    """A pod's share of its node; ``mounts`` and ``capabilities`` belong to the container that trains.
 
     ``devices`` are the node's devices, by the daemon that is given them.
     """
@@ -43,7 +43,7 @@ class NodeAccess:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What asks the device injector for the devices: YAML, as it reads it."""
+        """The annotation that asks the device injector for the devices, as YAML."""
         return {
             f"{DEVICES_ANNOTATION}{name}": "".join(f"- path: {path}\n" for path in paths)
             for name, paths in self.devices.items()
@@ -56,7 +56,7 @@ class NodeAccess:
 
 
 def access(kind: str, images: Mapping[str, str]) -> NodeAccess:
-    """Return what pods with ``TCPX``, ``TCPXO`` or ``RDMA`` need; ``images`` are by their names in the catalogue."""
+    """Return the needs of pods with ``TCPX``, ``TCPXO`` or ``RDMA``; ``images`` are by their names in the catalogue."""
     return _ACCESS[kind](images)
 
 
@@ -134,7 +134,7 @@ def _mount(name: str, path: str) -> dict[str, Any]:
 
 
 def _read_only(name: str, path: str) -> dict[str, Any]:
-    """Return a mount of what every pod of the node shares, which none may change."""
+    """Return a read-only mount of a folder that all pods of the node share."""
     return {**_mount(name, path), "readOnly": True}
 
 

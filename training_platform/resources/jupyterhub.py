@@ -74,7 +74,7 @@ def hub_values(
             "environmentClaims": [data_claim(name) for name in environment_data],
             **({"oauthSecret": secret.version} if secret else {}),
         },
-        # Reached through whatever the organisation puts before it; a LoadBalancer would be on the internet.
+        # Reached through the organisation's own entrance; a LoadBalancer would be on the internet.
         "proxy": {"service": {"type": "ClusterIP"}},
         "singleuser": {
             **single_user(notebooks, home_claim, data_sets or {}),
@@ -98,8 +98,8 @@ def hub(notebooks: Notebooks, secret: HubSecret | None = None) -> dict[str, Any]
             "GoogleOAuthenticator": {
                 "client_id": notebooks.oauth_client_id,
                 "oauth_callback_url": f"{address(notebooks)}/hub/oauth_callback",
-                # Shuts out other domains; allow_all lets in who is left. One domain also shortens names to what
-                # stands before the @, and with them the folders of homes: a second one would rename them all.
+                # Shuts out other domains; allow_all lets in everybody else. One domain also shortens names to the part
+                # before the @, and with them the folders of homes: a second domain would rename them all.
                 "hosted_domain": [notebooks.allowed_domain],
                 "allow_all": True,
             },
@@ -135,18 +135,18 @@ def address(notebooks: Notebooks) -> str:
 
 
 def _program() -> str:
-    """Return what the hub runs after the chart's own configuration, in whose names ``c`` and ``get_config`` are."""
+    """Return the program that the hub runs after the chart's configuration, which defines ``c`` and ``get_config``."""
     call = 'configure(c, get_config("singleuser.profileList", []), get_config("custom", {}))'
     return f"{_PROGRAM.read_text(encoding='utf-8')}\n\n{call}\n"
 
 
 def _names(notebooks: Notebooks, team: str) -> list[str]:
-    """Return a team's people as the hub knows them: what stands before the @."""
+    """Return a team's people as the hub knows them: the part before the @."""
     return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
 def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSets) -> dict[str, Any]:
-    """Return what all notebooks have in common."""
+    """Return the settings that all notebooks have in common."""
     image = notebooks.image or IMAGES["notebook"]
     buckets = {"serviceAccountName": READER, "extraAnnotations": FUSE_ANNOTATION}
     volumes, mounts = data_volumes(data_sets)
@@ -169,7 +169,7 @@ def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSe
 
 
 class ImageName(NamedTuple):
-    """What stands before and after the last colon; ``tag`` is empty where none is written."""
+    """The parts before and after the last colon; ``tag`` is empty where none is written."""
 
     name: str
     tag: str
@@ -213,7 +213,7 @@ def gateway_objects(gateway: GatewaySpec, host: str) -> Iterator[GatewayObject]:
     rules = [{"backendRefs": [{"name": _SERVICE, "port": _PORT}]}]
     yield GatewayObject(_GATEWAY, "HTTPRoute", {"parentRefs": [{"name": NAME}], "hostnames": [host], "rules": rules})
     target = {"targetRef": {"group": "", "kind": "Service", "name": _SERVICE}}
-    # The default is said: checks of the definition read it, and refuse a policy without (gke-gateway-api fc40d60).
+    # The default is written: the CRD's checks read it, and refuse a policy without it (gke-gateway-api fc40d60).
     http = {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}
     check = {"type": "HTTP", "httpHealthCheck": http}
     yield GatewayObject(_GKE, "HealthCheckPolicy", {"default": {"config": check}, **target})

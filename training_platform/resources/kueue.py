@@ -42,7 +42,7 @@ ANY_PLACE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 
 
 def resource_flavor(flavor: Flavor) -> dict[str, Any]:
-    """Return the spec of a ResourceFlavor: the nodes that it stands for, and what their pods tolerate.
+    """Return the spec of a ResourceFlavor: the labels of its nodes, and the tolerations of their pods.
 
     Kueue adds both to the pods of an admitted job. GKE taints nodes with accelerators by itself, and queued ones.
     """
@@ -65,8 +65,8 @@ def _own_taints(flavor: Flavor) -> list[dict[str, str]]:
 def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
     """Return the spec of a team's ClusterQueue in one cluster, for the jobs of the team's namespace.
 
-    ``flavors`` are all of the cluster's, in the order of the environment; the team's own order goes before it.
-    KeyError for a share of a flavor that the cluster has not got.
+    ``flavors`` are all of the cluster's, in the order of the environment; the team's own order has precedence.
+    KeyError for a share of a flavor that the cluster lacks.
     """
     shares = team.shares[cluster]
     ordered = team.fallback.ordered(cluster, flavors)
@@ -76,7 +76,7 @@ def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> di
         "queueingStrategy": "BestEffortFIFO",  # a job that waits for a large slice does not hold back small ones
         "resourceGroups": _resource_groups(shares, ordered),
         "preemption": _preemption(team.preemption),
-        # Idle machines that are paid for come before the next flavor, and the next flavor before somebody's job ends.
+        # Use idle machines that are paid for first, then the next flavor, and only then end somebody's job.
         "flavorFungibility": {
             "whenCanBorrow": team.fallback.when_can_borrow,
             "whenCanPreempt": team.fallback.when_can_preempt,
@@ -88,7 +88,7 @@ def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> di
 
 
 def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
-    """Return the spec of a Cohort in one cluster; what it has is for whoever in it lists the flavor, with 0 if need be.
+    """Return the spec of a Cohort in one cluster; its quota is for members that list the flavor, if only with 0.
 
     Source: Kueue v0.19.2 cohort_types.go and the page on cohorts, read 2026-11-22.
     """
@@ -100,7 +100,7 @@ def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flav
 def priorities(environment: Environment) -> dict[str, int]:
     """Return an environment's priorities, with those of model servers and notebooks where it has any.
 
-    Unless the file names them, the first is above all others, and the last below all, jobs without priority as well.
+    Unless the file names them, servers are above all others, and notebooks below all, even jobs without priority.
     """
     own, clusters = environment.priorities, environment.clusters.values()
     all_values = [0, *own.values()]
@@ -159,7 +159,7 @@ CLASS = "queued-provisioning.gke.io"  # the only one that GKE's autoscaler serve
 CONFIG = "ProvisioningRequestConfig"
 # On a job: Kueue hands it to GKE as the request's parameter.
 MAX_RUN_ANNOTATION = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
-# GKE labels the nodes of one request by it, so that a job gets those that were made for it.
+# GKE labels the nodes of one request by it, so that a job gets the nodes that were created for it.
 _REQUEST_LABEL = {
     "key": "autoscaling.gke.io/provisioning-request",
     "valueFromProvisioningClassDetail": "ResizeRequestName",
@@ -176,7 +176,7 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a flavor's ProvisioningRequestConfig.
 
     It has no parameters: where one differs from a job's annotation, Kueue deletes and makes the request at each pass
-    (v0.19.2, provReqSyncedWithConfig; tried with its controller), so the longest run stands on the job alone.
+    (v0.19.2, provReqSyncedWithConfig; tried with its controller), so only the job has the longest run.
     Kueue tries a failed request again three times, after 1, 2 and 4 minutes.
     """
     return {
@@ -188,7 +188,7 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
 
 
 def longest_run_hours(flavor: Flavor) -> int | None:
-    """Return the longest life that every pool of a flavor gives its VMs; None where no pool says one."""
+    """Return the longest life that every pool of a flavor gives its VMs; None where no pool sets one."""
     return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
 
 
@@ -246,7 +246,7 @@ _SPREAD = {
 
 
 # A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod, and
-# what switches it on, come only where pods are queued, and there for namespaces of teams alone.
+# the setting that switches it on, are used only where pods are queued, for namespaces of teams alone.
 FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -321,7 +321,7 @@ def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, 
             # A job that never gets ready is put aside after five tries, rather than take scarce machines for ever.
             "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 5, "backoffBaseSeconds": 60},
         },
-        # What teams leave idle goes to the team that borrows least so far. Excludes borrowWithinCohort in queues.
+        # The team that borrows least so far gets idle quota of other teams. Excludes borrowWithinCohort in queues.
         **({"fairSharing": {"preemptionStrategies": list(_STRATEGIES)}} if fair_sharing else {}),
         "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
         "objectRetentionPolicies": {"workloads": {"afterFinished": f"{KEPT_HOURS}h"}},

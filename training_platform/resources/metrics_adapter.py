@@ -1,7 +1,7 @@
 """The adapter that gives metrics of Cloud Monitoring to autoscalers, as Kubernetes' API of custom metrics.
 
-GKE does not bring it: Google publishes it as a manifest, which this says again, less the API of external metrics that
-nothing here asks. Source: GoogleCloudPlatform/k8s-stackdriver 673c7dd, custom-metrics-stackdriver-adapter, and GKE
+GKE does not install it: Google publishes it as a manifest, repeated here without the API of external metrics, which
+nothing here uses. Source: GoogleCloudPlatform/k8s-stackdriver 673c7dd, custom-metrics-stackdriver-adapter, and GKE
 docs, optimize Pod autoscaling based on metrics, read 2026-11-22.
 """
 

@@ -12,7 +12,7 @@ from training_platform.resources.team import team_resources
 def planned_of_model(stack: Stack, workspace: Workspace) -> list[Planned]:
     """Return a stack's resources of the types that rules read; none of them has a parent.
 
-    A file that the model rejects has none, nor has a team whose environment is missing. What only a deployment tells is
+    A file that the model rejects has none, nor has a team whose environment is missing. A value of a deployment is
     ``UNKNOWN``, as in a plan; a test holds both equal, input by input.
     """
     home = workspace.environment_of(stack)

@@ -64,7 +64,7 @@ def network_project(environment: Environment) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkParts:
-    """What a network spans."""
+    """The regions and ranges of a network."""
 
     regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
     nat_addresses: int = 0  # reserved for each region's gateway
@@ -119,7 +119,7 @@ def vpc(name: str, scope: Scope) -> Declared:
 
 
 def router(name: str, region: str, scope: Scope, network: Any) -> Declared:
-    """Return what a region's NAT gateway belongs to."""
+    """Return the router to which a region's NAT gateway belongs."""
     inputs = gcp.router(project=scope.project, region=region, network=network)
     return Declared(type=ROUTER, name=f"{name}-{region}-router", inputs=inputs)
 
@@ -127,9 +127,9 @@ def router(name: str, region: str, scope: Scope, network: Any) -> Declared:
 def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Declared]:
     """Yield the addresses that are reserved for a region's NAT gateway: any is as good as another, so they count up.
 
-    One that is given up is another project's at once, while others may still let it in.
+    A released address may belong to another project at once, while other parties may still let it in.
     """
-    # The old one goes last, since its gateway keeps it: only another project replaces it, where the name is free.
+    # The old address is deleted last, since its gateway uses it: only another project replaces it, with a free name.
     options = ResourceOptions(protect=scope.deletion_protection)
     for number in range(1, count + 1):
         inputs = gcp.address(
@@ -273,7 +273,7 @@ def _label(domain: str) -> str:
 # 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
 WEBHOOK_PORTS = ("8443", "9443", "15017")
 _OPTIONS = ResourceOptions(
-    # Google Cloud changes no range that a cluster uses; the cluster goes with its subnet.
+    # Google Cloud changes no range that a cluster uses; the cluster is deleted with its subnet.
     replace_on_changes=("secondaryIpRanges",),
     # A network takes no two subnets with a range in common.
     delete_before_replace=True,
@@ -321,7 +321,7 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
 
 
 def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
-    """Return what a firewall rule lets through: all ports of a protocol unless some are named."""
+    """Return the traffic that a firewall rule lets through: all ports of a protocol unless some are named."""
     return {"protocol": protocol, "ports": list(ports)} if ports else {"protocol": protocol}
 
 
@@ -332,7 +332,7 @@ def own_ranges(spec: ClusterSpec) -> SubnetSpec:
 
 
 def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
-    """Return the id of the subnet that is there already; None where one is made. ``project`` is the network's."""
+    """Return the id of an existing subnet; None where one is created. ``project`` is the network's."""
     name = own_ranges(spec).name
     return f"projects/{project}/regions/{region_of(spec.location)}/subnetworks/{name}" if name else None
 
@@ -381,7 +381,7 @@ def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -
 def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
     """Return the attachment; ``subnet`` is its subnet's link.
 
-    Vertex AI's agent adds the project of its VMs to those that are accepted, and no other comes in. Source: Vertex AI
+    Vertex AI's agent adds the project of its VMs to the accepted projects; no other gets in. Source: Vertex AI
     docs, set up a Private Service Connect interface, read 2026-08-22; that the agent's own role suffices in the project
     of the attachment is (unverified).
     """

@@ -66,7 +66,7 @@ UPDATE_TIMEOUT = {"update": "8h"}
 
 @dataclass(frozen=True, kw_only=True)
 class PoolPlace:
-    """Where a pool stands: names and addresses of what it is in, as outputs, or as far as they are known."""
+    """The place of a pool: names and addresses of its surroundings, as outputs, or as far as they are known."""
 
     scope: Scope
     location: str  # of the cluster
@@ -77,16 +77,16 @@ class PoolPlace:
 
 
 def accelerator_pools(pool: ExpandedPool, place: PoolPlace) -> Iterator[Declared]:
-    """Yield the GKE node pools of a pool: each slice over several VMs is one of its own."""
+    """Yield the GKE node pools of a pool: each slice over several VMs is a GKE node pool of its own."""
     for gke_pool in pool.gke_pools:
         yield accelerator_pool(pool, gke_pool, place)
 
 
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Declared:
-    """Return one of them.
+    """Return one GKE node pool.
 
     The autoscaler has the pair per zone, never the totals, which GKE refuses for slices. A slice that is always there
-    has the same minimum and maximum: made with a node count instead, it would be replaced once it may go to 0.
+    has the same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
     """
     least, most = nodes_per_zone(pool, gke_pool)
     inputs = gcp.node_pool(
@@ -125,9 +125,9 @@ def network_config(place: PoolPlace) -> NetworkConfig:
 
 
 def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> PlacementPolicy | None:
-    """Return what joins the hosts of one slice, or places GPUs close together.
+    """Return the placement policy that joins the hosts of one slice, or places GPUs close together.
 
-    GKE refuses a topology on one-host slices, and knows theirs. A workload policy stands beside both, as Cluster
+    GKE refuses a topology on one-host slices, and knows theirs. A workload policy is beside both, as Cluster
     Toolkit writes it; that GKE stores it without the type is in ``_ignored``.
     """
     if not pool.multi_host and not pool.spec.compact and workload_policy is None:
@@ -137,7 +137,7 @@ def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> Placeme
 
 
 def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
-    """Return what every VM of a pool is."""
+    """Return the configuration of a pool's VMs."""
     spec, machine = pool.spec, pool.machine
     ephemeral, block = local_ssds(spec, machine)
     own: NodeConfig = {
@@ -152,7 +152,7 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
         "linux_node_config": _linux_node_config(spec),
         "reservation_affinity": reservation_affinity(spec),
         "spot": True if spec.capacity == "spot" else None,
-        # Queued VMs are flex-start VMs that come all at once.
+        # Queued VMs are flex-start VMs that start all at once.
         "flex_start": True if spec.charged == "flex-start" else None,
         "max_run_duration": f"{spec.max_run_hours * 3600}s" if spec.max_run_hours else None,
     }
@@ -161,7 +161,7 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
 
 
 def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
-    """Return the kernel settings of a pool's VMs; a pool that says none has GKE's."""
+    """Return the kernel settings of a pool's VMs; a pool that names none has GKE's."""
     pages: Hugepages = {"hugepage_size2m": spec.hugepages.size_2m, "hugepage_size1g": spec.hugepages.size_1g}
     written = any(size is not None for size in (spec.hugepages.size_2m, spec.hugepages.size_1g))
     if not spec.sysctls and not written:
@@ -172,11 +172,11 @@ def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
 def _options(pool: ExpandedPool, place: PoolPlace) -> ResourceOptions:
     ignored = ["initialNodeCount"]  # it matters at creation alone, and a change of it would replace the pool
     if upgrades_unsaid(pool.spec):
-        ignored.append("upgradeSettings")  # what GKE writes there is nothing that the provider could send back
+        ignored.append("upgradeSettings")  # the provider cannot send back the values that GKE writes there
     if place.workload_policy is not None:
         ignored.append("placementPolicy")  # GKE keeps it without its type, and each difference would replace the pool
     return ResourceOptions(
-        # A replacement gives up capacity that may not come back, and ends every job on it.
+        # A replacement gives up capacity that may not be available again, and ends every job on it.
         protect=place.scope.deletion_protection and pool.spec.deletion_protection,
         # The provider takes another topology for a change in place, and then sends none of it; another machine type it
         # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
@@ -275,7 +275,7 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
 
 
 def queued_provisioning(spec: NodePoolSpec) -> Queued | None:
-    """Return whether VMs come for a whole job at once, by a ProvisioningRequest alone; Kueue makes the requests."""
+    """Return whether VMs start for a whole job at once, by a ProvisioningRequest alone, which Kueue creates."""
     return {"enabled": True} if spec.capacity == "queued-provisioning" else None
 
 
@@ -294,7 +294,7 @@ IMAGE_TYPE = "COS_CONTAINERD"  # image streaming and driver installation want it
 def common_node_config(
     machine: MachineType, disk: BootDiskSpec, service_account: Any, scope: Scope, location: str
 ) -> NodeConfig:
-    """Return what a pool's ``node_config`` starts from; ``location`` is the cluster's."""
+    """Return the base of a pool's ``node_config``; ``location`` is the cluster's."""
     return {
         "machine_type": machine.name,
         "image_type": IMAGE_TYPE,
@@ -347,7 +347,7 @@ def cpu_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
         },
         max_pods_per_node=MAX_PODS_OF_A_CPU_HOST,
         management={"auto_repair": True, "auto_upgrade": True},
-        # A new VM before an old one goes: webhooks fail closed, and with them every job.
+        # A new VM before an old one is deleted: webhooks fail closed, and with them every job.
         upgrade_settings={"strategy": "SURGE", "max_surge": SYSTEM_POOL_SURGE, "max_unavailable": 0},
         network_config={"enable_private_nodes": True},
         node_config=node,
@@ -395,9 +395,9 @@ def upgrades_unsaid(spec: NodePoolSpec) -> bool:
 
 
 def upgrade_settings(spec: NodePoolSpec) -> UpgradeSettings | None:
-    """Return how VMs are upgraded: by default one goes before its successor comes, where nothing has room for both.
+    """Return how VMs are upgraded: by default one is deleted before its successor starts, without room for both.
 
-    Those of flex-start are left out unless the stack file says something, which a rule then finds. A slice is recreated
+    Flex-start VMs are left out unless the stack file has settings, which a rule then finds. A slice is recreated
     as a whole whatever this says.
     """
     upgrades = spec.upgrades

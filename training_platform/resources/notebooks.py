@@ -1,4 +1,4 @@
-"""What a user of JupyterHub can start, and what a team's namespace has for it.
+"""The notebooks that a user of JupyterHub can start, and their objects in a team's namespace.
 
 A user starts a notebook without accelerators, or one on a host of a single-host pool. A profile of a team runs in the
 team's namespace and queue, as the account of its jobs, with its data sets. The namespace has rights of the hub, ways
@@ -41,8 +41,8 @@ def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> l
     """Return the profiles of a cluster, the one without accelerators first and chosen by default.
 
     Of the pools that ``notebooks`` names, those whose slices span several hosts have none: a notebook is one pod.
-    These notebooks ask no queue for quota, so that no team is promised what their pools hold; culling idle ones is what
-    gives their accelerators back.
+    These notebooks ask no queue for quota, so that no team is promised the machines of their pools; culling idle ones
+    frees their accelerators.
     """
     return [_cpu(), *_of_pools(cluster_name, cluster, notebooks, notebooks.pools)]
 
@@ -50,7 +50,7 @@ def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> l
 def team_profiles(
     cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: NotebookDataSets
 ) -> list[Profile]:
-    """Return the profiles of a team; ``data_sets`` are what it reads, disks in a zone for VMs of that zone alone."""
+    """Return the profiles of a team; ``data_sets`` are those it reads, disks in a zone for VMs of that zone alone."""
     offered = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
     pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
     for profile in offered:
@@ -70,7 +70,7 @@ def team_profiles(
 
 
 def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -> Profile:
-    """Return what makes a notebook one of a team: its namespace, queue, account, home and data."""
+    """Return the settings of a team's notebook: its namespace, queue, account, home and data."""
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
     volumes, mounts = data_volumes(data_sets)
@@ -125,9 +125,9 @@ def _of_pools(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, nam
 
 
 def holds_notebooks(pool: ExpandedPool) -> bool:
-    """Whether a pool has notebooks: a pod of one host, and one that alone makes the pool grow.
+    """Whether a pool has notebooks: a pod fits one host, and alone makes the pool grow.
 
-    Queued VMs come by request, and those of a class for its own jobs.
+    Queued VMs need a request, and those of a compute class are for its own jobs.
     """
     return not pool.multi_host and pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
 
@@ -214,7 +214,7 @@ def network_policy(*, closed: bool) -> dict[str, Any]:
 
 
 def waiting_chips(cluster_name: str, cluster: ClusterSpec, team: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return by flavor what notebooks of a team may ask for while they wait: one of each user, on the largest VM."""
+    """Return chips by flavor that a team's waiting notebooks may ask for: one notebook per user, on the largest VM."""
     asked: Counter[str] = Counter()
     notebooks = notebooks_of(cluster, team)
     if notebooks is None:
@@ -244,7 +244,7 @@ def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
                 if name not in teams:
                     message = f"no stack of a team {name!r} belongs to {stack.name}"
                     allowed = enumeration(teams) or "the name of a team that has one"
-                    nearest = find_nearest(name, teams)  # its file may come after the environment's
+                    nearest = find_nearest(name, teams)  # its file may be added after the environment's
                     yield stack.finding(RULE, here, message, severity="warning", allowed=allowed, nearest=nearest)
                     continue
                 yield from _pools(stack, here, team, teams[name], pools)

@@ -27,7 +27,7 @@ from training_platform.resources.tenancy import POD_SECURITY
 
 
 class OperatorChart(NamedTuple):
-    """What an operator's chart is told, the kinds of jobs that it runs, and the pods and port that it connects to."""
+    """The values of an operator's chart, the kinds of jobs that it runs, and the pods and port that it connects to."""
 
     values: dict[str, Any]
     kinds: tuple[JobKind, ...]
@@ -46,7 +46,7 @@ _RUNTIME_PATCHES = f"{{0}}.spec.?runtimePatches.orValue([]).exists(p, {_REPLICAT
 
 
 def _ray_refuses(cluster: str) -> dict[str, str]:
-    """Return what of a Ray cluster's spec would give members what their roles do not; ``cluster`` is CEL for it."""
+    """Return the parts of a Ray cluster's spec that would exceed members' roles; ``cluster`` is CEL for it."""
     return {
         # KubeRay gives the head's account the right to patch pods, which takes Kueue's gate away, and images with it.
         "Ray does not scale its cluster here: its head would get rights to change pods": (
@@ -78,7 +78,7 @@ OPERATORS: Final = {
                 refuses=_ray_refuses("object.spec.?rayClusterSpec"),
             ),
         ),
-        # The dashboard, by which it asks what becomes of a RayJob; one that it cannot ask about fails.
+        # The dashboard, which KubeRay asks for the state of a RayJob; a job that it cannot ask about fails.
         ({"ray.io/node-type": "head"}, 8265),
     ),
     "trainer": OperatorChart(
@@ -150,7 +150,7 @@ def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
 
 
 def object_limits(spec: ClusterSpec) -> dict[str, str]:
-    """Return what a team's ResourceQuota says of the kinds that a cluster's operators run."""
+    """Return the limits of a team's ResourceQuota for the kinds that a cluster's operators run."""
     return {f"count/{kind.resource}.{kind.group}": str(_MOST_OBJECTS) for kind in job_kinds(spec)}
 
 

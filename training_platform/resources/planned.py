@@ -30,15 +30,15 @@ class Unknown:
 PROVIDER_TYPES = "pulumi:providers:"
 """How the type of a provider begins, before the name of its package."""
 KUBERNETES_PROVIDER = f"{PROVIDER_TYPES}kubernetes"
-UNKNOWN: Any = Unknown()  # so that it can stand for a value of any type
+UNKNOWN: Any = Unknown()  # so that it can replace a value of any type
 
 
-@dataclass(kw_only=True)  # not frozen: a fleet makes many, and nobody changes one
+@dataclass(kw_only=True)  # not frozen: a fleet has many, and nobody changes one
 class Planned:
     """A planned resource: type and inputs as the provider names them (``gcp:container/nodePool:NodePool``, camelCase).
 
     Whole numbers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type
-    and name. ``options`` holds what was registered beside the inputs: ``protect``, ``ignoreChanges``,
+    and name. ``options`` holds the options of the registration: ``protect``, ``ignoreChanges``,
     ``deleteBeforeReplace``, ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
     ``inputs_from`` says, where it is known, from which resources' outputs an input is made.
     """
@@ -54,5 +54,5 @@ class Planned:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from every other resource of its stack."""
+        """Its type and name, unique in its stack."""
         return self.type, self.name

@@ -19,11 +19,11 @@ def flavor_resources(
     name: str, cluster: str, flavors: Mapping[str, Flavor], cohorts: Mapping[str, CohortSpec], *, scope: Scope,
     register: Register,
 ) -> list[Any]:  # fmt: skip
-    """Register what Kueue knows of a cluster's flavors, and its cohorts; return the flavors.
+    """Register Kueue's objects for a cluster's flavors, and its cohorts; return the flavors.
 
     ``name`` is the component's, ``cluster`` the cluster's key.
     """
-    # A topology that flavors name is kept by its finalizer, so the flavors have to go first.
+    # The finalizer of a topology waits for flavors that name it, so the flavors have to be deleted first.
     topologies = [register(topology) for topology in topology_objects(name, flavors, scope)]
     registered = [register(flavor_object(name, flavor, scope), topologies) for flavor in flavors.values()]
     for cohort_object in cohort_objects(cluster, cohorts, flavors, scope):

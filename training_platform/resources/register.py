@@ -1,6 +1,6 @@
-"""The register of resource types: what the program knows of each kind of resource that it plans or that rules judge.
+"""The register of resource types: facts about each kind of resource that the program plans or rules judge.
 
-Tokens stand here, and what is known of each in ``register.yaml``. Views say by tokens which types they are made of.
+Tokens are here, and the facts about each in ``register.yaml``. Views name by tokens the types that they read.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ OLD_RESOURCE_FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta1:ResourceFlavor"
 TOPOLOGY = "kubernetes:kueue.x-k8s.io/v1beta2:Topology"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 
-KUBERNETES = "kubernetes:"  # what the type of every Kubernetes object starts with
+KUBERNETES = "kubernetes:"  # the prefix of the type of every Kubernetes object
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeftFields:
-    """Fields of a body as the API calls them, with all below them, and why nothing is said of them."""
+    """Fields of a body as the API calls them, with all below them, and why they are not reported."""
 
     why: str
     fields: tuple[str, ...]
@@ -91,13 +91,13 @@ class LeftFields:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceType:
-    """What is known of a type of resource.
+    """The facts about a type of resource.
 
     ``kind`` is what reports call one; ``labels`` is the input with the labels that Google Cloud bills by, None where it
-    takes none. ``loses`` says what its replacement loses, for types whose replacement the guard of a change reports.
+    takes none. ``loses`` names the loss by a replacement, for types whose replacement the guard of a change reports.
     ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection to look
     through by display name, where Google chooses the id; an ``adds`` type only adds to something, so that to create it
-    again changes nothing. A ``failed_create`` type is made anew after a create that failed, whatever became of it.
+    again changes nothing. A ``failed_create`` type is created anew after a create that failed, even if it exists.
     ``shown`` are the inputs that an inventory lists. ``document`` is the document and the message of its inputs, None
     where no discovery document has them. ``listed`` says how a project's are listed (``clients/project_contents.py``),
     once in a project or once in each ``listed_per``. Of a body, ``defaults`` names what the API fills in by itself,
@@ -139,7 +139,7 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
 
 @cache
 def _facts() -> _Facts:
-    """Return what the file says, which is read when somebody first asks."""
+    """Return the content of the file, read at the first call."""
     content, place = read_file(_FILE), FilePlace(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
     return _Facts(types, content["apis"])

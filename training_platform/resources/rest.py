@@ -1,4 +1,4 @@
-"""Where an input of the provider stands in its API's message: by the discovery documents, and the names that differ.
+"""The place of a provider's input in its API's message: by the discovery documents, and the names that differ.
 
 The documents are those that google-api-python-client ships (extra ``documents``), read when first asked for.
 ``paths.yaml`` has the names that differ, which are fewer than it seems.
@@ -24,7 +24,7 @@ _OUTPUT_ONLY = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 
 
 class DocumentField(NamedTuple):
-    """A field of an API's document: its schema, and the document that it stands in."""
+    """A field of an API's document: its schema, and the document itself."""
 
     schema: Mapping[str, Any]
     document: str
@@ -66,7 +66,7 @@ class FieldPlace(NamedTuple):
 
 
 def root(token: str) -> DocumentField | None:
-    """Return the message behind a type of resource; None for one whose API's document is not to be had."""
+    """Return the message behind a type of resource; None where its API's document is not available."""
     place = paths()["types"].get(token)
     if place is None:
         return None
@@ -90,7 +90,7 @@ def paths() -> Any:
 
 
 def values_of(schema: Mapping[str, Any]) -> Any:
-    """Return what a map holds by name: the provider has lists of some, where an entry says its own name."""
+    """Return the schema of a map's values: the provider has lists of some, where an entry holds its own name."""
     return schema.get("additionalProperties") if "properties" not in schema else None
 
 
@@ -145,7 +145,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(token: str, inputs: Mapping[str, Any]) -> Iterator[Leaf]:
-    """Yield the values of a resource that have a field; those that stand elsewhere in a request have none."""
+    """Yield the values of a resource that have a field; values elsewhere in a request have none."""
     if (field := root(token)) is not None:
         yield from (
             leaf for leaf in _block(inputs, field, "", ()) if leaf.name not in PLACES or leaf.path == (leaf.name,)
@@ -187,11 +187,11 @@ def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -
 
 
 def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
-    """Yield a block, or the entries of a map: keys of that are users' own."""
+    """Yield a block, or the entries of a map, whose keys are users' own."""
     if "properties" not in field.schema and "$ref" not in field.schema and values_of(field.schema):
         for key, entry in value.items():
             yield Leaf(f"{name}.{key}", (*path, key), entry)
-    elif field.schema.get("type") == "array":  # the provider takes a single one of a list
+    elif field.schema.get("type") == "array":  # the provider takes a single entry of a list
         yield from _block(value, field, name, (*path, 0))
     else:
         yield from _block(value, field, name, path)
@@ -200,7 +200,7 @@ def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tu
 def _entry(
     entry: Mapping[str, Any], index: int, field: DocumentField, name: str, path: tuple[Key, ...]
 ) -> Iterator[Leaf]:
-    """Yield an entry of a list; where the API has a map instead, the entry says its key."""
+    """Yield an entry of a list; where the API has a map instead, the entry holds its key."""
     if field.schema.get("type") == "array":
         yield from _block(entry, field, name, (*path, index))
     elif values_of(field.schema) is not None:

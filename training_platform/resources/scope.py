@@ -1,4 +1,4 @@
-"""What every resource of a stack shares: environment, team, project, labels, and how names in Google Cloud are made.
+"""The common properties of a stack's resources: environment, team, project, labels, and names in Google Cloud.
 
 Google Cloud limits names in length: they are cut so that they stay unique and never change. Components create things by
 these names and jobs refer to the same things by them, so that each name is made only here.
@@ -48,11 +48,11 @@ class Scope:
         return self.environment if self.team is None else f"{self.environment}-{self.team}"
 
     def within(self, cluster: ClusterSpec) -> Scope:
-        """Return the scope of what stands and falls with a cluster: protected where the cluster is."""
+        """Return the scope of resources that are deleted with a cluster: protected where the cluster is."""
         return dataclasses.replace(self, deletion_protection=self.deletion_protection and cluster.deletion_protection)
 
     def key(self, location: str) -> str | None:
-        """Return the key for what is kept in a region or zone; None where Google's own keys encrypt it."""
+        """Return the key for data in a region or zone; None where Google's own keys encrypt it."""
         return self.keys.get(region_of(location))
 
 

@@ -42,9 +42,9 @@ from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, Scope
 
 SERVER_LABEL = f"{MANAGED_BY}/server"
 LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
-# Pods come and go with quota, VMs and load, which no deployment waits for.
+# Pods start and end with quota, VMs and load, which no deployment waits for.
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
-_PLAN_VARIABLE = "TRAINING_LAUNCH"  # what the launcher of jobs reads its orders from
+_PLAN_VARIABLE = "TRAINING_LAUNCH"  # the variable from which the launcher of jobs reads its orders
 _LAUNCHER = FilePath(__file__).parents[1] / "jobs" / "launch.py"
 _SHARED_MEMORY = {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
 # Weights of hundreds of GB take long to load; Kueue's own time for ready pods is over before.
@@ -58,7 +58,7 @@ def object_name(name: str) -> str:
 
 
 def server_labels(team: str, server: ServerSpec) -> dict[str, str]:
-    """Return what Kueue reads of a Deployment: the team's queue, and a priority above training."""
+    """Return the labels that Kueue reads of a Deployment: the team's queue, and a priority above training."""
     queue, *_ = local_queue_names(team)
     return {QUEUE_LABEL: queue, PRIORITY_LABEL: server.priority}
 
@@ -69,7 +69,7 @@ def chips_of(server: ServerSpec, flavor: Flavor) -> int:
 
 
 def vms_of(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the VMs of one replica, each with a pod: those of a TPU slice, or as many as the server says."""
+    """Return the VMs of one replica, each with a pod: those of a TPU slice, or the server's own number."""
     return slice_vms(flavor) if flavor.accelerator.kind == "tpu" else server.vms or 1
 
 
@@ -89,9 +89,9 @@ def most_chips(server: ServerSpec, flavor: Flavor) -> int:
 
 
 def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return by flavor what pods of a team may ask for in a cluster beside those of jobs that Kueue has admitted.
+    """Return chips by flavor that a team's pods in a cluster may ask for beside those of jobs that Kueue has admitted.
 
-    Such pods are there while they wait, so that they ask for more than the team has.
+    These pods exist while they wait, so they can ask for more than the team has.
     """
     asked: Counter[str] = Counter()
     for server in team.serving.get(cluster, {}).values():
@@ -100,7 +100,7 @@ def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Coun
 
 
 def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
-    """Return the spec of a Deployment; how many pods it has is the autoscaler's to say."""
+    """Return the spec of a Deployment; the autoscaler decides how many pods it has."""
     labels = {SERVER_LABEL: name}
     metadata = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
     return {
@@ -112,7 +112,7 @@ def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> d
 
 
 def pod(server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = True) -> dict[str, Any]:
-    """Return the spec of a pod, one that ``answers`` requests or another one of its replica."""
+    """Return the spec of a pod that ``answers`` requests, or of another pod of its replica."""
     nodes = resource_flavor(flavor)
     shared = chips_of(server, flavor) > 1  # whose processes speak to each other through it
     volume = {"name": _SHARED_MEMORY["name"], "emptyDir": {"medium": "Memory"}}
@@ -181,7 +181,7 @@ def service(name: str, server: ServerSpec) -> dict[str, Any]:
 
 
 def pods_kind(server: ServerSpec, flavor: Flavor) -> tuple[str, str]:
-    """Return API version and kind of what makes a server's pods."""
+    """Return API version and kind of the object that creates a server's pods."""
     return LEADER_WORKER_SET if vms_of(server, flavor) > 1 else ("apps/v1", "Deployment")
 
 
@@ -220,7 +220,7 @@ def pod_monitoring(name: str, server: ServerSpec) -> dict[str, Any]:
 OPERATOR = "leader-worker-set"
 SIZE = "spec.leaderWorkerTemplate.size"
 _TEMPLATES = ("leaderTemplate", "workerTemplate")
-# What Kueue counts of a group cannot change while it is in a queue: its webhook refuses that. Source: as above,
+# Kueue's webhook refuses a change of a group's counted resources while it is in a queue. Source: as above,
 # leaderworkerset_webhook.go, and pkg/util/pod, SpecShape.
 REPLACED = [
     SIZE,
@@ -238,14 +238,14 @@ _GROUP, _REQUIRED, _PREFERRED = (
 
 
 def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
-    """Return the spec of a LeaderWorkerSet; how many groups it has is the autoscaler's to say."""
+    """Return the spec of a LeaderWorkerSet; the autoscaler decides how many groups it has."""
     rolling = {"maxSurge": 0, "maxUnavailable": 1}  # no group more than the most that the share is counted for
     metadata = {"annotations": placement} if (placement := _placement(flavor)) else {}
     worker = {"metadata": metadata} if metadata else {}
     return {
         "leaderWorkerTemplate": {
             "size": vms_of(server, flavor),
-            "restartPolicy": "RecreateGroupOnPodRestart",  # a model on several VMs does not go on without one
+            "restartPolicy": "RecreateGroupOnPodRestart",  # a model on several VMs does not run without one of them
             "leaderTemplate": {
                 "metadata": {"labels": {SERVER_LABEL: name}, **metadata},
                 "spec": pod(server, flavor, scope),
@@ -258,12 +258,12 @@ def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scop
 
 
 def set_annotations(flavor: Flavor) -> dict[str, str]:
-    """Return what the controller reads beside the spec: where Kueue does not place pods, a group takes a slice."""
+    """Return the annotations that the controller reads: where Kueue does not place pods, a group takes a slice."""
     return dict(_EXCLUSIVE) if slice_vms(flavor) > 1 and not flavor.topology_levels else {}
 
 
 def _placement(flavor: Flavor) -> dict[str, str]:
-    """Return what asks Kueue to place a group's pods together: on one slice, or as near as they go."""
+    """Return the annotations that ask Kueue to place a group's pods together: on one slice, or as near as possible."""
     if not flavor.topology_levels:
         return {}
     if flavor.topology_levels == SLICE_LEVELS:

@@ -1,4 +1,4 @@
-"""What else holds data: a team's buckets and secrets, the environment's images, and Managed Lustre instances."""
+"""Other storage: a team's buckets and secrets, the environment's images, and Managed Lustre instances."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
         logging={"log_bucket": spec.access_logs} if spec.access_logs else None,
         versioning={"enabled": spec.versioning},
         lifecycle_rules=list(_lifecycle_rules(spec)),
-        # A change of it would replace the bucket, so that what is not asked for stays unsaid.
+        # A change of it would replace the bucket, so it is written only where the file has it.
         hierarchical_namespace={"enabled": True} if spec.hierarchical_namespace else None,
         labels=scope.labels,
         force_destroy=not scope.deletion_protection,
@@ -46,7 +46,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
 
 
 def _lifecycle_rules(spec: team.BucketSpec) -> Iterator[LifecycleRule]:
-    """Yield what Cloud Storage does by itself: old objects, with all of their versions, and uploads that were left."""
+    """Yield the lifecycle rules: delete old objects, with all of their versions, and abandoned uploads."""
     if spec.delete_after_days is not None:
         yield _rule("Delete", spec.delete_after_days)
     yield _rule("AbortIncompleteMultipartUpload", UPLOAD_DAYS)
@@ -71,10 +71,10 @@ def image_repository(name: str, spec: environment.ImageRepositorySpec, scope: Sc
         cleanup_policies=_cleanup_policies(spec.keep_versions),
         labels=scope.labels,
     )
-    # Running jobs pull from it, and nobody keeps what built the older images.
+    # Running jobs pull from it, and nobody keeps the sources of older images.
     options = ResourceOptions(
         protect=scope.deletion_protection, delete_before_replace=True
-    )  # its id is taken until it goes
+    )  # its id is taken until it is deleted
     return Declared(type=REPOSITORY, name=f"{name}-repository", inputs=inputs, options=options)
 
 
@@ -84,12 +84,12 @@ def repository_id(environment_name: str) -> str:
 
 
 def repository_url(environment_name: str, project: str, location: str) -> str:
-    """Return what names of images in the repository begin with, without a scheme."""
+    """Return the prefix of names of images in the repository, without a scheme."""
     return f"{location}-docker.pkg.dev/{project}/{repository_id(environment_name)}"
 
 
 def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:
-    """Return what clean-up keeps and deletes; what both policies match is kept."""
+    """Return the clean-up policies; an image that both match is kept."""
     return [
         {"id": "keep-newest", "action": "KEEP", "most_recent_versions": {"keep_count": keep_versions}},
         {
@@ -114,7 +114,7 @@ def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
         replication={"auto": {}},
         labels=scope.labels,
     )
-    # Its versions go with it. The name is fixed, and taken until the old one is gone.
+    # Its versions are deleted with it. The name is fixed, and taken until the old secret is deleted.
     options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
     return Declared(type=SECRET, name=name or f"{declared_name('secrets', key)}-secret", inputs=inputs, options=options)
 

@@ -1,4 +1,4 @@
-"""A team's namespace as plain data: who may do what in it, how much it holds, and what its pods connect to.
+"""A team's namespace as plain data: the rights in it, its quota, and the destinations of its pods.
 
 Pods connect to each other, DNS, the metadata server, Google's APIs, and what the stack files name. Volumes of Filestore
 and Lustre are mounted by nodes, and pods on their node's network are not held to policies at all.
@@ -42,7 +42,7 @@ class RoleSubject(NamedTuple):
     name: str
 
 
-# No right to create pods or anything but Jobs that makes them: Kueue lets those start without quota.
+# No right to create pods, or any objects that create pods but Jobs: Kueue lets those start without quota.
 MEMBER_RULES = (
     RoleRule("batch", ("jobs",), _ALL),
     RoleRule("jobset.x-k8s.io", ("jobsets",), _ALL),
@@ -54,7 +54,7 @@ MEMBER_RULES = (
     RoleRule("", ("persistentvolumeclaims", "configmaps", "secrets"), _ALL),
     RoleRule("", ("events",), _READ),
     RoleRule("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
-    # What `job why` follows: a run's place in its queue, and what GKE was asked for it.
+    # `job why` reads these: a run's place in its queue, and the request to GKE for its VMs.
     RoleRule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get", "list")),
     RoleRule("autoscaling.x-k8s.io", ("provisioningrequests",), _READ),
 )
@@ -77,7 +77,7 @@ def subjects(members: Iterable[str]) -> list[RoleSubject]:
 
 
 POD_SECURITY = "pod-security.kubernetes.io/"
-# Objects that a team can fill the cluster's store with; what a few hundred jobs at a time need is far below.
+# Objects that a team can fill the cluster's store with; a few hundred jobs at a time need far fewer.
 OBJECTS = {
     "configmaps": 1000,
     "secrets": 1000,
@@ -93,9 +93,9 @@ SPARE_PODS, SPARE_CPUS, SPARE_MEMORY_GIB = 100, 64, 256
 
 
 def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> dict[str, str]:
-    """Return what admission reads of a team's namespace: whose it is, and what it may beyond Pod Security's baseline.
+    """Return the labels of a team's namespace that admission reads: its team, and rights above Pod Security's baseline.
 
-    ``kinds`` are those of GPUDirect. Pod Security refuses what is beyond baseline where the team may nothing beyond;
+    ``kinds`` are those of GPUDirect. Without rights beyond the baseline, Pod Security refuses pods beyond it;
     elsewhere it warns, and the policies of the cluster refuse.
     """
     beyond = [*(kind.lower() for kind in kinds), *([HOST_NETWORK] if host_network else [])]
@@ -112,7 +112,7 @@ def shared_claims(
 ) -> dict[str, str]:
     """Return the annotation that holds pods to the team's folder of its claims, but for whole shares.
 
-    An instance of one team is that team's as a whole, whatever its directories say. ``others`` are claims that are no
+    An instance of one team belongs to it as a whole, with or without directories. ``others`` are claims that are not
     directories of the team's file.
     """
     shared = (
@@ -129,7 +129,7 @@ def resource_quota(
 ) -> dict[str, str]:
     """Return the ``hard`` part of a team's ResourceQuota in one cluster, in texts as the server gives them back.
 
-    Kueue is what counts accelerators; this is what a job that came past it could have at most: the team's own and what
+    Kueue counts accelerators; this bounds a job that bypasses Kueue: by the team's own chips and the chips that
     it can borrow. CPUs and memory are those of the VMs for them, and some beside. ``gated`` are chips by flavor that
     pods ask for while Kueue holds them back, and its jobs still run: a pod that is refused would stop none of them.
     """
@@ -180,7 +180,7 @@ _METADATA_PORTS: Final[Mapping[str, tuple[int, ...]]] = {METADATA: (80, 8080), "
 
 
 def egress_spec(team: Team, environment: Environment) -> Json | None:
-    """Return the spec of the NetworkPolicy on what a team's pods connect to; None where they may to anything."""
+    """Return the spec of the NetworkPolicy on connections of a team's pods; None where they may connect to anything."""
     vip = entrance(environment)
     if environment.open_egress or vip is None:
         return None
@@ -201,7 +201,7 @@ def host_spec(team: Team, environment: Environment) -> Json | None:
 
 
 def _platform(vip: Entrance) -> Iterable[Json]:
-    """Yield what every pod needs: names, an identity, and Google's APIs."""
+    """Yield the destinations that every pod needs: DNS, the metadata server, and Google's APIs."""
     system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     pods = [{**system, "podSelector": {"matchLabels": {"k8s-app": name}}} for name in _DNS_PODS]
     dns = [port for protocol in ("UDP", "TCP") for port in _ports([53], protocol)]

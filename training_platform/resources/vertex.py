@@ -107,7 +107,7 @@ _PREFERRED = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")
 
 
 class RefusedValue(NamedTuple):
-    """What is wrong with a value, what is allowed, and the nearest of that."""
+    """The error in a value, the allowed values, and the nearest of them."""
 
     message: str
     allowed: str
@@ -115,7 +115,7 @@ class RefusedValue(NamedTuple):
 
 
 def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | None:
-    """Return what is wrong with a boot disk's size, in GB as the API counts them."""
+    """Return the error in a boot disk's size, in GB as the API counts them."""
     if limits.min_gb <= size_gb <= limits.max_gb:
         return None
     nearest = min(max(size_gb, limits.min_gb), limits.max_gb)
@@ -123,7 +123,7 @@ def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | No
 
 
 def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...]) -> RefusedValue | None:
-    """Return what is wrong with a boot disk's type where a machine boots from ``types``."""
+    """Return the error in a boot disk's type where a machine boots from ``types``."""
     if disk_type in types:
         return None
     nearest = next((name for name in (*_PREFERRED, *types) if name in types), None)
@@ -137,7 +137,7 @@ def vertex_disk_types(machine: MachineType | None) -> tuple[str, ...]:
 
 
 def unlisted_region(machine: MachineType | None, region: str) -> RefusedValue | None:
-    """Return what is wrong with a region for which Vertex AI does not list the machine's accelerator."""
+    """Return the error in a region for which Vertex AI does not list the machine's accelerator."""
     accelerator = machine.accelerator if machine else None
     support = accelerator.vertex if accelerator else None
     if not accelerator or not support or region in support.regions:
@@ -172,7 +172,7 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
         labels=scope.labels,
     )
     options = ResourceOptions(
-        # Its disks go with it, and what is on them.
+        # Its disks are deleted with it, with their data.
         protect=protected,
         # The name is fixed, and taken until the old instance is gone.
         delete_before_replace=True,
