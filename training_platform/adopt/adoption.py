@@ -332,7 +332,7 @@ def as_json(stack: AdoptedStack) -> dict[str, Any]:
             {
                 "resource": path,
                 "field": change.path,
-                "stands": change.stands,
+                "stands": change.current,
                 "planned": change.planned,
                 "replaces": change.replaces,
             }

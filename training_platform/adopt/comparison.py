@@ -30,15 +30,15 @@ class Difference(NamedTuple):
     """
 
     path: str
-    stands: Any
+    current: Any
     planned: Any
     replaces: bool
 
     def __str__(self) -> str:
         """Return what stands there and what would, on one line."""
         if self.planned is None:
-            return f"{self.path} is {_shown(self.stands)}"
-        return f"{self.path} is {_shown(self.stands)}, planned {_shown(self.planned)}"
+            return f"{self.path} is {_shown(self.current)}"
+        return f"{self.path} is {_shown(self.current)}, planned {_shown(self.planned)}"
 
 
 def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
@@ -58,32 +58,32 @@ def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
     names = {leaf.path: leaf.name for leaf in compared}
     replacing = planned.options.get("replaceOnChanges", ())
     updates = []
-    for path, stands, wanted in _changes(body_of(compared), body, ()):
+    for path, current, wanted in _changes(body_of(compared), body, ()):
         name = names.get(path) or next((leaf_name for p, leaf_name in names.items() if p[: len(path)] == path), "")
-        updates.append(Difference(_text(path), stands, wanted, forces(planned.type, name, also=replacing)))
+        updates.append(Difference(_text(path), current, wanted, forces(planned.type, name, also=replacing)))
     return [*updates, *_unsaid(planned, body)]
 
 
-def same(planned: Any, stands: Any) -> bool:
+def same(planned: Any, current: Any) -> bool:
     """Whether two values mean the same to an API: numbers as texts, links and names, nothing and false."""
     if planned is UNKNOWN:
         return True
-    if _is_list(planned) or _is_list(stands):
-        ours, theirs = (list(side) if _is_list(side) else [] for side in (planned, stands))
+    if _is_list(planned) or _is_list(current):
+        ours, theirs = (list(side) if _is_list(side) else [] for side in (planned, current))
         return len(ours) == len(theirs) and all(any(same(own, other) for other in theirs) for own in ours)
-    one, other = _plain(planned), _plain(stands)
+    one, other = _plain(planned), _plain(current)
     if "/" in one or "/" in other:
         return bool(one and other) and (f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}"))
     return one == other
 
 
-def _changes(planned: Any, stands: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], Any, Any]]:
+def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], Any, Any]]:
     if isinstance(planned, Mapping):
-        below = stands if isinstance(stands, Mapping) else {}
+        below = current if isinstance(current, Mapping) else {}
         for key, value in planned.items():
             yield from _changes(value, below.get(key), (*path, key))
     elif _is_list(planned) and any(isinstance(item, Mapping) for item in planned):
-        rest = list(stands or ())
+        rest = list(current or ())
         for index, entry in enumerate(planned):
             own = _counterpart(entry, rest, single=len(planned) == 1 == len(rest))
             if own is not None:
@@ -91,8 +91,8 @@ def _changes(planned: Any, stands: Any, path: tuple[Key, ...]) -> Iterator[tuple
             yield from _changes(entry, own, (*path, index))
         for extra in rest:
             yield path, extra, GONE
-    elif not same(planned, stands):
-        yield path, stands, planned
+    elif not same(planned, current):
+        yield path, current, planned
 
 
 def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from training_platform.adopt.matches import Match, inputs_as_they_stand
+from training_platform.adopt.matches import Match, current_inputs
 from training_platform.catalog.types import Json
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import KUBERNETES, NODE_POOL, labels_path
@@ -57,7 +57,7 @@ def _entry(planned: Planned, names: Mapping[Key, str], matched: Mapping[Key, Mat
     if planned.type.startswith(KUBERNETES):
         match = matched[planned.key]
         provider = (KUBERNETES_PROVIDER, str(planned.options["provider"]))
-        return {**entry, "provider": names[provider], "inputs": inputs_as_they_stand(match)}
+        return {**entry, "provider": names[provider], "inputs": current_inputs(match)}
     if properties := _properties(planned):
         entry["properties"] = properties
     if inputs := untold(planned):

@@ -220,28 +220,28 @@ def _known(planned: Planned, matched: Matches) -> dict[str, Any]:
     return {key: known.get(key, UNKNOWN) if item is UNKNOWN else filled(item) for key, item in planned.inputs.items()}
 
 
-def inputs_as_they_stand(match: Match) -> dict[str, Any]:
+def current_inputs(match: Match) -> dict[str, Any]:
     """Return what a program would have said to make an object or a release as it stands."""
     inputs, body = match.planned.inputs, match.body or {}
     if match.planned.type != RELEASE:
-        return dict(as_it_stands(inputs, body))
+        return dict(current_values(inputs, body))
     read = {key: inputs[key] for key in body if key in inputs}
-    return {**inputs, **as_it_stands(read, body)}
+    return {**inputs, **current_values(read, body)}
 
 
-def as_it_stands(planned: Any, stands: Any) -> Any:
+def current_values(planned: Any, current: Any) -> Any:
     """Return as much of an object as a plan says, with the values that stand there."""
     if planned is UNKNOWN:
-        return stands
-    if isinstance(planned, Mapping) and isinstance(stands, Mapping):
+        return current
+    if isinstance(planned, Mapping) and isinstance(current, Mapping):
         return {
-            key: as_it_stands(value, stands.get(key, value))
+            key: current_values(value, current.get(key, value))
             for key, value in planned.items()
-            if key in stands or value in ({}, [], None)
+            if key in current or value in ({}, [], None)
         }
-    if isinstance(planned, list) and isinstance(stands, list) and len(planned) == len(stands):
-        return [as_it_stands(*pair) for pair in zip(planned, stands, strict=True)]
-    return planned if _same(planned, stands) else stands
+    if isinstance(planned, list) and isinstance(current, list) and len(planned) == len(current):
+        return [current_values(*pair) for pair in zip(planned, current, strict=True)]
+    return planned if _same(planned, current) else current
 
 
 def object_differences(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
@@ -250,46 +250,46 @@ def object_differences(planned: Planned, body: Mapping[str, Any]) -> Iterator[Di
     The second of Kueue's objects alone: of others a server and controllers fill in most of it.
     """
     inputs = {key: planned.inputs.get(key) for key in body} if planned.type == RELEASE else planned.inputs
-    for path, stands, wanted in _changes(inputs, body):
-        yield Difference(path, stands, wanted, replaces=False)
+    for path, current, wanted in _changes(inputs, body):
+        yield Difference(path, current, wanted, replaces=False)
     if planned.type.startswith(_KUEUE):
-        for path, stands in _beside(inputs.get("spec", {}), body.get("spec", {}), "spec"):
-            if TABLE["kueue"].get(path.rpartition(".")[2]) != str(stands):
-                yield Difference(path, stands, None, replaces=False)
+        for path, current in _beside(inputs.get("spec", {}), body.get("spec", {}), "spec"):
+            if TABLE["kueue"].get(path.rpartition(".")[2]) != str(current):
+                yield Difference(path, current, None, replaces=False)
 
 
-def _beside(planned: Any, stands: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _beside(planned: Any, current: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield the values that an object has and a plan does not say."""
-    if isinstance(stands, Mapping):
+    if isinstance(current, Mapping):
         below = planned if isinstance(planned, Mapping) else {}
-        for key, value in stands.items():
+        for key, value in current.items():
             yield from _beside(below.get(key), value, f"{path}.{key}")
-    elif isinstance(stands, list) and isinstance(planned, list):
-        for index, value in enumerate(stands[: len(planned)]):
+    elif isinstance(current, list) and isinstance(planned, list):
+        for index, value in enumerate(current[: len(planned)]):
             yield from _beside(planned[index], value, f"{path}[{index}]")
-    elif planned is None and stands not in (None, "", []):
-        yield path, stands
+    elif planned is None and current not in (None, "", []):
+        yield path, current
 
 
-def _changes(planned: Any, stands: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(planned, Mapping) and isinstance(stands, Mapping):
+def _changes(planned: Any, current: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(planned, Mapping) and isinstance(current, Mapping):
         for key, value in planned.items():
-            yield from _changes(value, stands.get(key), f"{path}.{key}".lstrip("."))
-    elif isinstance(planned, list) and isinstance(stands, list) and len(planned) == len(stands):
+            yield from _changes(value, current.get(key), f"{path}.{key}".lstrip("."))
+    elif isinstance(planned, list) and isinstance(current, list) and len(planned) == len(current):
         for index, value in enumerate(planned):
-            yield from _changes(value, stands[index], f"{path}[{index}]")
-    elif planned is not UNKNOWN and not _same(planned, stands) and (stands is not None or planned not in ({}, [])):
-        yield path, stands, planned
+            yield from _changes(value, current[index], f"{path}[{index}]")
+    elif planned is not UNKNOWN and not _same(planned, current) and (current is not None or planned not in ({}, [])):
+        yield path, current, planned
 
 
-def _same(planned: Any, stands: Any) -> bool:
+def _same(planned: Any, current: Any) -> bool:
     """Whether two values are one, as those of a quantity are: a server writes ``1Ti`` for ``1024Gi``."""
-    if planned == stands:
+    if planned == current:
         return True
     from kubernetes.utils import quantity  # noqa: PLC0415 # of the extra
 
     number: Any = quantity.parse_quantity
     try:
-        return bool(number(planned) == number(stands))
+        return bool(number(planned) == number(current))
     except (ValueError, TypeError):
         return False

@@ -15,7 +15,7 @@ from tests.training_platform.adopt.conftest import PROJECT
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.adopt.cluster_objects import reach_clusters
 from training_platform.adopt.import_file import import_file, settled
-from training_platform.adopt.matches import Match, as_it_stands, matches, object_differences, object_matches
+from training_platform.adopt.matches import Match, current_values, matches, object_differences, object_matches
 from training_platform.clients.project_contents import Contents
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.register import (
@@ -285,7 +285,7 @@ def test_a_kind_that_a_cluster_does_not_know_is_not_there(cluster: Cluster, cont
 def test_as_much_as_the_program_says_is_kept_of_an_object(
     wanted: Mapping[str, Any], stands: Mapping[str, Any], kept: Mapping[str, Any]
 ) -> None:
-    assert as_it_stands(wanted, stands) == kept
+    assert current_values(wanted, stands) == kept
 
 
 def test_the_state_has_an_object_as_if_the_program_had_written_it() -> None:
