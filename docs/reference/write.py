@@ -1,4 +1,4 @@
-"""Writes the pages of the reference beside itself from what they describe; run by ``make reference``."""
+"""Writes the pages of the reference beside itself from commands and schemas; run by ``make reference``."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def _rules() -> Iterator[str]:
 
 
 def _command(command: click.Command, context: click.Context, heading: str) -> Iterator[str]:
-    """Yield what help says of a command, then of those below it."""
+    """Yield the help of a command, then of the commands below it."""
     yield f"{_escaped(inspect.cleandoc(command.help or ''))}\n"
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"**Usage**:\n\n```console\n$ {context.command_path} {usage}\n```"
     for kind in ("argument", "option"):
-        parameters = [each for each in command.get_params(context) if each.param_type_name == kind]
-        if rows := [record for each in parameters if (record := each.get_help_record(context))]:
+        parameters = [parameter for parameter in command.get_params(context) if parameter.param_type_name == kind]
+        if rows := [record for parameter in parameters if (record := parameter.get_help_record(context))]:
             yield f"\n**{kind.title()}s**:\n"
             yield from (f"* `{name}`: {means}" for name, means in rows)
     below = command.commands if isinstance(command, click.Group) else {}
     if below:
         yield "\n**Commands**:\n"
-        yield from (f"* `{name}`: {_escaped(each.get_short_help_str(limit=1000))}" for name, each in below.items())
-    for name, each in below.items():
+        yield from (f"* `{name}`: {_escaped(child.get_short_help_str(limit=1000))}" for name, child in below.items())
+    for name, child in below.items():
         yield f"\n{heading} `{context.command_path} {name}`\n"
-        yield from _command(each, click.Context(each, parent=context, info_name=name), f"{heading}#")
+        yield from _command(child, click.Context(child, parent=context, info_name=name), f"{heading}#")
 
 
 def _fields(title: str, file: str, schema: Mapping[str, Any], first: tuple[str, ...]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _fields(title: str, file: str, schema: Mapping[str, Any], first: tuple[str, 
     yield f"# {title}\n\nThe fields of `{file}`, as its JSON Schema has them."
     if not first:
         yield from _section("the file", schema)
-    for name in (*first, *(each for each in sections if each not in first)):
+    for name in (*first, *(section for section in sections if section not in first)):
         if "properties" in sections[name]:
             yield from _section(name, sections[name])
 
@@ -92,9 +92,9 @@ def _kind(value: Mapping[str, Any]) -> str:
         name = value["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if any_of := value.get("anyOf", value.get("oneOf")):
-        return " or ".join(dict.fromkeys(_kind(each) for each in any_of if each.get("type") != "null"))
+        return " or ".join(dict.fromkeys(_kind(choice) for choice in any_of if choice.get("type") != "null"))
     if choices := value.get("enum", [value["const"]] if "const" in value else None):
-        return listed([f"`{each}`" for each in choices])
+        return listed([f"`{choice}`" for choice in choices])
     if value.get("type") == "array":
         return f"list of {_kind(value.get('items', {}))}"
     named = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]

@@ -13,7 +13,7 @@ import pytest
 from tests.places import ROOT
 from tools.documents import __main__, google, kubernetes
 from tools.documents import __main__ as generator
-from tools.documents.google import said
+from tools.documents.google import prose_facts
 from tools.documents.provider_schemas import SOURCE, Call, Literal, Name, Provider
 from training_platform.resources.register import REGISTER
 from training_platform.resources.rest import paths
@@ -101,7 +101,7 @@ LABEL = {"pattern": "^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$"}
     ],
 )  # fmt: skip
 def test_a_sentence_that_says_bounds_is_read(kind: str, text: str, expected: dict[str, Any]) -> None:
-    assert said(kind, (text,), {}) == expected
+    assert prose_facts(kind, (text,), {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_a_sentence_that_says_bounds_is_read(kind: str, text: str, expected: dic
     ],
 )
 def test_a_sentence_of_some_cases_or_another_unit_is_left(kind: str, text: str) -> None:
-    assert said(kind, (text,), {}) == {}
+    assert prose_facts(kind, (text,), {}) == {}
 
 
 def test_the_api_is_believed_before_the_provider_and_a_pattern_of_a_document_before_prose() -> None:
     texts = ("Must be between 1 and 30 days, inclusive.", "Must be between 1 and 31 days, inclusive.")
 
-    assert said("number", texts, {}) == {"least": 1, "most": 31}
-    assert said("text", ("Cannot exceed 9 characters.",), {"pattern": "[a-z]{3}"}) == {}
+    assert prose_facts("number", texts, {}) == {"least": 1, "most": 31}
+    assert prose_facts("text", ("Cannot exceed 9 characters.",), {"pattern": "[a-z]{3}"}) == {}
 
 
 @pytest.mark.parametrize(

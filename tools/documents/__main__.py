@@ -28,7 +28,7 @@ TARGET = FOLDER.parents[1] / "training_platform" / "rules" / "documents"
 
 
 def main() -> None:
-    """Write what can be written."""
+    """Write all documents whose sources are present."""
     parser = argparse.ArgumentParser(description=__doc__)
     for option in ("openapi", "crds", "gke", "operators", "provider"):
         parser.add_argument(f"--{option}", type=Path)

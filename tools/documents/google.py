@@ -1,4 +1,4 @@
-"""Documents of Google's resources: the provider's inputs, each with what the discovery document of its API says of it.
+"""Documents of Google's resources: the provider's inputs, each with the facts of its API's discovery document.
 
 ``paths.yaml`` says why an input has no field; ``resources.rest.fields`` finds the others.
 """
@@ -51,8 +51,8 @@ class Reader:
         fields = {}
         for name in sorted(inputs.inputs):
             place = f"{field.message}.{name}" if field else name
-            found = self._field(name, field)
-            shape: Shape = {"is": "output"} if place in _OUTPUT else self._described(inputs, name, found)
+            api_field = self._field(name, field)
+            shape: Shape = {"is": "output"} if place in _OUTPUT else self._described(inputs, name, api_field)
             fields[name] = self.shapes.number(shape)
         whole: Shape = {"is": "block", "fields": fields}
         return {**whole, "required": inputs.required} if inputs.required else whole
@@ -63,22 +63,22 @@ class Reader:
         message = field.message
         if name in paths()["names"].get(message, {}):
             self.used.add(f"{message}.{name}")
-        found = field_of(name, field)
-        if found is None:
+        place = field_of(name, field)
+        if place is None:
             self.missing.add(f"{message}.{name}")
             return None
-        if found.field.output_only:
+        if place.field.output_only:
             self.output.add(f"{message}.{name}")
-        return found.field
+        return place.field
 
     def _described(self, inputs: Block, name: str, field: DocumentField | None) -> Shape:
-        """Return the shape of an input, with what prose says: the API's before the provider's."""
+        """Return the shape of an input, with the facts of descriptions: the API's before the provider's."""
         shape = self._value(inputs.inputs[name], field)
         kind = "list" if shape["is"] == "map" else "number" if shape["is"] in ("int32", "int64") else shape["is"]
         if kind not in ("list", "number", "text") or "enum" in shape:
             return shape
         texts = (inputs.docs.get(name, ""), field.schema.get("description", "") if field else "")
-        return {**shape, **said(kind, texts, shape)}
+        return {**shape, **prose_facts(kind, texts, shape)}
 
     def _value(self, kind: Any, field: DocumentField | None) -> Shape:
         kind = _types.unwrap_type(kind)
@@ -91,7 +91,7 @@ class Reader:
             return {"is": "map", "of": self.shapes.number(self._value(inner[1], None))}
         if _types.is_input_type(kind):
             return self._block(block(kind), field)
-        while schema.get("type") == "array":  # one of a list that the provider takes a single one of
+        while schema.get("type") == "array":  # an entry of a list of which the provider takes a single entry
             schema = schema["items"]
         return _scalar(kind, schema)
 
@@ -113,12 +113,12 @@ def _scalar(kind: Any, schema: Mapping[str, Any]) -> Shape:
 
 
 def source() -> dict[str, str]:
-    """Return what was read, in which versions."""
+    """Return the sources and their versions."""
     return {package: version(package) for package in ("google-api-python-client", "pulumi-gcp")}
 
 
 _NUMBER: Final = r"(?:<code>)?[`\[(+]*(-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)`?(?!,[0-9]{3}|\.?[0-9])"
-_UNIT: Final = r"(?: ?(?:hours?|minutes|days?|\([^)]*\)))?"  # the unit that the input counts, said again
+_UNIT: Final = r"(?: ?(?:hours?|minutes|days?|\([^)]*\)))?"  # the unit that the input counts, repeated
 _OTHER: Final = r"(?!\]? ?(?:%|\*|[KMGT]i?B|characters|bytes|UTF|Unicode|total))"  # what counts something else
 _CHARACTERS: Final = r" ?(?:Unicode |UTF-8 )?(?:characters|chars|bytes)\b"
 _UP_TO: Final = (
@@ -173,15 +173,15 @@ _PATH: Final = re.compile(r"Format: `?projects/")  # beside a name alone, whose 
 _LABEL: Final = re.compile(r"1-63 characters(?: long)?,? and comply with ?\[?RFC ?1035", re.IGNORECASE)
 
 
-def said(kind: str, texts: Sequence[str], shape: Mapping[str, Any]) -> Shape:
+def prose_facts(kind: str, texts: Sequence[str], shape: Mapping[str, Any]) -> Shape:
     """Return the bounds and forms that descriptions give an input of a kind; of two that differ the last one's."""
     if kind == "text" and ("pattern" in shape or any(map(_PATH.search, texts))):
         return {}
-    found: Shape = {}
+    facts: Shape = {}
     for sentence in (part for text in texts for part in _SENTENCE.split(re.sub(r"\s+", " ", text))):
         if not _SOMETIMES.search(sentence) and not any(words in sentence for words in _OUTDATED):
-            found |= _facts(kind, sentence)
-    return {name: value for name, value in found.items() if (name, value) != ("shortest", 1)}  # empty is not written
+            facts |= _facts(kind, sentence)
+    return {name: value for name, value in facts.items() if (name, value) != ("shortest", 1)}  # empty is not written
 
 
 def _facts(kind: str, sentence: str) -> Shape:
@@ -220,7 +220,7 @@ def block(args: type) -> Block:
     """Return the inputs of a class of arguments."""
     wire = _types.input_type_py_to_pulumi_names(args)
     parameters = inspect.signature(args.__init__).parameters  # type: ignore[misc] # of the class, not of an instance
-    required = [wire[name] for name, each in parameters.items() if name in wire and each.default is each.empty]
+    required = [wire[name] for name, entry in parameters.items() if name in wire and entry.default is entry.empty]
     docs = {wire[name]: text for name, text in _PARAMETER.findall(inspect.getdoc(args.__init__) or "") if name in wire}  # type: ignore[misc]
     return Block(args.__name__.removesuffix("Args"), _types.input_type_types(args), sorted(required), docs)
 

@@ -1,6 +1,6 @@
 """Documents of Kubernetes objects: the OpenAPI of an API server, and CustomResourceDefinitions.
 
-What the server alone writes, ``status``, is left out; names and labels are the same for all, those of core objects.
+``status``, which the server alone writes, is left out; names and labels are the same for all, those of core objects.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ OPERATORS = {"lws": "0.10.0", "kuberay": "1.7.0", "trainer": "2.3.0"}
 
 def openapi(folder: Path) -> dict[str, Any]:
     """Return the schemas of every group in a folder of OpenAPI documents, as an API server has them at /openapi/v3."""
-    found: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
     for file in sorted(folder.glob("*_openapi.json")):
-        found |= json.loads(file.read_text(encoding="utf-8")).get("components", {}).get("schemas", {})
-    return found
+        schemas |= json.loads(file.read_text(encoding="utf-8")).get("components", {}).get("schemas", {})
+    return schemas
 
 
 def kinds(schemas: Json) -> Iterator[tuple[str, Json]]:
-    """Yield every kind that a server keeps, by Pulumi's token: those of which it has lists."""
-    found = {token(**names[0]): schema for schema in schemas.values() if len(names := schema.get(_KINDS, ())) == 1}
-    for name, schema in sorted(found.items()):
-        if f"{name}List" in found and "metadata" in schema["properties"]:
+    """Yield every kind that a server stores, by Pulumi's token: kinds with a list."""
+    by_token = {token(**names[0]): schema for schema in schemas.values() if len(names := schema.get(_KINDS, ())) == 1}
+    for name, schema in sorted(by_token.items()):
+        if f"{name}List" in by_token and "metadata" in schema["properties"]:
             yield name, schema
 
 

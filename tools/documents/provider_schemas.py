@@ -1,6 +1,6 @@
-"""What Terraform's provider for Google Cloud checks of its inputs before it asks an API, read from its source.
+"""The checks of Terraform's provider for Google Cloud on its inputs before it calls an API, read from its source.
 
-Pulumi's provider is made of it, and refuses the same: values outside of an enum or of bounds, other forms, and inputs
+Pulumi's provider is built on it, and refuses the same: values outside of an enum or of bounds, other forms, and inputs
 that exclude one another. Kept are these facts alone, under the names that Pulumi has for the inputs.
 """
 
@@ -41,7 +41,7 @@ class Provider:
         self._services = services
 
     def rows(self, token: str) -> Rows:
-        """Return what is checked of a type of resource, by path; nothing where the source has no such resource."""
+        """Return the checks on a type of resource, by path; none where the source lacks the resource."""
         module, _, name = token.removeprefix("gcp:").partition("/")
         wanted = f"{module}{name.partition(':')[2]}".lower()
         for other, theirs in _TABLE["files"].items():
@@ -49,10 +49,10 @@ class Provider:
         file = self._files.get(wanted)
         if file is None:
             return {}
-        found: Rows = defaultdict(dict)
+        rows: Rows = defaultdict(dict)
         source = _Package(file.parent)
-        _read(source.resource(file), Place(resource(token), "", ()), found, source)
-        return {path: row for path, row in sorted(found.items()) if row}
+        _read(source.resource(file), Place(resource(token), "", ()), rows, source)
+        return {path: row for path, row in sorted(rows.items()) if row}
 
     @cached_property
     def _files(self) -> dict[str, Path]:
@@ -82,11 +82,11 @@ class _Package:
         """Return a mapping of inputs, wherever it is written."""
         value = self.known(value)
         if isinstance(value, Call) and value.name.endswith("MergeSchemas"):
-            return {name: each for part in value.arguments for name, each in self.schema(part).items()}
+            return {name: entry for part in value.arguments for name, entry in self.schema(part).items()}
         return dict(value) if isinstance(value, Mapping) else {}
 
     def known(self, value: Any) -> Any:
-        """Return what a name stands for, or what a function of the package without conditions returns."""
+        """Return the value of a name, or of a function of the package without conditions."""
         if isinstance(value, Name) and re.fullmatch(r"\w+", value.name):
             return self._literal(rf"^(?:var|\t)?\s*{value.name}\s*:?=\s*(?=[\[&m])") or value
         if isinstance(value, Call) and re.fullmatch(r"\w+", value.name):
@@ -98,9 +98,9 @@ class _Package:
         return Literal(self._text, start.end()).value() if start else None
 
 
-def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
-    for name, each in schema.items():
-        attributes = source.known(each)
+def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
+    for name, definition in schema.items():
+        attributes = source.known(definition)
         wire = _wire(name, place.inputs)
         if wire is None or not isinstance(attributes, Mapping):
             continue
@@ -108,40 +108,40 @@ def _read(schema: Json, place: Place, found: Rows, source: _Package) -> None:
         origin = get_origin(kind)
         many = isinstance(origin, type) and not issubclass(origin, Mapping)
         if many:
-            found[path] |= {ours: attributes[theirs] for ours, theirs in (("fewest", "MinItems"), ("most", "MaxItems"))
+            rows[path] |= {ours: attributes[theirs] for ours, theirs in (("fewest", "MinItems"), ("most", "MaxItems"))
                             if isinstance(attributes.get(theirs), int)}  # fmt: skip
-        found[path] |= _facts(attributes.get("ValidateFunc"), source)
+        rows[path] |= _facts(attributes.get("ValidateFunc"), source)
         for group in _groups(attributes, name, place, source):
-            groups = found[place.path].setdefault("groups", [])
+            groups = rows[place.path].setdefault("groups", [])
             groups.extend([] if group in groups else [group])
         others = source.known(attributes.get("RequiredWith")) or ()
         paths = [tuple(other.split(".0.")) for other in others if isinstance(other, str)]
         wires = [_wire(path[-1], place.inputs) for path in paths if path[:-1] == place.own and path[-1] != name]
         if required := list(filter(None, wires)):
-            found[place.path].setdefault("cases", []).append({"when": {wire: ["<written>"]}, "required": required})
+            rows[place.path].setdefault("cases", []).append({"when": {wire: ["<written>"]}, "required": required})
         inner = _types.unwrap_type(get_args(kind)[-1]) if get_args(kind) else kind
         element = source.known(attributes.get("Elem"))
         if not isinstance(element, Mapping):
             continue
         entry = f"{path}[]" if many else path
         if _types.is_input_type(inner):
-            _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), found, source)
+            _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), rows, source)
         elif many:
-            found[entry] |= _facts(element.get("ValidateFunc"), source)
+            rows[entry] |= _facts(element.get("ValidateFunc"), source)
 
 
 def _wire(name: str, inputs: Block) -> str | None:
     """Return Pulumi's name of an input: in other letters, and of several in the plural."""
     plain = name.replace("_", "").lower()
     wanted = (plain, f"{plain}s", f"{plain}es", f"{plain.removesuffix('y')}ies")
-    return next((each for each in inputs.inputs if each.lower() in wanted), None)
+    return next((key for key in inputs.inputs if key.lower() in wanted), None)
 
 
 def _groups(attributes: Mapping[str, Any], name: str, place: Place, source: _Package) -> Iterator[dict[str, Any]]:
-    """Yield what an input excludes or stands beside, where all of them are inputs of its own block."""
+    """Yield the inputs that an input excludes or requires, where all of them are inputs of its own block."""
     for word, bounds in _TABLE["groups"].items():
         names = source.known(attributes.get(word)) or []
-        paths = [tuple(each.split(".0.")) for each in names if isinstance(each, str)]
+        paths = [tuple(path.split(".0.")) for path in names if isinstance(path, str)]
         if not paths or len(paths) != len(names) or any(path[:-1] != place.own for path in paths):
             continue
         own = {_wire(path[-1], place.inputs) for path in paths} | {_wire(name, place.inputs)}
@@ -150,11 +150,11 @@ def _groups(attributes: Mapping[str, Any], name: str, place: Place, source: _Pac
             continue
         mine = _wire(name, place.inputs)
         others = sorted(filter(None, own - {mine}))
-        yield from ({"of": sorted((mine, each)), **bounds} for each in others if mine)
+        yield from ({"of": sorted((mine, other)), **bounds} for other in others if mine)
 
 
 def _facts(check: Any, source: _Package) -> dict[str, Any]:
-    """Return what a check of a value asks for; nothing of one that says it in words of Go alone."""
+    """Return the facts that a check of a value requires; none for a check that is Go code alone."""
     if not isinstance(check, (Call, Name)):
         return {}
     word = check.name.rpartition(".")[2]
@@ -169,7 +169,7 @@ def _facts(check: Any, source: _Package) -> dict[str, Any]:
         return {"pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$", "shortest": arguments[0], "longest": arguments[1]}
     if word in ("ValidateEnum", "StringInSlice") and arguments[1:] != [True]:
         values = source.known(arguments[0])
-        texts = [each for each in values if isinstance(each, str) and each] if isinstance(values, Sequence) else []
+        texts = [text for text in values if isinstance(text, str) and text] if isinstance(values, Sequence) else []
         return {"enum": sorted(set(texts))} if texts and len(texts) >= len(values) - 1 else {}
     if word in _TABLE["bounds"]:
         numbers = zip(_TABLE["bounds"][word], arguments, strict=False)
@@ -214,16 +214,16 @@ class Literal:
         self._next()
 
     def value(self) -> Any:
-        """Return the value that stands here; what comes after it in an expression is passed over."""
+        """Return the value at this place; the rest of its expression is skipped."""
         while self._is("&") or self._is("*"):
             self._next()
-        found = self._operand()
-        while self._token and not any(self._is(each) for each in ",)}]:"):
+        operand = self._operand()
+        while self._token and not any(self._is(end) for end in ",)}]:"):
             if self._is("(") or self._is("{") or self._is("["):
                 self._skip()
             else:
                 self._next()
-        return found
+        return operand
 
     def _operand(self) -> Any:
         if self._token is None:
@@ -285,16 +285,16 @@ class Literal:
 
     def _entries(self, end: str, read: Callable[[], Any]) -> list[Any]:
         self._next()
-        found = []
+        entries = []
         while self._token and not self._is(end):
-            found.append(read())
+            entries.append(read())
             if self._is(","):
                 self._next()
         self._next()
-        return found
+        return entries
 
     def _skip(self) -> None:
-        """Pass over what stands in one pair of brackets."""
+        """Skip the content of one pair of brackets."""
         opened = self._token[0] if self._token else ""
         depth = 0
         while self._token:

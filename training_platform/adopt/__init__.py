@@ -1,1 +1,1 @@
-"""An existing platform as stack files: what stands in a project, what the model can say of it, and what imports it."""
+"""An existing platform as stack files: the resources of a project, their sections, and the files that import them."""

@@ -1,4 +1,4 @@
-"""A project as stacks of this repository: their files, import files for its resources, and what differs."""
+"""A project as stacks of this repository: their files, import files for its resources, and the differences."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ Plan = Callable[[Mapping[str, str], str], Sequence[Planned]]
 class AdoptedStack:
     """A stack as it would be adopted.
 
-    By path in the project, ``left_out`` has the reasons why things are not in it, ``changes`` the fields that its first
-    update would change, and ``unsaid`` those that no stack file has. ``new`` are planned resources with no counterpart.
+    By path in the project, ``left_out`` has the reasons for resources not in it, ``changes`` the fields that its
+    first update would change, ``unsaid`` those that no stack file has. ``new`` are planned resources not found there.
     """
 
     name: str
@@ -67,7 +67,7 @@ class AdoptedStack:
     def imports(self) -> dict[str, dict[str, Any]]:
         """The content of its files for ``pulumi import``, by name, in the order in which they are imported.
 
-        The engine makes the providers of a file before their parents, so that those have to be there already.
+        The engine creates the providers of a file before their parents, so the parents have to exist already.
         """
         of_objects = {key for key in self.matched if key[0].startswith((KUBERNETES, KUBERNETES_PROVIDER))}
         cloud = {key: match for key, match in self.matched.items() if key not in of_objects}
@@ -89,7 +89,7 @@ def adopt_environment(
 ) -> AdoptedStack:
     """Return the environment stack that is nearest to a project.
 
-    What its update would replace is left out, unless ``keep_replaced``: no file then touches it.
+    Resources that its update would replace are left out, unless ``keep_replaced``: no file then touches them.
     """
 
     def section_of(contents: Contents) -> AdoptedSection:
@@ -138,7 +138,7 @@ def _adopt(
     *,
     keep: bool,
 ) -> AdoptedStack:
-    """Return a stack, a team's where it has a home, without what its update would replace unless that is kept."""
+    """Return a stack, a team's where it has a home, without resources that its update would replace unless kept."""
     kind, beside = ("team", {home.name: home.text}) if home else ("environment", {})
     left_out: dict[str, str] = {}
     while True:
@@ -190,7 +190,7 @@ SELECTABLE = (CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE)
 
 
 def selected(contents: Contents, only: Sequence[str] = (), leave_out: Sequence[str] = ()) -> Contents:
-    """Return the contents without what was not asked for. Raises UserError.
+    """Return the selected part of the contents. Raises UserError.
 
     A name is the end of a path, ``dev-main`` or ``us-west4/clusters/dev-main``, where ``*`` is any text. A resource
     below another is left out with it.
@@ -304,7 +304,7 @@ def _short(path: str) -> str:
 
 
 def _new(resources: Sequence[Planned]) -> Iterator[str]:
-    """Yield resources with names; of those whose creation loses nothing that is there, counts by kind."""
+    """Yield resources with names; counts by kind for those whose creation loses nothing that exists."""
     adding, objects = [], []
     for resource in resources:
         row = REGISTER.get(resource.type)

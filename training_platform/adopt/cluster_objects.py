@@ -117,7 +117,7 @@ def _objects(api: ClusterApi, kind: ApiKind) -> list[Json]:
 
 
 def _release(secret: Json) -> Json:
-    """Return what Helm keeps of a release: JSON, packed, and in base64 twice, of which one is the Secret's own."""
+    """Return Helm's record of a release: JSON, gzipped, and in base64 twice, once by the Secret itself."""
     release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
     return {"version": release["chart"]["metadata"]["version"], "values": release.get("config") or {}}
 
@@ -144,7 +144,7 @@ class Queues:
 
 
 def queue_fields(team: str, queues: Queues) -> dict[str, Any]:
-    """Return the fields of a team's section that its ClusterQueues say; what is one for all clusters by the first."""
+    """Return the fields of a team's section that its ClusterQueues have; fields for all clusters are the first's."""
     specs = dict(queues.of(CLUSTER_QUEUES.plural, team))
     if not specs:
         return {}
@@ -169,7 +169,7 @@ def queue_fields(team: str, queues: Queues) -> dict[str, Any]:
 
 
 def environment_fields(queues: Queues) -> dict[str, Any]:
-    """Return what an environment says of its queues: priorities, and cohorts with what they hold."""
+    """Return an environment's fields for its queues: priorities, and cohorts with their quota."""
     if not queues.objects:
         return {}
     every = [priority for kinds in queues.objects.values() for priority in kinds.get(PRIORITIES.plural, ())]

@@ -1,4 +1,4 @@
-"""What a plan would change of something that stands in a project, field by field."""
+"""The changes that a plan would make to an existing resource, field by field."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TABLE: dict[str, Any] = table(__file__, "unsaid.yaml")
 class Difference(NamedTuple):
     """A field, by the API's name, that is not as a stack file has it.
 
-    ``planned`` is None where no field of a stack file says it: then it stays, or the provider takes it back.
-    ``replaces`` is whether the change would make another resource.
+    ``planned`` is None where no field of a stack file has it: then it stays, or the provider resets it.
+    ``replaces`` is whether the change would replace the resource.
     """
 
     path: str
@@ -35,16 +35,16 @@ class Difference(NamedTuple):
     replaces: bool
 
     def __str__(self) -> str:
-        """Return what stands there and what would, on one line."""
+        """Return the current and the planned value, on one line."""
         if self.planned is None:
             return f"{self.path} is {_shown(self.current)}"
         return f"{self.path} is {_shown(self.current)}, planned {_shown(self.planned)}"
 
 
 def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
-    """Return what an update to ``planned`` would change of a body, then what stands there that no stack file says.
+    """Return the fields of a body that an update to ``planned`` would change, then those that no stack file has.
 
-    Inputs whose changes the program ignores are left out, and so is what only the API writes.
+    Inputs whose changes the program ignores are left out, and so are fields that only the API writes.
     """
     if planned.type == DASHBOARD:  # its one input is the whole body, as text
         wanted = json.loads(planned.inputs["dashboardJson"])
@@ -104,7 +104,7 @@ def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | N
 
 
 def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
-    """Yield what stands in a body that neither the plan nor the API's own defaults say."""
+    """Yield the fields of a body that neither the plan nor the API's own defaults have."""
     field = root(planned.type)
     if field is None:
         return
@@ -141,7 +141,7 @@ def _is_nothing(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """Return a scalar as text; what is off, zero or empty is nothing, as bodies leave it out."""
+    """Return a scalar as text; off, zero and empty values are nothing, as bodies leave them out."""
     if value in (None, False, 0, "", "0"):
         return ""
     if isinstance(value, float) and value.is_integer():

@@ -1,4 +1,4 @@
-"""The file for ``pulumi import --file``: what stands in a project, under the names and parents of the program."""
+"""The file for ``pulumi import --file``: a project's resources, under the names and parents of the program."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Key = tuple[str, str]
 
 
 def import_file(resources: Iterable[Planned], matched: Mapping[Key, Match], below: Iterable[Key] = ()) -> Json:
-    """Return the file's content: the components that are parents first, then every thing with its id.
+    """Return the file's content: the components that are parents first, then every resource with its id.
 
-    The parents of what is ``below`` them are in it too, for files that are imported later.
+    The parents of the resources in ``below`` are in it too, for files that are imported later.
     """
     plan = {resource.key: resource for resource in resources}
     wanted = {key: plan[key] for key in plan if key in matched or not plan[key].custom}
@@ -66,9 +66,9 @@ def _entry(planned: Planned, names: Mapping[Key, str], matched: Mapping[Key, Mat
 
 
 def untold(planned: Planned) -> dict[str, Any]:
-    """Return the inputs that no API tells: the provider's own settings, labels, and the taints of a pool.
+    """Return the inputs that no API returns: the provider's own settings, labels, and the taints of a pool.
 
-    Of labels and taints the API has others beside, and the provider knows only those for its own that it was told of.
+    The API has further labels and taints, and the provider treats only those of the import file as its own.
     """
     field, labels = root(planned.type), labels_path(planned.type) or ()
     if field is None or not planned.custom:
@@ -83,28 +83,28 @@ def untold(planned: Planned) -> dict[str, Any]:
 
 
 def _properties(planned: Planned) -> list[str]:
-    """Return the inputs that the state is to have, of a resource some of whose inputs the program ignores.
+    """Return the inputs to import of a resource for which the program ignores changes of some inputs.
 
-    An import takes all that the API answers. Of an input whose changes are ignored, that would stay for good, and the
-    provider refuses some of it. What the import leaves out is as if it were never said.
+    An import takes everything that the API returns. An input whose changes are ignored would keep it for good, and the
+    provider refuses some of it. Inputs that the import leaves out count as never set.
     """
     ignored = {path.partition(".")[0] for path in planned.options.get("ignoreChanges", ())}
     whole = {path for path in ignored if "[" not in path}
     return sorted(key for key in planned.inputs if key not in whole) if whole else []
 
 
-_MARK = {"goog-pulumi-provisioned": "true"}  # the label by which the provider knows what Pulumi made
-_DELTA = "__pulumi_raw_state_delta"  # of the outputs as they were; the provider says to remove it where they are edited
+_MARK = {"goog-pulumi-provisioned": "true"}  # the label by which the provider knows resources of Pulumi
+_DELTA = "__pulumi_raw_state_delta"  # of the outputs as they were; the provider asks to remove it where they are edited
 _INPUTS = "__inputs"  # where the Kubernetes provider keeps a program's own (source of 2026-07-01)
 _LABELS = ("labels", "resourceLabels", "userLabels")
 
 
 def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json, list[str]]:
-    """Return a state with what its import could not know, and the names of what was changed.
+    """Return a state with the values that its import could not know, and the names of changed resources.
 
-    Of inputs that the program ignores, the provider would be given values that it refuses, such as a cluster's
-    ``nodeConfig.windowsNodeConfig``: they go. What no API tells, labels of ours and settings of the provider, is filled
-    in: the first update would send it again as it is.
+    Inputs whose changes the program ignores would hold values that the provider refuses, such as a cluster's
+    ``nodeConfig.windowsNodeConfig``: they are removed. Values that no API returns, such as settings of the provider,
+    are filled in: the first update would send them again unchanged.
     """
     rows = {_key(row["type"], row.get("logicalName", row["name"])): row for row in imports["resources"]}
     changed: list[str] = []
@@ -143,7 +143,7 @@ def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
 
 
 def _filled(outputs: Json, told: Mapping[str, Any]) -> Json:
-    """Return outputs with what they lack; what the API did tell stays."""
+    """Return outputs with missing values filled in; values of the API stay."""
     filled = dict(outputs)
     for key, value in told.items():
         there = filled.get(key)

@@ -18,7 +18,7 @@ from training_platform.resources.register import CLUSTER, KUBERNETES, NAMESPACE,
 from training_platform.resources.rest import leaves
 
 _SERVICES = "servicenetworking-googleapis-com"  # the peering of private service access
-# What tells things apart whose names the program leaves to Pulumi, or Google Cloud chooses.
+# The inputs that identify resources whose names Pulumi or Google Cloud chooses.
 _TOLD_BY: Mapping[str, tuple[str, ...]] = {
     register.SUBNETWORK: ("network", "ipCidrRange"),
     register.ROUTER: ("network",),
@@ -30,9 +30,9 @@ _TOLD_BY: Mapping[str, tuple[str, ...]] = {
 
 
 class Match(NamedTuple):
-    """A planned resource with what it waited for filled in, the id that imports it, and where it stands in the project.
+    """A planned resource with the outputs it waited for filled in, its import id, and its path in the project.
 
-    ``body`` is what its API says of it, None of what is no resource there.
+    ``body`` is its API's answer, None for things that are not resources there.
     """
 
     planned: Planned
@@ -42,7 +42,7 @@ class Match(NamedTuple):
 
 
 def matches(resources: Iterable[Planned], contents: Contents) -> dict[tuple[str, str], Match]:
-    """Return the resources that stand in a project, by type and name; a plan has them before those that need them."""
+    """Return the resources that exist in a project, by type and name; a plan has them before those that need them."""
     matched: dict[tuple[str, str], Match] = {}
     taken: set[str] = set()
     for resource in resources:
@@ -96,7 +96,7 @@ def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
         if body is not None:
             yield Match(planned, register.imported_as(planned.type, identity, contents.project), identity, body)
     elif planned.type in _TOLD_BY:
-        # First those of the resource's own name with the suffix that Pulumi adds.
+        # First the candidates with the resource's own name and the suffix that Pulumi adds.
         named = f"/{planned.name}"
         yield from sorted(
             _alike(planned, contents), key=lambda match: not match.path.rpartition("-")[0].endswith(named)
@@ -194,7 +194,7 @@ def object_matches(resources: Iterable[Planned], in_cloud: Matches, contents: Co
 
 
 def _provider(planned: Planned, contents: Contents) -> Match | None:
-    """Return a provider whose cluster can be asked; it is made by the import, and not read, so that it needs no id."""
+    """Return a provider whose cluster can be asked; the import creates it and does not read it, so it needs no id."""
     path = str(planned.inputs.get("clusterIdentifier"))
     endpoint = at(contents.of(CLUSTER).get(path), _ENDPOINT)
     if path not in contents.clusters or not endpoint:
@@ -221,7 +221,7 @@ def _known(planned: Planned, matched: Matches) -> dict[str, Any]:
 
 
 def current_inputs(match: Match) -> dict[str, Any]:
-    """Return what a program would have said to make an object or a release as it stands."""
+    """Return the inputs of a program that would create an object or a release as it is."""
     inputs, body = match.planned.inputs, match.body or {}
     if match.planned.type != RELEASE:
         return dict(current_values(inputs, body))
@@ -230,7 +230,7 @@ def current_inputs(match: Match) -> dict[str, Any]:
 
 
 def current_values(planned: Any, current: Any) -> Any:
-    """Return as much of an object as a plan says, with the values that stand there."""
+    """Return the fields of an object that a plan has, with their current values."""
     if planned is UNKNOWN:
         return current
     if isinstance(planned, Mapping) and isinstance(current, Mapping):
@@ -245,9 +245,9 @@ def current_values(planned: Any, current: Any) -> Any:
 
 
 def object_differences(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
-    """Yield what an update to ``planned`` would change of an object or of a release, then what stands there beside.
+    """Yield the fields of an object or a release that an update to ``planned`` would change, then its other fields.
 
-    The second of Kueue's objects alone: of others a server and controllers fill in most of it.
+    Other fields only of Kueue's objects: servers and controllers fill in most fields of all others.
     """
     inputs = {key: planned.inputs.get(key) for key in body} if planned.type == RELEASE else planned.inputs
     for path, current, wanted in _changes(inputs, body):
@@ -259,7 +259,7 @@ def object_differences(planned: Planned, body: Mapping[str, Any]) -> Iterator[Di
 
 
 def _beside(planned: Any, current: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values that an object has and a plan does not say."""
+    """Yield the values that an object has and a plan has not."""
     if isinstance(current, Mapping):
         below = planned if isinstance(planned, Mapping) else {}
         for key, value in current.items():
@@ -283,7 +283,7 @@ def _changes(planned: Any, current: Any, path: str = "") -> Iterator[tuple[str, 
 
 
 def _same(planned: Any, current: Any) -> bool:
-    """Whether two values are one, as those of a quantity are: a server writes ``1Ti`` for ``1024Gi``."""
+    """Whether two values are the same, also as quantities: a server writes ``1Ti`` for ``1024Gi``."""
     if planned == current:
         return True
     from kubernetes.utils import quantity  # noqa: PLC0415 # of the extra

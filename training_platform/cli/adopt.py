@@ -99,19 +99,19 @@ def adopt(
     )
     stacks = [home, *adopt_teams(home, contents, plan, queues=queues, keep_replaced=keep_replaced)]
     if output_format == "json":
-        print_json({"unread": contents.unread, "stacks": [as_json(each) for each in stacks]})
+        print_json({"unread": contents.unread, "stacks": [as_json(adopted) for adopted in stacks]})
     else:
         for line in lines(stacks, contents.unread):
             say(line)
     if not dry_run:
         _write(folder, stacks, overwrite=overwrite, quiet=output_format == "json")
-    sys.exit(int(any(each.left_out or each.changes for each in stacks)))
+    sys.exit(int(any(adopted.left_out or adopted.changes for adopted in stacks)))
 
 
 def _contents(
     project: str, regions: Sequence[str], only: Sequence[str], leave_out: Sequence[str], local_cloud: str | None
 ) -> Contents:
-    """Return what is to be adopted; ends the command where that is nothing."""
+    """Return the contents to adopt; ends the command where there are none."""
     from training_platform.adopt.adoption import SELECTABLE, selected
     from training_platform.clients.project_contents import read_contents
 
@@ -122,7 +122,7 @@ def _contents(
 
 
 def planner(folder: Path) -> Plan:
-    """Return what plans a stack beside those of a repository; a file that the model rejects ends the command."""
+    """Return the planner of a stack beside those of a repository; a file that the model rejects ends the command."""
     from training_platform.checks.planning.planner import plan_order
     from training_platform.checks.planning.recorder import plan_stacks
     from training_platform.config.workspace import read_workspace
@@ -135,7 +135,7 @@ def planner(folder: Path) -> Plan:
                 for finding in wrong:
                     say(str(finding), err=True)
                 fail("no valid stack file describes what is in the project; nothing was written.")
-            plans = {each.name: found for each, found in plan_stacks(workspace, plan_order(workspace, [name]))}
+            plans = {other.name: result for other, result in plan_stacks(workspace, plan_order(workspace, [name]))}
         return plans[name].resources
 
     return plan
@@ -156,23 +156,23 @@ def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:
-    """Write the files of each stack, all or none; what is there is written over by a flag or a person's yes."""
+    """Write the files of each stack, all or none; existing files are overwritten by a flag or a person's yes."""
     from training_platform.checks.output import write_files
 
-    texts = {f"stacks/Pulumi.{each.name}.yaml": each.text for each in stacks}
-    texts |= {name: json.dumps(content, indent=2) for each in stacks for name, content in each.imports.items()}
+    texts = {f"stacks/Pulumi.{stack.name}.yaml": stack.text for stack in stacks}
+    texts |= {name: json.dumps(content, indent=2) for stack in stacks for name, content in stack.imports.items()}
     there = [name for name in texts if (folder / name).exists()]
     asked = there and not overwrite and sys.stdin.isatty()
     if there and not overwrite and not (asked and click.confirm(f"{' and '.join(there)}: there already. Write over?")):
         fail(f"{' and '.join(there)}: there already, and not changed; --overwrite replaces, --dry-run only reports.")
     write_files({folder / name: text for name, text in texts.items()})
-    for each in [] if quiet else stacks:
-        files = list(each.imports)
-        say(f"{', '.join([f'stacks/Pulumi.{each.name}.yaml', *files])}: written. Next, where the stack has no state:")
+    for stack in [] if quiet else stacks:
+        files = list(stack.imports)
+        say(f"{', '.join([f'stacks/Pulumi.{stack.name}.yaml', *files])}: written. Next, where the stack has no state:")
         for file in files:
-            say(f"  pulumi import -s {each.name} --file {file} --generate-code=false --protect=false")
-        say(f"  pulumi stack export -s {each.name} | training-platform adopt-state {' '.join(files)} > state.json")
-        say(f"  pulumi stack import -s {each.name} --file state.json && pulumi preview -s {each.name}")
+            say(f"  pulumi import -s {stack.name} --file {file} --generate-code=false --protect=false")
+        say(f"  pulumi stack export -s {stack.name} | training-platform adopt-state {' '.join(files)} > state.json")
+        say(f"  pulumi stack import -s {stack.name} --file state.json && pulumi preview -s {stack.name}")
 
 
 @click.command()
@@ -189,11 +189,11 @@ def adopt_state(imports: tuple[Path, ...]) -> None:
 
     try:
         rows = [row for file in imports for row in json.loads(file.read_text(encoding="utf-8"))["resources"]]
-        found, changed = settled(json.loads(sys.stdin.read()), {"resources": rows})
+        state, changed = settled(json.loads(sys.stdin.read()), {"resources": rows})
     except OSError as error:
         fail(f"{error.filename} cannot be read: {error.strerror}.")
     except (ValueError, KeyError, TypeError, AttributeError):
         files = " or ".join(map(str, imports))
         fail(f"standard input is not an export of a stack, or {files} is not what adopt wrote.")
-    print_json(found)
+    print_json(state)
     say(f"{len(changed)} resources put right: {', '.join(changed) or 'none'}", err=True)

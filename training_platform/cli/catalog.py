@@ -40,10 +40,10 @@ def show(name: str, verbose: bool, output_format: Format) -> None:
     """
     from training_platform.catalog.fact_sheets import sheets
 
-    found = sheets_of(name)
-    if not found:
+    named = sheets_of(name)
+    if not named:
         _unknown(f"{name!r} is not in the catalogue", name, {sheet.name for sheet in sheets()})
-    print_sheets(found, output_format, verbose=verbose)
+    print_sheets(named, output_format, verbose=verbose)
 
 
 @app.command("list")
@@ -87,13 +87,13 @@ def list_(family: str | None, gpu: str | None, region: str | None, zone: str | N
 
 
 def sheets_of(name: str) -> list[Sheet]:
-    """Return the sheets of that name, none where the catalogue has no such row."""
+    """Return the sheets with a name, none where the catalogue lacks the row."""
     from training_platform.catalog.fact_sheets import sheets
 
     return [sheet for sheet in sheets() if sheet.name == name]
 
 
-def print_sheets(found: Iterable[Sheet], output_format: Format, *, verbose: bool = False) -> None:
+def print_sheets(shown: Iterable[Sheet], output_format: Format, *, verbose: bool = False) -> None:
     """Print sheets; as text, only the facts that the row has, unless ``verbose``."""
     if output_format == "json":
         print_json(
@@ -112,11 +112,11 @@ def print_sheets(found: Iterable[Sheet], output_format: Format, *, verbose: bool
                         for fact in sheet.facts
                     ],
                 }
-                for sheet in found
+                for sheet in shown
             ]
         )
         return
-    for sheet in found:
+    for sheet in shown:
         facts = sheet.facts if verbose else [fact for fact in sheet.facts if _is_telling(fact)]
         click.echo(f"{sheet.name}: {sheet.kind}")
         width = max(len(fact.field) for fact in facts)

@@ -102,10 +102,10 @@ def check(
             report = run.run_check(folder, options, selected=stacks, base=base, new_only=new_only)
     report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
     try:  # files first: nothing that reads standard output can keep them from being written
-        write_files({path: render(report, each, links=links) for path, each in files.items()})
+        write_files({path: render(report, output_format, links=links) for path, output_format in files.items()})
     finally:
-        for each in printed:
-            print_report(report, each, links=links, verbose=verbose)
+        for shown in printed:
+            print_report(report, shown, links=links, verbose=verbose)
     sys.exit(report.exit_code(strict=strict))
 
 
@@ -121,7 +121,7 @@ def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool
 
 
 def _printed(formats: Sequence[str]) -> list[str]:
-    """Return what goes to standard output, each once; a format that is a whole document has to stand alone there."""
+    """Return the formats for standard output, each once; a whole document has to be the only one there."""
     printed = [known for known in FORMATS if known in formats]
     if len(printed) > 1 and (alone := [name for name in printed if not FORMATS[name].mixable]):
         fail(f"--format {alone[0]} is a whole document: print it alone, or write it with --output {alone[0]}=FILE.")

@@ -113,7 +113,7 @@ def list_(group: str | None, output_format: Format) -> None:
 
 
 def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
-    """Return what a check finds at a line, in the order of reports."""
+    """Return the findings of a check at a line, in the order of reports."""
     from training_platform.checks import run
     from training_platform.checks.planning.cache import cache_folder
     from training_platform.checks.planning.planner import Planner
@@ -138,7 +138,7 @@ def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
 
 
 def _quotas(name: str) -> list[Quota]:
-    """Return the quotas of that id: whole, as reports shorten it, or by the catalogue's own name."""
+    """Return the quotas with an id: whole, as reports shorten it, or by the catalogue's own name."""
     from training_platform.catalog import loader
     from training_platform.quota.charges import short_quota_id
 

@@ -93,9 +93,9 @@ def _commit(folder: Path) -> str:
     git = ["git", "-C", str(folder)]
     try:
         changed = subprocess.run([*git, "status", "--porcelain", "--", "."], check=True, capture_output=True, text=True)  # noqa: S603
-        found = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True)  # noqa: S603
+        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
         fail(f"{folder} is not in a git repository with a commit: say the image's tag with --tag.")
     if changed.stdout:
         fail(f"{folder} has changes that are in no commit: commit them, or say the image's tag with --tag.")
-    return found.stdout.strip()
+    return head.stdout.strip()

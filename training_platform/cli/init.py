@@ -142,39 +142,39 @@ def job(
     click.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")
 
 
-def _one_of(given: str | None, option: str, question: str, allowed: Sequence[str], default: str | None = None) -> str:
-    """Return what a flag or an answer says, which has to be one of these; the default is the first."""
+def _one_of(flag: str | None, option: str, question: str, allowed: Sequence[str], default: str | None = None) -> str:
+    """Return a flag's value or an answer, which has to be one of ``allowed``; the default is the first."""
     from training_platform.catalog.nearest import find_nearest
 
     asked = f"{question} ({', '.join(allowed[:_SHOWN])}{', ...' if len(allowed) > _SHOWN else ''})"
-    chosen = _asked(given, option, asked, default or allowed[0])
+    chosen = _asked(flag, option, asked, default or allowed[0])
     if chosen not in allowed:
         nearest = find_nearest(chosen, allowed)
         fail(f"{option} {chosen!r} is not one of {', '.join(allowed)}." + (f" Nearest: {nearest}." if nearest else ""))
     return chosen
 
 
-def _asked(given: str | None, option: str, question: str, default: str | None = None) -> str:
-    """Return what a flag says, else an answer where somebody can be asked, else the default."""
-    if given is not None:
-        return given
+def _asked(flag: str | None, option: str, question: str, default: str | None = None) -> str:
+    """Return a flag's value, else an answer where somebody can be asked, else the default."""
+    if flag is not None:
+        return flag
     if sys.stdin.isatty():
         return str(click.prompt(question, default=default))
     return default if default is not None else fail(f"{option} is missing: {question}.")
 
 
 def decided(production: bool | None) -> bool:
-    """Return what a flag says, else an answer; ends the command where nobody can be asked."""
+    """Return a flag's value, else an answer; ends the command where nobody can be asked."""
     if production is None and sys.stdin.isatty():
         return click.confirm("Is it production, where nothing that holds data may be deletable?")
     return production if production is not None else fail("--production or --no-production is missing.")
 
 
-def _environment(given: str | None, workspace: Workspace) -> str:
-    """Return the environment of a team or job: as a flag or an answer says, by default the only one that there is."""
+def _environment(flag: str | None, workspace: Workspace) -> str:
+    """Return the environment of a team or job: a flag's value or an answer, by default the only environment."""
     names = [stack.name for stack, _ in workspace.environments()]
     question = f"Stack of the environment ({', '.join(names) or 'none is declared'})"
-    return _asked(given, "--environment", question, names[0] if len(names) == 1 else None)
+    return _asked(flag, "--environment", question, names[0] if len(names) == 1 else None)
 
 
 def _write_stack(folder: Path, name: str, text: str) -> None:

@@ -81,16 +81,16 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
     folder = repository(root)
     paths = files or job_files(folder)
     day, workspace = clock(folder, today), read_workspace(folder)
-    found, unreadable = check_jobs(paths, folder, workspace, day)
+    findings, unreadable = check_jobs(paths, folder, workspace, day)
     for sentence in unreadable:
         say(f"training-platform: {sentence}", err=True)
-    errors = sum(finding.severity == "error" for finding in found)
+    errors = sum(finding.severity == "error" for finding in findings)
     if output_format == "json":
-        documents = [finding_document(finding) for finding in found]
-        print_json({"jobs": len(paths), "errors": errors, "warnings": len(found) - errors, "findings": documents})
+        documents = [finding_document(finding) for finding in findings]
+        print_json({"jobs": len(paths), "errors": errors, "warnings": len(findings) - errors, "findings": documents})
     else:
-        print_findings(found)
-        warnings = len(found) - errors
+        print_findings(findings)
+        warnings = len(findings) - errors
         say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
     sys.exit(2 if unreadable else int(errors > 0))
 
@@ -115,7 +115,7 @@ def cost(file: Path, target: Target | None, output_format: Format, today: str | 
     costs, findings = cost_of_file(file, folder, target, clock(folder, today))
     print_findings(findings, err=True)
     if output_format == "json":
-        print_json([each.as_json() for each in costs])
+        print_json([estimate.as_json() for estimate in costs])
     elif costs:
         say("\n\n".join(map(cost_text, costs)))
     sys.exit(int(any(finding.severity == "error" for finding in findings)))
@@ -123,7 +123,7 @@ def cost(file: Path, target: Target | None, output_format: Format, today: str | 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
     """Print findings, in the order of the file."""
-    for finding in sorted(findings, key=lambda each: (each.file or "", each.position or (0, 0))):
+    for finding in sorted(findings, key=lambda row: (row.file or "", row.position or (0, 0))):
         say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
 
 

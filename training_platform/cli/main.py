@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
 COULD_NOT = 2
-NOBODY_READS = 141  # what a shell says of a program that a closed pipe ended: 128 and the number of the signal
+NOBODY_READS = 141  # a shell's exit code for a program that a closed pipe ended: 128 and the number of the signal
 _NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700, a command spends a tenth of its start on it
 
 
@@ -74,16 +74,16 @@ def main() -> None:
             sys.exit(130)
         except StreamError:
             raise
-        except Exception as error:  # noqa: BLE001 # whatever it is, it says nothing of the stacks
+        except Exception as error:  # noqa: BLE001 # any error here is a bug, not a finding about the stacks
             sys.exit(_failed(error))
 
 
 def _failed(error: Exception) -> int:
-    """Say what failed in one sentence; where it failed only to who asks. Returns the exit code."""
+    """Report a failure in one sentence, with a traceback only on request. Returns the exit code."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    message = f"failed because of a bug of its own, so nothing was checked: {said}. {TRACEBACK}=1 shows where."
+    cause = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    message = f"failed because of a bug of its own, so nothing was checked: {cause}. {TRACEBACK}=1 shows where."
     sys.stderr.write(f"training-platform: {printable(message).encode('utf-8', 'backslashreplace').decode()}\n")
     return COULD_NOT
 
@@ -112,7 +112,7 @@ def standard_streams() -> Iterator[None]:
     try:
         try:
             yield
-        finally:  # what is buffered would fail later, after the exit code is decided
+        finally:  # buffered output would fail later, after the exit code is decided
             sys.stdout.flush()
             sys.stderr.flush()
     except StreamError as error:
@@ -126,14 +126,14 @@ class _Checked(io.FileIO):
 
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__(descriptor, "w", closefd=False)
-        self._said = name
+        self._stream = name
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write bytes; returns how many."""
         try:
             return super().write(data)
         except OSError as error:
-            raise StreamError(self._said, error) from error
+            raise StreamError(self._stream, error) from error
 
 
 def _checked(stream: TextIO, name: str, *, errors: str | None) -> TextIO:
@@ -143,7 +143,7 @@ def _checked(stream: TextIO, name: str, *, errors: str | None) -> TextIO:
 
 
 def _end(code: int, message: str) -> NoReturn:
-    """End the process; what is still buffered goes nowhere, since Python would fail at it once more."""
+    """End the process and drop buffered output, since Python would fail at it once more."""
     if message:
         with suppress(OSError):
             os.write(2, f"training-platform: {message}\n".encode())

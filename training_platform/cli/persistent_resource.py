@@ -52,9 +52,9 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
         scope, resources = _team(team, teams)
         for name, spec in resources.items():
             client, resource_id = _client(scope, name, spec, local_cloud)
-            kept = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
-            wrong = wrong or kept.idle or kept.old
-            say(f"{name if stack else f'{team} {name}'}: {kept}")
+            usage = kept_machines(spec, client.get(resource_id), datetime.now(UTC))
+            wrong = wrong or usage.idle or usage.old
+            say(f"{name if stack else f'{team} {name}'}: {usage}")
     sys.exit(int(wrong))
 
 

@@ -186,9 +186,9 @@ def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: 
             for api in apis
         ]
     if not dry_run:
-        write_files({folder / each.file: each.text for each in pulled}, folders=True)
-    for each in pulled:
-        _say_pulled(each, overview.today, dry_run=dry_run)
+        write_files({folder / result.file: result.text for result in pulled}, folders=True)
+    for result in pulled:
+        _say_pulled(result, overview.today, dry_run=dry_run)
 
 
 def overview_of(root: Path | None, today: str | None) -> Overview:
@@ -200,11 +200,11 @@ def overview_of(root: Path | None, today: str | None) -> Overview:
     return read_overview(folder, clock(folder, today))
 
 
-def _projects(given: Iterable[str], overview: Overview) -> list[str]:
+def _projects(asked: Iterable[str], overview: Overview) -> list[str]:
     """Return the projects to read; one that no stack has may be asked for, if its name can be one."""
     from training_platform.config.reading.section import ProjectId, fits
 
-    names = list(dict.fromkeys(given)) or [ledger.project for ledger in overview.ledgers]
+    names = list(dict.fromkeys(asked)) or [ledger.project for ledger in overview.ledgers]
     for name in names:
         if not fits(ProjectId, name):
             fail(f"{name!r} is not a project id: 6 to 30 lower-case letters, digits and dashes.")
@@ -214,12 +214,12 @@ def _projects(given: Iterable[str], overview: Overview) -> list[str]:
 
 
 def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
-    """Return a snapshot's text, None where there is none; ends the command where it holds what nobody can read."""
+    """Return a snapshot's text, None where there is none; ends the command where it is unreadable."""
     from training_platform.quota.snapshot import FOLDER
 
     file = f"{FOLDER}/{project}.yaml"
-    spoilt = {each.file for each in snapshots.findings if each.severity == "error"}
-    if file in spoilt or any(each.startswith(f"{file}:") for each in snapshots.unreadable):
+    spoilt = {finding.file for finding in snapshots.findings if finding.severity == "error"}
+    if file in spoilt or any(sentence.startswith(f"{file}:") for sentence in snapshots.unreadable):
         fail(f"{file} cannot be kept as it is: mend it, or delete it to have a new one; nothing was written.")
     path = folder / file
     return path.read_text(encoding="utf-8-sig") if path.exists() else None
@@ -240,7 +240,7 @@ def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
 
 
 def say_not_counted(overview: Overview) -> None:
-    """Say on standard error what is missing in an overview."""
+    """Print on standard error the gaps of an overview."""
     for sentence in overview.not_counted:
         say(f"training-platform: not counted: {sentence}", err=True)
 

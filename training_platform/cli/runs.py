@@ -100,14 +100,14 @@ class RunsOptions:
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
 
     def log(self, place: RunPlace) -> CloudLogging:
-        """Return what Cloud Logging keeps of a place. Raises GoogleError."""
+        """Return Cloud Logging's client for a place. Raises GoogleError."""
         from training_platform.clients.google_services import CloudLogging
 
         project = place.environment.project if place.target == "gke" else place.scope.project
         return CloudLogging(project, self.endpoint("logging"))
 
     def vms(self, place: RunPlace, job: ResolvedJob) -> Iterator[str]:
-        """Yield what the pools are doing that a job's VMs come from."""
+        """Yield the activity of the pools that have a job's VMs."""
         from training_platform.clients.google_services import node_pools
         from training_platform.config.reading.clock import today
         from training_platform.jobs.runs.why_on_gke import vm_sentences
@@ -205,8 +205,8 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
 def status(run: str, **chosen: Any) -> None:
     """Show the state of a run."""
     options = RunsOptions(**chosen)
-    found, _, _ = find_run(run, options)
-    print_runs([found], options.output_format)
+    record, _, _ = find_run(run, options)
+    print_runs([record], options.output_format)
 
 
 @app.command("cancel")
@@ -217,16 +217,16 @@ def cancel(run: str, **chosen: Any) -> None:
     from training_platform.clients.kubernetes_api import JOBSETS
 
     options = RunsOptions(**chosen)
-    found, place, api = find_run(run, options)
-    if not found.done:
+    record, place, api = find_run(run, options)
+    if not record.done:
         if place.target == "gke":
-            api.delete(JOBSETS, place.team.name, found.identity)
+            api.delete(JOBSETS, place.team.name, record.identity)
         else:
-            api.cancel(found.identity)
+            api.cancel(record.identity)
     if options.output_format == "json":
-        print_json({"run": found.name, "stopping": not found.done, "state": found.state})
+        print_json({"run": record.name, "stopping": not record.done, "state": record.state})
     else:
-        say(f"{found.name} has ended already: {found.state}." if found.done else f"{found.name} is being stopped.")
+        say(f"{record.name} has ended already: {record.state}." if record.done else f"{record.name} is being stopped.")
 
 
 @app.command("wait")
@@ -242,14 +242,14 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     from training_platform.jobs.runs.watching import wait
 
     options = RunsOptions(**chosen)
-    found, place, api = find_run(run, options)
+    record, place, api = find_run(run, options)
     seconds = None if timeout_minutes is None else timeout_minutes * 60
 
     def say_state(now: Run) -> None:
         progress(f"{now.name} {now.state}{f': {now.reason}' if now.reason else ''}")
 
-    read = partial(read_again, api, place, found)
-    last = found if found.gone else wait(read, seconds=seconds, changed=say_state)
+    read = partial(read_again, api, place, record)
+    last = record if record.gone else wait(read, seconds=seconds, changed=say_state)
     if last is None:
         fail(f"{run} has gone while it was waited for: somebody has deleted it.")
     print_runs([last], options.output_format)
@@ -265,17 +265,17 @@ def why_it_waits(run: str, **chosen: Any) -> None:
     from training_platform.jobs.runs.watching import why_gke, why_vertex
 
     options = RunsOptions(**chosen)
-    found, place, api = find_run(run, options)
-    if found.gone:
-        sentences = [f'{found.name} {found.state}, and its objects are gone. Cloud Logging has: "{found.reason}".']
+    record, place, api = find_run(run, options)
+    if record.gone:
+        sentences = [f'{record.name} {record.state}, and its objects are gone. Cloud Logging has: "{record.reason}".']
     elif place.target == "gke":
-        file = options.folder() / FOLDER / place.team.name / f"{found.job}.yaml"
+        file = options.folder() / FOLDER / place.team.name / f"{record.job}.yaml"
         job = read_job(file, options.folder(), options.workspace())[0] if file.is_file() else None  # as it is now
-        sentences = why_gke(api, place, found, job, partial(options.vms, place))
+        sentences = why_gke(api, place, record, job, partial(options.vms, place))
     else:
-        sentences = why_vertex(api, place, found)
+        sentences = why_vertex(api, place, record)
     if options.output_format == "json":
-        print_json({**found.as_json(), "why": sentences})
+        print_json({**record.as_json(), "why": sentences})
     else:
         say("\n".join(sentences))
 
@@ -295,19 +295,19 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
 
     options = RunsOptions(**chosen)
     lines: Iterator[tuple[str, str]]
-    found, place, api = find_run(run, options)
+    record, place, api = find_run(run, options)
 
     def ended() -> bool:
-        now = read_again(api, place, found)
+        now = read_again(api, place, record)
         return now is None or now.done
 
     if place.target == "vertex":
-        ids = partial(vertex_log_ids, api, found.identity)
-        lines = vertex_lines(options.log(place), found, ids, ended=ended if follow else None)
-    elif found.gone:
-        lines = pod_lines(options.log(place), place, found.name)
+        ids = partial(vertex_log_ids, api, record.identity)
+        lines = vertex_lines(options.log(place), record, ids, ended=ended if follow else None)
+    elif record.gone:
+        lines = pod_lines(options.log(place), place, record.name)
     else:
-        lines = gke_logs(api, place.team.name, found.name, follow=follow)
+        lines = gke_logs(api, place.team.name, record.name, follow=follow)
     wrote = False
     for source, text in lines:
         wrote = True
@@ -316,7 +316,7 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
         else:
             say(f"{source} | {text}")
     if not wrote:
-        say(f"# {found.name} has no log lines yet; see training-platform job why {found.name}", err=True)
+        say(f"# {record.name} has no log lines yet; see training-platform job why {record.name}", err=True)
 
 
 def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
@@ -333,8 +333,8 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
     for place in there:
         try:
             api = options.api(place)
-            if found := _run_at(api, place, run):
-                return found, place, api
+            if record := _run_at(api, place, run):
+                return record, place, api
         except UserError as error:
             if place in named:  # anywhere else the run is only if its file has changed
                 raise
@@ -371,7 +371,7 @@ def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
 
 
 def progress(text: str) -> None:
-    """Say on a terminal what is being done; a pipe stays quiet."""
+    """Print progress on a terminal; a pipe stays quiet."""
     if sys.stderr.isatty():
         say(text, err=True)
 

@@ -60,7 +60,7 @@ _run = stacked(
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxOptions:
-    """The options of the commands; each takes those that mean something to it, and ends without the extra."""
+    """The options of the commands; each command takes those it needs, and ends without the extra."""
 
     durations: tuple[str, ...] = ()
     parallel: int | None = None
@@ -221,8 +221,8 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
             scenario=options.scenario,
         )
         console = Console(stderr=True)
-        with session(options.folder(), [stack], settings, console=console, ask=options.ask, by_state=by_state) as made:
-            yield made
+        with session(options.folder(), [stack], settings, console=console, ask=options.ask, by_state=by_state) as live:
+            yield live
 
 
 @contextmanager

@@ -86,13 +86,13 @@ def local_endpoint(local_cloud: str | None, service: str) -> str | None:
     return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
 
 
-def repository(given: Path | None) -> Path:
-    """Return the repository's root: ``given``, or the nearest folder upwards that has ``Pulumi.yaml`` and ``stacks/``.
+def repository(path: Path | None) -> Path:
+    """Return the repository's root: ``path``, or the nearest folder upwards that has ``Pulumi.yaml`` and ``stacks/``.
 
     Ends the command with exit code 2 and one sentence where there is none, or where it is of another version.
     """
-    root = root_around(given) or fail(
-        f"{given or 'This folder'} is not a training-platform repository: there is no Pulumi.yaml beside stacks/."
+    root = root_around(path) or fail(
+        f"{path or 'This folder'} is not a training-platform repository: there is no Pulumi.yaml beside stacks/."
     )
     if (of_root := _version(root)) is not None and of_root != installed():
         fail(
@@ -102,10 +102,10 @@ def repository(given: Path | None) -> Path:
     return root
 
 
-def root_around(given: Path | None = None) -> Path | None:
+def root_around(path: Path | None = None) -> Path | None:
     """Return the repository's root as ``repository`` does, and None where there is none."""
-    start = (given or Path()).resolve()
-    folders = (start,) if given else (start, *start.parents)
+    start = (path or Path()).resolve()
+    folders = (start,) if path else (start, *start.parents)
     roots = (folder for folder in folders if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir())
     return next(roots, None)
 

@@ -1,4 +1,4 @@
-"""A section of ``clusters`` from what GKE says of a cluster, and Compute Engine of its subnet."""
+"""A section of ``clusters`` from a cluster's body in GKE, and its subnet's in Compute Engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CPU_POOLS = {POOL_NAME: ("system_pool", SystemPoolSpec), HEADS_NAME: ("pathways
 def cluster_section(
     body: Json, pools: Mapping[str, Json], subnets: Mapping[str, Json]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a cluster's section, and why pools of it are not in it, by name.
+    """Return a cluster's section, and the reasons why pools are not in it, by name.
 
     ``pools`` and ``subnets`` are by name and by path. Raises Inexpressible where there can be no section.
     """

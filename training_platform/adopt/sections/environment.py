@@ -35,7 +35,7 @@ _POOLS = "/nodePools/"
 
 @dataclass
 class AdoptedSection:
-    """A section, and what is not in it: why, by path in the project."""
+    """A section, and the reasons why resources are not in it, by path in the project."""
 
     section: dict[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -43,23 +43,23 @@ class AdoptedSection:
 
 def environment_section(stack: str, contents: Contents, queues: Queues, *, production: bool) -> AdoptedSection:
     """Return the section of the environment ``stack``: resources whose names begin with it and a dash."""
-    found = AdoptedSection()
+    adopted = AdoptedSection()
 
     def cluster(path: str, body: Json) -> dict[str, Any]:
         written, reasons = cluster_section(body, _pools_of(path, contents), contents.of(register.SUBNETWORK))
-        found.left_out |= {f"{path}{_POOLS}{name}": reason for name, reason in reasons.items()}
+        adopted.left_out |= {f"{path}{_POOLS}{name}": reason for name, reason in reasons.items()}
         return written
 
     cluster_bodies, instance_bodies = (contents.of(kind) for kind in (register.CLUSTER, register.FILESTORE))
-    clusters = _keyed(stack, cluster_bodies, found, cluster)
-    filestore = _keyed(stack, instance_bodies, found, filestore_section)
+    clusters = _keyed(stack, cluster_bodies, adopted, cluster)
+    filestore = _keyed(stack, instance_bodies, adopted, filestore_section)
     for path, body in cluster_bodies.items():
         if not is_ours(stack, path):
-            found.left_out[path] = foreign_cluster(stack, path, body, _pools_of(path, contents), contents)
+            adopted.left_out[path] = foreign_cluster(stack, path, body, _pools_of(path, contents), contents)
     for path, body in instance_bodies.items():
         if not is_ours(stack, path):
             network = str(at(body, "networks.network") or _DEFAULT)
-            found.left_out[path] = "; ".join([_other_name(stack, path), *_network(stack, network)])
+            adopted.left_out[path] = "; ".join([_other_name(stack, path), *_network(stack, network)])
     protected = [bool(body.get("deletionProtectionEnabled")) for body in instance_bodies.values()]
     if not any(protected):
         for instance in filestore.values():
@@ -102,8 +102,8 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
     }
     if section.get("priorities") == Environment.model_fields["priorities"].default:
         del section["priorities"]
-    found.section = {key: value for key, value in section.items() if value is False or value not in (None, {}, [], 0)}
-    return found
+    adopted.section = {key: value for key, value in section.items() if value is False or value not in (None, {}, [], 0)}
+    return adopted
 
 
 def _pools_of(cluster: str, contents: Contents) -> dict[str, Json]:
@@ -112,7 +112,7 @@ def _pools_of(cluster: str, contents: Contents) -> dict[str, Json]:
 
 
 def _keyed(
-    stack: str, bodies: Mapping[str, Json], found: AdoptedSection, section: Callable[[str, Json], dict[str, Any]]
+    stack: str, bodies: Mapping[str, Json], adopted: AdoptedSection, section: Callable[[str, Json], dict[str, Any]]
 ) -> dict[str, Any]:
     sections = {}
     for path, body in sorted(bodies.items()):
@@ -120,7 +120,7 @@ def _keyed(
             key = key_of(stack, path.rpartition("/")[2])
             sections[key] = section(path, body)
         except Inexpressible as error:
-            found.left_out[path] = str(error)
+            adopted.left_out[path] = str(error)
     return sections
 
 

@@ -1,4 +1,4 @@
-"""``node_pools`` of a cluster from what GKE says of its pools; several slices are one pool again."""
+"""``node_pools`` of a cluster from its pools in GKE; several slices are one pool again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from training_platform.config.pools import (
 from training_platform.resources.node_pools import MAX_PODS, MAX_PODS_OF_A_SLICE_HOST
 
 _OUR_LABELS = (FLAVOR_LABEL, QUEUED_LABEL, CLASS_LABEL, GPU_DIRECT_LABEL, *RESERVED_LABELS)
-_GIVEN_TAINTS = {"nvidia.com/gpu", "google.com/tpu", "cloud.google.com/gke-queued", CLASS_LABEL, ARCHITECTURE_LABEL}
+_GKE_TAINTS = {"nvidia.com/gpu", "google.com/tpu", "cloud.google.com/gke-queued", CLASS_LABEL, ARCHITECTURE_LABEL}
 _SLICE = re.compile(r"(?P<pool>.+)-(?P<index>0|[1-9][0-9]*)")
 _RESERVATION = re.compile(
     r"(projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)"
@@ -76,7 +76,7 @@ def _section(body: Json, location: str) -> dict[str, Any]:
     """Return one GKE node pool as a section. Raises Inexpressible."""
     machine = _machine(body)
     hosts = machine.hosts_of(at(body, "placementPolicy.tpuTopology")) if machine.kind == "tpu" else 1
-    zones = at(body, "locations") or []  # None in the section is those of a regional cluster
+    zones = at(body, "locations") or []  # None in the section means all zones of a regional cluster
     zone = location if is_zone(location) else str(zones[0]) if len(zones) == 1 else None
     labels = at(body, "config.labels") or {}
     pages = {"size_2m": "hugepageSize2m", "size_1g": "hugepageSize1g"}
@@ -112,7 +112,7 @@ def _section(body: Json, location: str) -> dict[str, Any]:
         "taints": {
             taint["key"]: {"value": taint.get("value", ""), "effect": taint.get("effect")}
             for taint in at(body, "config.taints") or ()
-            if taint["key"] not in _GIVEN_TAINTS
+            if taint["key"] not in _GKE_TAINTS
         }
         or None,
         "upgrades": _upgrades(body),
@@ -186,19 +186,19 @@ def _local_ssd(body: Json, machine: MachineType) -> dict[str, Any] | None:
 
 
 def _upgrades(body: Json) -> dict[str, Any] | None:
-    """Return how a pool is upgraded; GKE's own way with flex-start is what the section says by saying nothing."""
+    """Return how a pool is upgraded; an absent section means GKE's own way for flex-start."""
     settings, management = at(body, "upgradeSettings") or {}, at(body, "management") or {}
     flex = bool(at(body, "config.flexStart"))
     repair = bool(management.get("autoRepair"))
-    found: dict[str, Any] = {"auto_upgrade": bool(management.get("autoUpgrade"))}
+    upgrades: dict[str, Any] = {"auto_upgrade": bool(management.get("autoUpgrade"))}
     if repair is flex:
-        found["auto_repair"] = repair
+        upgrades["auto_repair"] = repair
     if settings.get("strategy") == "BLUE_GREEN":
         soak = str(at(settings, "blueGreenSettings.nodePoolSoakDuration") or "3600s").removesuffix("s")
-        found |= {"strategy": "blue-green", "soak_minutes": int(float(soak)) // 60}
+        upgrades |= {"strategy": "blue-green", "soak_minutes": int(float(soak)) // 60}
     elif not flex:
-        found |= {"max_surge": whole(settings, "maxSurge"), "max_unavailable": whole(settings, "maxUnavailable")}
-    return found
+        upgrades |= {"max_surge": whole(settings, "maxSurge"), "max_unavailable": whole(settings, "maxUnavailable")}
+    return upgrades
 
 
 def _gpu(body: Json) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A team's section from what stands in its environment's project, and from Kueue's objects where they were read."""
+"""A team's section from resources of its environment's project, and from Kueue's objects where they were read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def team_names(stack: str, contents: Contents, queues: Queues) -> list[str]:
 
 
 class Platform(NamedTuple):
-    """What teams are read from: their environment's stack, all of their names, its project, and Kueue's objects."""
+    """The sources of team sections: their environment's stack, all of their names, its project, and Kueue's objects."""
 
     stack: str
     teams: Sequence[str]
@@ -47,11 +47,11 @@ class Platform(NamedTuple):
 
 def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> AdoptedSection:
     """Return a team's section; ``common`` are the labels of its environment. Raises Inexpressible without members."""
-    found = AdoptedSection()
+    adopted = AdoptedSection()
     stack, teams, contents, queues = platform
     owned = _Owned(stack, name, teams, contents)
-    buckets = dict(_sections(owned.of(register.BUCKET, f"{contents.project}-"), found, _bucket))
-    resources = dict(_sections(owned.of(register.PERSISTENT_RESOURCE), found, _persistent_resource))
+    buckets = dict(_sections(owned.of(register.BUCKET, f"{contents.project}-"), adopted, _bucket))
+    resources = dict(_sections(owned.of(register.PERSISTENT_RESOURCE), adopted, _persistent_resource))
     labels = [labels_of(body.get("labels")) for body in owned.bodies]
     account = f"/serviceAccounts/{account_id(stack, name, 'jobs')}@"
     policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
@@ -70,8 +70,8 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Ad
     }
     if not fields["members"]:
         raise Inexpressible(f"nobody may act as {account_id(stack, name, 'jobs')}, and a team needs members")
-    found.section = shortest(Team, fields)
-    return found
+    adopted.section = shortest(Team, fields)
+    return adopted
 
 
 def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterator[tuple[str, str]]:
@@ -86,14 +86,14 @@ def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterat
 
 
 class _Owned:
-    """What is a team's by its name; ``bodies`` gathers what was asked for."""
+    """A team's resources by its name; ``bodies`` gathers those that were asked for."""
 
     def __init__(self, stack: str, name: str, teams: Sequence[str], contents: Contents) -> None:
         self._start, self._name, self._teams, self._contents = f"{stack}-", name, teams, contents
         self.bodies: list[Json] = []
 
     def of(self, kind: str, before: str = "") -> Iterator[tuple[str, str, Json]]:
-        """Yield the key, path and body of each thing of a kind; ``before`` is what its name begins with."""
+        """Yield the key, path and body of each resource of a kind; ``before`` is the prefix of its name."""
         start = before + self._start
         for path, body in sorted(self._contents.of(kind).items()):
             last = path.rpartition("/")[2]
@@ -103,16 +103,16 @@ class _Owned:
 
 
 def _owner(name: str, start: str, teams: Sequence[str]) -> str | None:
-    """Return the team whose name stands in a thing's: of vision and vision-x the longer."""
+    """Return the team whose name is in a resource's name: of vision and vision-x the longer."""
     return max((team for team in teams if name.startswith(f"{start}{team}-")), key=len, default=None)
 
 
-def _sections(rows: Any, found: AdoptedSection, section: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _sections(rows: Any, adopted: AdoptedSection, section: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for key, path, body in rows:
         try:
             yield key, section(path, body)
         except Inexpressible as error:
-            found.left_out[path] = str(error)
+            adopted.left_out[path] = str(error)
 
 
 def _bucket(_path: str, body: Json) -> dict[str, Any]:

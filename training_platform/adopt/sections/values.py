@@ -1,4 +1,4 @@
-"""Reading bodies, and writing sections without what the model says by itself."""
+"""Reading bodies, and writing sections without the model's defaults."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def whole(body: Any, path: str, default: int = 0) -> int:
 
 
 def shortest(model: type[BaseModel], section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a section as the model takes it, without what the model says by itself. Raises Inexpressible."""
+    """Return a section as the model takes it, without the model's defaults. Raises Inexpressible."""
     try:
         read = model.model_validate(_plain(section), strict=False)
     except ValidationError as error:
-        found = rejections(error, model, Source(file=""), (), "")
-        raise Inexpressible("; ".join(f"{rejection.path}: {rejection.message}" for rejection in found)) from error
+        findings = rejections(error, model, Source(file=""), (), "")
+        raise Inexpressible("; ".join(f"{rejection.path}: {rejection.message}" for rejection in findings)) from error
     return read.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -72,7 +72,7 @@ def key_of(stack: str, name: str) -> str:
 
 
 def is_ours(stack: str, path: str) -> bool:
-    """Whether a thing is called as a stack calls what it has."""
+    """Whether a resource's name follows a stack's naming."""
     try:
         key_of(stack, path.rpartition("/")[2])
     except Inexpressible:
