@@ -181,20 +181,24 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
 
     If a cluster or region does not answer, print one sentence, then the others' runs, and exit with 2.
     """
+    from training_platform.clients.kubernetes_api import NoKubeconfigError
     from training_platform.jobs.runs.places import places
     from training_platform.jobs.runs.watching import gke_runs, vertex_runs
 
     options = RunsOptions(**chosen)
     runs: list[Run] = []
-    silent: list[str] = []
+    silent: dict[object, str] = {}
     for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
         progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
         try:
             runs.extend((gke_runs if place.target == "gke" else vertex_runs)(options.api(place), place))
+        except NoKubeconfigError as error:  # the same for every cluster
+            silent.setdefault(NoKubeconfigError, str(error))
         except UserError as error:
-            silent.append(str(error))
-    print_runs(runs, options.output_format)
-    for sentence in dict.fromkeys(silent):
+            silent[str(error)] = str(error)
+    if runs or not silent or options.output_format == "json":
+        print_runs(runs, options.output_format)
+    for sentence in silent.values():
         say(f"training-platform: {sentence}", err=True)
     sys.exit(2 if silent else 0)
 

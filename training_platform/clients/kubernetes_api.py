@@ -26,6 +26,10 @@ class ClusterError(ApiError):
     """A cluster that cannot be reached, or that refuses."""
 
 
+class NoKubeconfigError(ClusterError):
+    """There is no kubeconfig, so no cluster can be reached."""
+
+
 class ApiKind(NamedTuple):
     """A kind of object: its group and version as in a path (``apis/jobset.x-k8s.io/v1alpha2``), and its plural."""
 
@@ -160,7 +164,7 @@ def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_i
     """Return the API of a cluster, by the first of ``contexts`` that the kubeconfig has.
 
     ``kubeconfig`` is a path, None for KUBECONFIG and kubectl's own default; ``log_in`` is the command that adds a
-    context. Raises ClusterError where the client is not installed, or no context is there.
+    context. Raises NoKubeconfigError, and ClusterError where the client is not installed, or no context is there.
     """
     try:
         from kubernetes import config as untyped  # noqa: PLC0415 # of the extra
@@ -171,7 +175,8 @@ def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_i
     try:
         names = {row["name"] for row in config.list_kube_config_contexts(config_file=kubeconfig)[0]}
     except (ConfigException, OSError, ValueError) as error:
-        raise ClusterError(f"No kubeconfig can be read ({cause(error)}). For cluster {name}: {log_in}") from error
+        message = f"No kubeconfig can be read ({cause(error)}). For cluster {name}: {log_in}"
+        raise NoKubeconfigError(message) from error
     context = next((context for context in contexts if context in names), None)
     if context is None:
         raise ClusterError(f"The kubeconfig has no context {' or '.join(contexts)}. For cluster {name}: {log_in}")
