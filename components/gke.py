@@ -148,6 +148,6 @@ class NodePools(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self),
         )
         expanded = cluster_pools(name, home)
-        names = [node_pool_name(pool, each) for pool in expanded for each in pool.gke_pools]
+        names = [node_pool_name(pool, gke_pool) for pool in expanded for gke_pool in pool.gke_pools]
         self.gke_pools = pulumi.Output.from_input(names)
         self.register_outputs({"gkePools": self.gke_pools})

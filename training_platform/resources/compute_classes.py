@@ -55,7 +55,7 @@ def _priority(priority: Priority, pools: Mapping[str, ExpandedPool], key: str | 
     """Return one priority; GKE knows a pool by its own name, and each slice over several VMs is a pool of its own."""
     if priority.node_pools:
         members = (pools[name] for name in priority.node_pools)
-        return {"nodepools": [node_pool_name(pool, each) for pool in members for each in pool.gke_pools]}
+        return {"nodepools": [node_pool_name(pool, gke_pool) for pool in members for gke_pool in pool.gke_pools]}
     return dict(_machine(priority, priority.as_pool, key))
 
 
