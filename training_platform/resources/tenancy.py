@@ -90,6 +90,8 @@ OBJECTS = {
 }
 # Beside its VMs: pods without accelerators, those that wait, and those of a job that is being started over.
 SPARE_PODS, SPARE_CPUS, SPARE_MEMORY_GIB = 100, 64, 256
+# Beside the pods that run or wait: those of finished jobs, which are there until their job is deleted.
+FINISHED_PODS, FINISHED_PODS_OF_VM = 1000, 50
 
 
 def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> dict[str, str]:
@@ -148,6 +150,7 @@ def resource_quota(
     return {
         **{f"requests.{resource}": str(most) for resource, most in chips.items()},
         "pods": str(2 * vms + SPARE_PODS),
+        "count/pods": str((2 + FINISHED_PODS_OF_VM) * vms + SPARE_PODS + FINISHED_PODS),
         "requests.cpu": str(ceil(cpus)),
         "requests.memory": f"{ceil(memory)}Gi",
         **{kind: str(most) for kind, most in OBJECTS.items()},

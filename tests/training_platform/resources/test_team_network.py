@@ -258,6 +258,7 @@ def test_the_quota_is_what_the_teams_flavors_come_to(fleet: dict[str, Flavor]) -
     assert hard["requests.nvidia.com/gpu"] == str(16 + 8)
     assert hard["requests.google.com/tpu"] == "32"
     assert hard["pods"] == str(2 * (2 + 1 + 32 // 4) + SPARE_PODS)
+    assert hard["count/pods"] == str((2 + 50) * (2 + 1 + 32 // 4) + SPARE_PODS + 1000)
     assert hard["requests.cpu"] == str(SPARE_CPUS + 2 * 208 + 1 * 208 + 8 * 112)
     assert hard["services.loadbalancers"] == "0"
 
