@@ -125,6 +125,9 @@ ON_GKE = {
         "grid",
     ),
     "long grace on spot": (SPOT, "job-grace", "gke.grace_seconds", "at most 25"),
+    "grace that the cluster refuses": (
+        f"{GPU[:-1]}, grace_seconds: 901}}", "job-grace-refused", "gke.grace_seconds", "at most 900",
+    ),
 }  # fmt: skip
 ON_VERTEX = {
     "no metric": (above(f"sweep: {GRID}".replace(", metric: loss", ""), A100), "job-vertex-metric", "sweep", "metric"),

@@ -313,6 +313,12 @@ class Environment(Consistent):
         default={"low": 100, "normal": 500, "high": 1000},
         description="WorkloadPriorityClasses of Kueue with their values.",
     )
+    max_grace_seconds: int = Field(
+        default=900,
+        ge=30,
+        le=86_400,
+        description="The longest that pods of teams may take to end: their GPUs are held, and no longer counted.",
+    )
     cohorts: dict[Name, CohortSpec] = Field(
         default=NOTHING,
         description="Cohorts of teams, by name; the one that all others are in has the name training-platform.",

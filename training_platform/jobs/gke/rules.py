@@ -228,6 +228,11 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
             ("gke", "grace_seconds"), message, rule="job-grace", severity="warning",
             allowed=f"at most {SPOT_SECONDS}", nearest=SPOT_SECONDS,
         )  # fmt: skip
+    if gke.grace_seconds > (most := job.environment.max_grace_seconds):
+        message = f"is {gke.grace_seconds}, and the cluster refuses pods that take longer than max_grace_seconds"
+        yield job.finding(
+            ("gke", "grace_seconds"), message, rule="job-grace-refused", allowed=f"at most {most}", nearest=most
+        )
     if job.spec.sweep and job.spec.sweep.method != "grid":
         message = f"GKE does not search: a {job.spec.sweep.method} search runs on Vertex AI"
         yield job.finding(("sweep", "method"), message, rule="job-sweep", allowed="grid", nearest="grid")
