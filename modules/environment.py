@@ -82,6 +82,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
+from training_platform.resources.admission import Bounds
 from training_platform.resources.data_sets import notebook_data_sets, team_data_sets
 from training_platform.resources.environment import EnvironmentParts
 from training_platform.resources.filestore import cluster_classes
@@ -335,7 +336,11 @@ class EnvironmentCluster(pulumi.ComponentResource):
         name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
         charts, software = environment.charts, spec.software
         admission = AdmissionArgs(
-            scope=scope, images=environment.node_images, sources=environment.image_sources, kinds=job_kinds(spec)
+            scope=scope,
+            images=environment.node_images,
+            bounds=Bounds(environment.max_grace_seconds, priorities(environment)),
+            sources=environment.image_sources,
+            kinds=job_kinds(spec),
         )
         Admission(f"{name}-admission", admission, self._after())
         releases: dict[str, pulumi.Resource] = {}

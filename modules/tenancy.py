@@ -14,7 +14,7 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from modules.kubernetes_objects import metadata
 from training_platform.catalog import IMAGES
-from training_platform.resources.admission import API_VERSION, JobKind, policies
+from training_platform.resources.admission import API_VERSION, Bounds, JobKind, policies
 from training_platform.resources.scope import SERVICE_ACCOUNT, Scope, slug
 from training_platform.resources.tenancy import (
     DEFAULT_REQUESTS,
@@ -211,6 +211,7 @@ class AdmissionArgs:
 
     scope: Scope
     images: Mapping[str, str]
+    bounds: Bounds
     sources: Sequence[str] = ()
     kinds: Sequence[JobKind] = ()
 
@@ -220,7 +221,7 @@ class Admission(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: AdmissionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("training-platform:tenancy:Admission", name, {}, opts)
-        for policy in policies({**IMAGES, **args.images}, args.sources, args.kinds):
+        for policy in policies({**IMAGES, **args.images}, args.bounds, args.sources, args.kinds):
             short = policy.name.removeprefix("training-platform-")
             refused = CustomResource(
                 f"{name}-{short}",

@@ -173,7 +173,7 @@ def test_pod_security_itself_refuses_where_a_team_needs_nothing_beyond_it(server
         ({"volumes": [{"name": "v", "gcePersistentDisk": {"pdName": "disk"}}]}, "a volume is one of"),
         ({"volumes": [{"name": "v", "csi": {"driver": "nfs.csi.k8s.io"}}]}, "Cloud Storage FUSE"),
         ({"serviceAccountName": "kueue-controller-manager"}, "run as training or default"),
-        ({"priorityClassName": "system-node-critical"}, "no priority of the system's"),
+        ({"priorityClassName": "system-node-critical"}, "no priority above 1000"),
         ({"nodeName": "gpu-node"}, "not by nodeName"),
         ({"container": {"resources": GPU}}, "a job that Kueue admitted"),
         ({"initContainers": [{"name": "i", "image": "i", "resources": GPU}]}, "a job that Kueue admitted"),
@@ -345,6 +345,126 @@ def test_a_job_that_waits_is_started_by_kueue_alone(server: Server) -> None:
     assert "has no controller" in server.change("Job", waiting, adopted, MEMBER)
     assert server.change("Job", waiting, {"metadata": {"annotations": {"note": "mine"}}}, MEMBER) == ""
     server.delete("Job", waiting)
+
+
+def templated(**fields: Json) -> Json:
+    """Return a Job with fields of its pods' template: ``metadata``, ``spec``."""
+    made = job()
+    for field, value in fields.items():
+        made["spec"]["template"].setdefault(field, {}).update(value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("attempt", "why"),
+    [
+        (templated(spec={"terminationGracePeriodSeconds": 901}), "within 900 seconds"),
+        (templated(spec={"priorityClassName": "gmp-critical"}), "names no priority class but low, normal, high"),
+        (job(labels={**QUEUED, "kueue.x-k8s.io/priority-class": "of-others"}), "names no priority class but"),
+        (templated(metadata={"finalizers": ["example.com/own"]}), "they would hold the namespace"),
+        (job(finalizers=["example.com/own"]), "only controllers add finalizers"),
+        (job(finalizers=["orphan"]), "only controllers add finalizers"),
+    ],
+)
+def test_a_members_job_does_not_outlast_or_outrank_others(server: Server, attempt: Json, why: str) -> None:
+    assert why in server.ask("Job", attempt, MEMBER)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        templated(spec={"terminationGracePeriodSeconds": 900}),
+        templated(spec={"priorityClassName": "high"}),
+        job(labels={**QUEUED, "kueue.x-k8s.io/priority-class": "high"}),
+    ],
+)
+def test_a_members_job_has_the_environments_time_and_priorities(server: Server, attempt: Json) -> None:
+    assert server.ask("Job", attempt, MEMBER) == ""
+
+
+@pytest.mark.parametrize(("seconds", "let_in"), [(900, True), (901, False), (31_536_000, False)])
+def test_a_pod_ends_within_the_environments_time(server: Server, seconds: int, let_in: bool) -> None:
+    refusal = server.ask("Pod", plain("nlp", terminationGracePeriodSeconds=seconds), JOB_CONTROLLER)
+
+    assert (refusal == "") is let_in
+    assert let_in or "a pod ends within 900 seconds" in refusal
+
+
+@pytest.mark.parametrize(("value", "let_in"), [(1000, True), (1001, False)])
+def test_a_pods_priority_is_at_most_the_environments_highest(server: Server, value: int, let_in: bool) -> None:
+    given = {
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": f"of-{value}"}, "value": value,
+    }  # fmt: skip
+    assert server.ask("PriorityClass", given, keep=True) == ""
+    pod = plain("nlp", priorityClassName=f"of-{value}")
+    deadline = time.monotonic() + 10
+    while "no PriorityClass" in (refusal := server.ask("Pod", pod, JOB_CONTROLLER)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+    assert (refusal == "") is let_in
+    assert let_in or "no priority above 1000" in refusal
+    server.delete("PriorityClass", given)
+
+
+def secret(**fields: Any) -> Json:
+    about = {"name": "s", "namespace": "vision", **fields.pop("metadata", {})}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": about, **fields}
+
+
+TOKEN = secret(
+    type="kubernetes.io/service-account-token",
+    metadata={"annotations": {"kubernetes.io/service-account.name": "training"}},
+)
+
+
+def test_a_member_keeps_no_lasting_token(server: Server) -> None:
+    assert "is no token of a service account" in server.ask("Secret", TOKEN, MEMBER)
+    assert server.ask("Secret", secret(type="Opaque"), MEMBER) == ""
+    manager = {"Impersonate-User": "system:kube-controller-manager", "Impersonate-Group": "system:masters"}
+    assert server.ask("Secret", TOKEN, manager) == ""
+
+
+def test_nothing_that_members_make_holds_the_namespace(server: Server) -> None:
+    claim: Json = {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "vision"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }  # fmt: skip
+    assert server.ask("PersistentVolumeClaim", claim, MEMBER) == ""  # whose finalizer is the API server's own
+    for kind, body in (("Secret", secret()), ("PersistentVolumeClaim", claim)):
+        held = copy.deepcopy(body)
+        held["metadata"]["finalizers"] = ["example.com/own"]
+        assert "only controllers add finalizers" in server.ask(kind, held, MEMBER)
+
+
+def test_a_finalizer_that_is_there_may_stay_or_go(server: Server) -> None:
+    """An administrator frees an object of a controller that is gone."""
+    kept = job(name="kept", finalizers=["example.com/kept"])
+    assert server.ask("Job", kept, JOBSET_CONTROLLER, keep=True) == ""
+
+    assert server.change("Job", kept, {"metadata": {"annotations": {"note": "mine"}}}, MEMBER) == ""
+    more = {"metadata": {"finalizers": ["example.com/kept", "example.com/own"]}}
+    assert "only controllers add finalizers" in server.change("Job", kept, more, MEMBER)
+    assert server.change("Job", kept, {"metadata": {"finalizers": []}}, MEMBER) == ""
+    server.delete("Job", kept)
+
+
+def test_pods_of_finished_jobs_are_counted(server: Server) -> None:
+    pod = plain("nlp")
+    pod["metadata"]["name"] = "finished"
+    assert server.ask("Pod", pod, JOB_CONTROLLER, keep=True) == ""
+    (before,) = server.read("ResourceQuota", "nlp")
+    server.finish(pod)
+    deadline = time.monotonic() + 30
+    while (used := server.read("ResourceQuota", "nlp")[0]["status"]["used"])["pods"] == before["status"]["used"][
+        "pods"
+    ]:
+        assert time.monotonic() < deadline, "the quota is not counted"
+        time.sleep(0.2)
+
+    assert used["count/pods"] == before["status"]["used"]["count/pods"] == "1"
+    server.delete("Pod", pod)
 
 
 def test_nobody_runs_commands_in_a_daemon(server: Server) -> None:

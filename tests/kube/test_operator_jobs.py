@@ -16,7 +16,7 @@ import pytest
 from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
 from tests.kube.test_admission import GPU_JOB
 from tests.kube.test_admission import job as admitted_job
-from training_platform.resources.admission import API_VERSION, PODSET_LABEL, JobKind, queued_operator_jobs
+from training_platform.resources.admission import API_VERSION, PODSET_LABEL, Bounds, JobKind, queued_operator_jobs
 from training_platform.resources.operators import (
     AGENT_LABELS,
     AGENT_QUOTA,
@@ -68,7 +68,7 @@ def members(server: Server) -> Server:
     for kind in KINDS.values():
         PLURALS[NAMES[kind.resource]] = f"/apis/{kind.group}/{kind.version}/namespaces/{{}}/{kind.resource}"
         assert server.ask("CustomResourceDefinition", definition(kind), keep=True) == ""
-    for policy in queued_operator_jobs(tuple(KINDS.values())):
+    for policy in queued_operator_jobs(tuple(KINDS.values()), Bounds()):
         for what, body in (("Policy", policy.spec), ("PolicyBinding", policy.binding)):
             made = {"apiVersion": API_VERSION, "kind": f"ValidatingAdmission{what}", "metadata": {"name": policy.name}}
             assert server.ask(str(made["kind"]), {**made, "spec": body}, keep=True) == ""
@@ -109,6 +109,22 @@ def test_a_job_in_a_queue_is_let_in(members: Server, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_pods_that_pass_for_admitted_ones_are_refused(members: Server, kind: str) -> None:
     assert "is Kueue's to set" in members.ask(NAMES[kind], job(kind, FORGED), GRACE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("terminationGracePeriodSeconds", 901, "terminationGracePeriodSeconds"),
+        ("priorityClassName", "gmp-critical", "names no priority class"),
+    ],
+)
+def test_pods_that_outlast_or_outrank_others_are_refused(
+    members: Server, kind: str, field: str, value: object, why: str
+) -> None:
+    pod = {"spec": {**POD["spec"], field: value}}
+
+    assert why in members.ask(NAMES[kind], job(kind, pod), GRACE)
 
 
 @pytest.mark.parametrize("kind", QUEUED)

@@ -58,6 +58,11 @@ class Operated(Queues):
         answer = self._http.patch(path, json=patch, params={"dryRun": "All"}, headers={**MEMBER, **MERGE})
         return "" if answer.is_success else str(answer.json()["message"])
 
+    def deleted(self, path: str, **options: str | bool) -> str:
+        """Delete an object as a member; return the refusal."""
+        answer = self._http.request("DELETE", path, json=options, headers=MEMBER)
+        return "" if answer.is_success else str(answer.json()["message"])
+
     def pods(self, selector: str) -> list[Json]:
         """Return the pods that run, after those with a node were said to be ready."""
         found = self.get(f"{PODS}?labelSelector={selector}")["items"]
@@ -307,6 +312,53 @@ def test_members_change_no_part_of_an_admitted_job(operated: Operated) -> None:
     assert "changed by its controller alone" in operated.changed(f"{JOBSETS}/tune", {"spec": {"suspend": True}})
 
 
+def test_a_ray_cluster_is_deleted_with_its_pods_only(operated: Operated) -> None:
+    operated.make(RAYCLUSTERS, ray_cluster())
+    until(lambda: operated.nodes_of_pods(of_ray("rays")), lambda nodes: nodes == BOTH)
+
+    assert "deleted with its pods" in operated.deleted(f"{RAYCLUSTERS}/rays", propagationPolicy="Orphan")
+    assert "deleted with its pods" in operated.deleted(f"{RAYCLUSTERS}/rays", orphanDependents=True)
+    assert "only controllers add finalizers" in operated.changed(
+        f"{RAYCLUSTERS}/rays", {"metadata": {"finalizers": ["orphan"]}}
+    )
+
+    assert operated.deleted(f"{RAYCLUSTERS}/rays") == ""
+    operated.gone(of_ray("rays"))
+
+
+@pytest.mark.parametrize("field", ["replicas", "numOfHosts"])
+def test_a_ray_cluster_that_runs_does_not_grow(operated: Operated, field: str) -> None:
+    """Its operator would create pods before Kueue looks."""
+    small = with_field(ray_cluster(), "spec.workerGroupSpecs", ray(1)["workerGroupSpecs"])
+    operated.make(RAYCLUSTERS, small)
+    until(lambda: operated.nodes_of_pods(of_ray("rays")), lambda nodes: len(nodes) == 1)
+    (group,) = operated.get(f"{RAYCLUSTERS}/rays")["spec"]["workerGroupSpecs"]
+    more = {"workerGroupSpecs": [{**group, "maxReplicas": 2, field: 2}]}
+
+    assert "keeps its size" in operated.changed(f"{RAYCLUSTERS}/rays", {"spec": more})
+    assert operated.changed(f"{RAYCLUSTERS}/rays", {"spec": {**more, "suspend": True}}) == ""
+    assert operated.changed(f"{RAYCLUSTERS}/rays", {"metadata": {"annotations": {"note": "mine"}}}) == ""
+
+
+@pytest.mark.parametrize(
+    "patches",
+    [
+        [],
+        [{"manager": "example.com/ada", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": []}}}}],
+    ],
+)
+def test_a_train_job_that_runs_keeps_its_pods_and_is_deleted_with_them(operated: Operated, patches: list[Json]) -> None:
+    operated.make(RUNTIMES, runtime())
+    operated.make(TRAINJOBS, train_job())
+    until(lambda: operated.nodes_of_pods("jobset.sigs.k8s.io/jobset-name=tune"), lambda nodes: nodes == BOTH)
+
+    assert operated.changed(f"{TRAINJOBS}/tune", {"spec": {"runtimePatches": patches}})
+    assert operated.changed(f"{TRAINJOBS}/tune", {"spec": {"trainer": {"numNodes": 3}}})
+    assert "deleted with its pods" in operated.deleted(f"{TRAINJOBS}/tune", propagationPolicy="Orphan")
+    assert operated.deleted(f"{TRAINJOBS}/tune") == ""
+    operated.gone("jobset.sigs.k8s.io/jobset-name=tune")
+
+
 def patched(template: Json) -> Json:
     """Return what a TrainJob may change of the pods of its runtime."""
     jobs = [{"name": "node", "template": {"spec": {"template": template}}}]
@@ -335,6 +387,33 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
         RUNTIMES,
         with_field(runtime(), "spec.template.spec.replicatedJobs.0.template.spec.template.metadata.labels", FORGED),
         "is Kueue's to set",
+    ),
+    "workers end in a year": (
+        RAYCLUSTERS,
+        with_field(ray_cluster(), f"{WORKER}.template.spec.terminationGracePeriodSeconds", 31_536_000),
+        "within 900 seconds",
+    ),
+    "a runtime's pods end in a year": (
+        RUNTIMES,
+        with_field(
+            runtime(),
+            "spec.template.spec.replicatedJobs.0.template.spec.template.spec.terminationGracePeriodSeconds",
+            31_536_000,
+        ),
+        "within 900 seconds",
+    ),
+    "a head takes another's priority": (
+        RAYJOBS,
+        with_field(ray_job(), "spec.rayClusterSpec.headGroupSpec.template.spec.priorityClassName", "gmp-critical"),
+        "names no priority class",
+    ),
+    "its queue knows no such priority": (
+        RAYCLUSTERS, ray_cluster(**{"kueue.x-k8s.io/priority-class": "of-others"}), "names no priority class",
+    ),
+    "a finalizer holds the namespace": (
+        TRAINJOBS,
+        with_field(train_job(), "metadata.finalizers", ["example.com/own"]),
+        "only controllers add finalizers",
     ),
     "it would never start, for a field that Kueue loses": (
         TRAINJOBS,

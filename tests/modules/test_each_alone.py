@@ -34,6 +34,7 @@ from training_platform.config.model.storage import FilestoreSpec, HyperdiskData,
 from training_platform.config.model.team import Team, WorkbenchSpec
 from training_platform.config.model.workloads import LaunchSpec, Notebooks, ServerSpec
 from training_platform.config.pools import cluster_pools, flavors
+from training_platform.resources.admission import Bounds
 from training_platform.resources.environment_outputs import SubnetOutputs
 from training_platform.resources.filestore import storage_class
 from training_platform.resources.monitoring import platform_dashboard
@@ -114,7 +115,7 @@ CLOUD: dict[str, Callable[[Options], object]] = {
     ),
 }  # fmt: skip
 IN_CLUSTER: dict[str, Callable[[Options], object]] = {
-    "Admission": lambda opts: Admission("admission", AdmissionArgs(scope=SCOPE, images={}), opts),
+    "Admission": lambda opts: Admission("admission", AdmissionArgs(scope=SCOPE, images={}, bounds=Bounds()), opts),
     "ComputeClasses": lambda opts: ComputeClasses(
         "classes",
         ComputeClassesArgs(scope=SCOPE, cluster_name="main", cluster=SPEC, service_account="nodes@example.com"),

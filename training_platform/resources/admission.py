@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.pools import CLASS_LABEL
 from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, NodeAccess, access
-from training_platform.resources.kueue import QUEUE_LABEL
+from training_platform.resources.kueue import PRIORITY_LABEL, QUEUE_LABEL
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, TEAM_LABEL
 
 API_VERSION = "admissionregistration.k8s.io/v1"
@@ -94,10 +94,22 @@ def allowed(what: str) -> str:
     return f"{literal(ALLOW_LABEL + what.lower())} in namespaceObject.metadata.labels"
 
 
+# Users called system: are Kubernetes' own, such as nodes and the scheduler; of service accounts only the above are.
 FROM_PEOPLE = {
     "name": "not-by-a-controller",
-    "expression": f"!{literal(_ACCOUNTS)}.exists(a, request.userInfo.username.startsWith(a))",
+    "expression": (
+        "request.userInfo.username.startsWith('system:serviceaccount:') ? "
+        f"!{literal(_ACCOUNTS)}.exists(a, request.userInfo.username.startsWith(a)) : "
+        "!request.userInfo.username.startsWith('system:')"
+    ),
 }
+
+
+class Bounds(NamedTuple):
+    """How long pods of teams may take to end, and the values of the environment's priorities by name."""
+
+    grace_seconds: int = 900
+    priorities: Mapping[str, int] = {}
 
 
 PODSET_LABEL = "kueue.x-k8s.io/podset"  # Kueue puts it on the pods of a job that it admits
@@ -114,14 +126,16 @@ _CONTROLLED = f"{_OWNERS}.exists(o, o.?controller.orValue(false))"
 class JobKind(NamedTuple):
     """A kind of job that an operator runs, by its API.
 
-    ``templates`` is CEL that is true where ``{1}`` is true of the template ``t`` of some pods of ``{0}``. A kind that
-    is not ``queued`` is what jobs refer to. ``refuses`` are further messages and CEL, which has to be true.
+    ``templates`` is CEL that is true where ``{1}`` is true of the template ``t`` of some pods of ``{0}``; ``sizes`` are
+    CEL for the fields of ``{0}`` that Kueue counts pods by, but for those that nobody can change. A kind that is not
+    ``queued`` is what jobs refer to. ``refuses`` are further messages and CEL, which has to be true.
     """
 
     group: str
     version: str
     resource: str
     templates: str
+    sizes: Sequence[str] = ()
     suspends: bool = True
     queued: bool = True
     refuses: Mapping[str, str] = {}
@@ -132,29 +146,34 @@ def templates_in(lists: str) -> str:
     return f"({lists}).exists(t, {{1}})"
 
 
-def queued_jobs() -> Policy:
+_SIZES = ("{0}.spec.?parallelism", "{0}.spec.?completions")  # of Jobs; JobSet refuses to change its own
+_WRITTEN = ("CREATE", "UPDATE")
+
+
+def queued_jobs(bounds: Bounds) -> Policy:
     """Return the policy on Jobs and JobSets that people make or change."""
     pods = f"(has({{0}}.spec.template) ? [{{0}}.spec.template] : {{0}}.spec.replicatedJobs.map(r, {_PODS}))"
     return Policy(
         name="training-platform-queued-jobs",
         rules=[
-            ("batch", "v1", ["jobs"], ["CREATE", "UPDATE"]),
-            ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], ["CREATE", "UPDATE"]),
+            ("batch", "v1", ["jobs"], _WRITTEN),
+            ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], _WRITTEN),
         ],
         conditions=[FROM_PEOPLE],
-        validations=_held(templates_in(pods)),
+        validations={**_held(_SIZES), **_templates(templates_in(pods), bounds)},
     )
 
 
-def queued_operator_jobs(kinds: Sequence[JobKind]) -> tuple[Policy, ...]:
+def queued_operator_jobs(kinds: Sequence[JobKind], bounds: Bounds) -> tuple[Policy, ...]:
     """Return a policy for each kind of job that an operator runs, as people make or change them."""
     return tuple(
         Policy(
             name=f"training-platform-queued-{kind.resource}",
-            rules=[(kind.group, kind.version, [kind.resource], ["CREATE", "UPDATE"])],
+            rules=[(kind.group, kind.version, [kind.resource], _WRITTEN)],
             conditions=[FROM_PEOPLE],
             validations={
-                **(_held(kind.templates, suspends=kind.suspends) if kind.queued else _unmarked(kind.templates)),
+                **(_held(kind.sizes, suspends=kind.suspends) if kind.queued else {}),
+                **_templates(kind.templates, bounds),
                 **kind.refuses,
             },
         )
@@ -162,14 +181,19 @@ def queued_operator_jobs(kinds: Sequence[JobKind]) -> tuple[Policy, ...]:
     )
 
 
-def _held(templates: str, *, suspends: bool = True) -> dict[str, str]:
-    """Return what holds a job in its queue; ``templates`` are those of a JobKind.
+def _held(sizes: Sequence[str], *, suspends: bool = True) -> dict[str, str]:
+    """Return what holds a job in its queue; ``sizes`` are those of a JobKind.
 
     A kind that cannot be suspended has its pods gated by Kueue, one by one, while it has a queue. Kueue looks at the
-    job that it admitted and not at the parts that controllers make of it, so nobody else changes those.
+    job that it admitted and not at the parts that controllers make of it, so nobody else changes those. It suspends a
+    job of another size than it admitted, but only after the job's controller has created a pod more.
     """
     queued, suspended = _queued("object"), _suspended("object")
+    same = " && ".join(f"{size.format('object')} == {size.format('oldObject')}" for size in sizes) or "true"
     started = {
+        "a job that runs keeps its size: suspend it first, and Kueue counts it again": (
+            f"{_CREATED} || {suspended} || {_suspended('oldObject')} || ({same})"
+        ),
         "Kueue does not hold this job: it has no queue, or is not suspended": (
             f"!({_CREATED}) || ({suspended} && {queued})"
         ),
@@ -186,16 +210,33 @@ def _held(templates: str, *, suspends: bool = True) -> dict[str, str]:
             f"{_CREATED} || !{_CONTROLLED.format('oldObject')} || object.spec == oldObject.spec"
         ),
         **(started if suspends else {"Kueue does not hold this job: it has no queue": queued}),
-        **_unmarked(templates),
     }
 
 
-def _unmarked(templates: str) -> dict[str, str]:
-    """Return what refuses pods that say themselves to have been admitted."""
+def _templates(templates: str, bounds: Bounds) -> dict[str, str]:
+    """Return what refuses pods that say themselves to have been admitted, and those that outlast or outrank others.
+
+    ``templates`` are those of a JobKind. Kueue takes a job's priority from its label, or from the class of its pods.
+    """
     mark = f"{literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}})"
     marked, before = (templates.format(which, mark) for which in ("object", "oldObject"))
+    names = ["", *bounds.priorities]
+
+    def no(template: str) -> str:
+        return f"!({templates.format('object', template)})"
+
     return {
         f"the label {PODSET_LABEL} on pods is Kueue's to set": f"!({marked}) || ({_CREATED} ? false : ({before}))",
+        f"pods end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no(
+            f"t.?spec.?terminationGracePeriodSeconds.orValue(0) > {bounds.grace_seconds}"
+        ),
+        f"a job names no priority class but {', '.join(bounds.priorities) or 'none'}": (
+            f"object.metadata.?labels[?{literal(PRIORITY_LABEL)}].orValue('') in {literal(names)} && "
+            + no(f"!(t.?spec.?priorityClassName.orValue('') in {literal(names)})")
+        ),
+        "pods have no finalizers but those of controllers: they would hold the namespace": no(
+            "t.?metadata.?finalizers.orValue([]).size() > 0"
+        ),
     }
 
 
@@ -207,8 +248,70 @@ def _queued(which: str) -> str:
     return f"({literal(QUEUE_LABEL)} in {which}.metadata.?labels.orValue({{}}))"
 
 
-def accelerator_pods() -> Policy:
-    """Return the policy on pods that ask for chips, or would run on nodes that have them."""
+def objects(kinds: Sequence[JobKind]) -> Policy:
+    """Return the policy on what people keep in a namespace: nothing that holds it, and no lasting token."""
+    before = f"{_CREATED} ? [] : {_FINALIZERS.format('oldObject')}"
+    return Policy(
+        name="training-platform-objects",
+        rules=[
+            *((group, version, resources, _WRITTEN) for group, version, resources in _jobs(kinds)),
+            ("", "v1", ["configmaps", "secrets", "persistentvolumeclaims"], _WRITTEN),
+        ],
+        conditions=[FROM_PEOPLE],
+        validations={
+            "only controllers add finalizers: one that nobody removes holds the object and its namespace": (
+                f"{_FINALIZERS.format('object')}.all(f, f == 'kubernetes.io/pvc-protection' || f in ({before}))"
+            ),
+            "a Secret is no token of a service account: it would be valid for as long as it is there": (
+                "object.?type.orValue('') != 'kubernetes.io/service-account-token'"
+            ),
+        },
+    )
+
+
+def deletions(kinds: Sequence[JobKind], bounds: Bounds) -> Policy:
+    """Return the policy on deleting jobs and pods: Kueue stops counting a job that is gone, whatever its pods do.
+
+    A Job of batch/v1 leaves its pods behind unless the request says otherwise, as kubectl does; other kinds leave them
+    where the request or a finalizer says so.
+    """
+    orphan = f"request.resource.resource == 'jobs' || 'orphan' in {_FINALIZERS.format('oldObject')}"
+    return Policy(
+        name="training-platform-deletions",
+        rules=[
+            *((group, version, resources, ["DELETE"]) for group, version, resources in _jobs(kinds)),
+            ("", "v1", ["pods"], ["DELETE"]),
+        ],
+        conditions=[FROM_PEOPLE],
+        validations={
+            "a job is deleted with its pods: propagationPolicy is Background or Foreground": (
+                "request.options.?propagationPolicy.orValue("
+                f"request.options.?orphanDependents.orValue({orphan}) ? 'Orphan' : '') != 'Orphan'"
+            ),
+            f"pods end within {bounds.grace_seconds} seconds: shorten gracePeriodSeconds": (
+                f"request.options.?gracePeriodSeconds.orValue(0) <= {bounds.grace_seconds}"
+            ),
+        },
+    )
+
+
+_FINALIZERS = "{}.metadata.?finalizers.orValue([])"
+
+
+def _jobs(kinds: Sequence[JobKind]) -> list[tuple[str, str, list[str]]]:
+    return [
+        ("batch", "v1", ["jobs"]),
+        ("jobset.x-k8s.io", "v1alpha2", ["jobsets"]),
+        *((kind.group, kind.version, [kind.resource]) for kind in kinds),
+    ]
+
+
+def accelerator_pods(bounds: Bounds) -> Policy:
+    """Return the policy on pods that ask for chips, or would run on nodes that have them; it bounds priority and end.
+
+    A cluster may give every pod a priority class by default, so the value counts and not the name.
+    """
+    highest = max([0, *bounds.priorities.values()])
     return Policy(
         name="training-platform-accelerator-pods",
         rules=[("", "v1", ["pods"], ["CREATE"])],
@@ -230,8 +333,9 @@ def accelerator_pods() -> Policy:
                 f"t.?key.orValue('') == '' || t.key in {literal(ACCELERATORS)})"
             ),
             "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
-            "pods of teams have no priority of the system's": (
-                "!object.spec.?priorityClassName.orValue('').startsWith('system-')"
+            f"pods of teams have no priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",
+            f"a pod ends within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": (
+                f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {bounds.grace_seconds}"
             ),
         },
     )
@@ -484,11 +588,20 @@ def _profiles(security: str) -> dict[str, str]:
 
 
 def policies(
-    images: Mapping[str, str], sources: Sequence[str] = (), kinds: Sequence[JobKind] = ()
+    images: Mapping[str, str], bounds: Bounds, sources: Sequence[str] = (), kinds: Sequence[JobKind] = ()
 ) -> tuple[Policy, ...]:
     """Return every policy; ``images`` are those of the daemons, by their names in the catalogue.
 
     ``sources`` are what pods' images begin with; with none, images come from anywhere. ``kinds`` are operators' jobs.
     """
-    held = (*queued_operator_jobs(kinds), *([pod_images(sources, images)] if sources else []))
-    return (queued_jobs(), accelerator_pods(), pod_volumes(), pod_baseline(images), daemon_exec(), *held)
+    return (
+        queued_jobs(bounds),
+        objects(kinds),
+        deletions(kinds, bounds),
+        accelerator_pods(bounds),
+        pod_volumes(),
+        pod_baseline(images),
+        daemon_exec(),
+        *queued_operator_jobs(kinds, bounds),
+        *([pod_images(sources, images)] if sources else []),
+    )

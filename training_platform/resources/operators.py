@@ -68,6 +68,7 @@ OPERATORS: Final = {
                 "v1",
                 "rayclusters",
                 templates_in(_RAY_GROUPS.replace("{0}", "{0}.spec")),
+                sizes=("{0}.spec.headGroupSpec", "{0}.spec.?workerGroupSpecs"),
                 refuses=_ray_refuses("object.spec"),
             ),
             JobKind(
@@ -75,6 +76,7 @@ OPERATORS: Final = {
                 "v1",
                 "rayjobs",
                 templates_in(f"{_RAY_JOB} + {_SUBMITTER}"),
+                sizes=("{0}.spec.?rayClusterSpec", "{0}.spec.?submitterPodTemplate"),
                 refuses=_ray_refuses("object.spec.?rayClusterSpec"),
             ),
         ),
@@ -89,6 +91,7 @@ OPERATORS: Final = {
                 "v1alpha1",
                 "trainjobs",
                 _RUNTIME_PATCHES,
+                sizes=("{0}.spec.?runtimePatches",),
                 refuses={
                     # Kueue 0.19.2 knows the fields of Trainer 2.2; JobSet refuses what is lost (seen 2026-11-22).
                     "Kueue loses terminationGracePeriodSeconds of runtimePatches, and the job holds its quota and never"
