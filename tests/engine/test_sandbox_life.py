@@ -180,7 +180,7 @@ def test_a_change_of_one_field_plans_just_that(fleet: Fleet, brought_up: Up) -> 
 
 
 def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, brought_up: Up) -> None:
-    instance, policy = (fleet.identity("dev", name) for name in ("filestore-homes-instance", "alerts-GpuXid"))
+    instance, policy = (fleet.identity("dev", name) for name in ("filestore-homes-instance", "alerts-GpuHot"))
     labels = fleet.ask("GET", f"file/v1/{instance}")["labels"]
     fleet.ask("PATCH", f"file/v1/{instance}?updateMask=labels", {"labels": {**labels, "environment": "by-hand"}})
     fleet.ask("DELETE", f"monitoring/v3/{policy}")
@@ -191,7 +191,7 @@ def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, b
 
     mended = fleet.sandbox("up", "dev")
     assert mended.returncode == 0, mended.stdout + mended.stderr
-    assert fleet.steps("dev") == {("update", "filestore-homes-instance"), ("create", "alerts-GpuXid")}
+    assert fleet.steps("dev") == {("update", "filestore-homes-instance"), ("create", "alerts-GpuHot")}
     assert fleet.ask("GET", f"file/v1/{instance}")["labels"] == labels
 
 

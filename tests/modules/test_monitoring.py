@@ -46,7 +46,7 @@ def deploy(
 ) -> Plan:
     installed = {name: SoftwareSpec() for name in clusters} | (software or {})
     scope = Scope(environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=True)
-    spec = environment.AlertsSpec(**{"emails": ("oncall@example.com",), **fields})
+    spec = environment.AlertsSpec(**{"emails": ("oncall@example.com",), "undocumented": True, **fields})
 
     def program() -> None:
         Alerts("alerts", AlertsArgs(scope=scope, spec=spec, clusters=installed))
@@ -88,6 +88,17 @@ def test_every_rule_is_a_policy_and_nothing_else_is() -> None:
     assert {resource.parent for resource in plan.resources if resource.custom} == {
         ("training-platform:monitoring:Alerts", "alerts")
     }
+
+
+def test_an_alert_on_a_metric_that_no_document_confirms_is_off_unless_it_is_asked_for_and_says_so() -> None:
+    undocumented = {name for name, rule in alert_rules().items() if rule.undocumented}
+
+    policies = {policy.name.removeprefix("alerts-") for policy in deploy(undocumented=False).of(POLICY)}
+
+    assert undocumented == {"GpuXid"}
+    assert policies == alert_rules().keys() - undocumented
+    assert all(str(rule.undocumented) in rule.documentation for rule in alert_rules().values() if rule.undocumented)
+    assert not environment.AlertsSpec().undocumented
 
 
 def test_how_long_a_rule_holds_and_how_bad_it_is_reaches_its_policy() -> None:

@@ -191,7 +191,7 @@ def alert_resources(
     """
     if spec.enabled and clusters:
         channels = [register(channel).name for channel in email_channels(name, spec.emails, scope)]
-        for policy in alert_policies(name, scope, clusters, channels):
+        for policy in alert_policies(name, scope, clusters, channels, undocumented=spec.undocumented):
             register(policy)
 
 
@@ -209,15 +209,15 @@ def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[D
 
 
 def alert_policies(
-    name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any]
+    name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any], *, undocumented: bool = False
 ) -> Iterator[Declared]:
-    """Yield a policy for each rule that some cluster has series for.
+    """Yield a policy for each rule that some cluster has series for; those without a documented series if asked for.
 
     ``clusters`` are names in GKE with what is installed there, ``told`` the names of channels.
     """
     for rule_name, rule in alert_rules().items():
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
-        if not names:
+        if not names or (rule.undocumented and not undocumented):
             continue
         inputs = gcp.alert_policy(
             display_name=f"{scope.environment}: {rule.title}",
@@ -266,7 +266,8 @@ class AlertRule(Section):
 
     ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` where ``each_cluster`` is set, and their project as
     ``${project}``. ``for_seconds`` says how long it has to be true. ``needs`` is the source of its series, ``source``
-    ours for what they mean.
+    ours for what they mean, ``undocumented`` the reason why its policy is off by default: no document says that the
+    series exists.
     """
 
     title: str = Field(min_length=1, max_length=100)
@@ -275,6 +276,7 @@ class AlertRule(Section):
     each_cluster: bool = False
     for_seconds: int = Field(ge=0, multiple_of=30)
     expr: str = Field(min_length=1)
+    undocumented: str | None = Field(default=None, min_length=1)
     meaning: str = Field(min_length=1)
     action: str = Field(min_length=1)
     source: str = Field(min_length=1)
@@ -289,7 +291,8 @@ class AlertRule(Section):
     @property
     def documentation(self) -> str:
         """What the person who is told reads, as Markdown."""
-        return f"{self.meaning}\n\n**What to do:** {self.action}\n\n{UNTRIED}"
+        paragraphs = [self.meaning, f"**What to do:** {self.action}", self.undocumented, UNTRIED]
+        return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
 @cache

@@ -232,6 +232,9 @@ class AlertsSpec(Section):
         default=(), description="E-mail addresses that get every alert."
     )
     enabled: bool = Field(default=True, description="false creates no alert policies.")
+    undocumented: bool = Field(
+        default=False, description="true also creates the alerts on metrics that no document confirms: docs/alerts.md."
+    )
 
 
 class Environment(Consistent):
