@@ -19,7 +19,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup check test lint format schema inventories documents reference site policy-pack bench test-engine test-examples changelog lock clean
+.PHONY: help setup check test lint format schema inventories alerts documents reference site policy-pack bench test-engine test-examples changelog lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ schema: $(RUNTIME) ## Write the JSON Schemas of stacks and jobs from their model
 
 inventories: $(RUNTIME) ## Write the inventories of the tests' organisation from its plans.
 	@$(BIN)/python -m tests.organisation.inventories.write
+
+alerts: $(DEVELOPMENT) ## Play the scenarios of the alerts with promtool, and record its verdicts.
+	@$(BIN)/python -m tests.alerts.promtool
 
 reference: $(RUNTIME) ## Write docs/reference from rules, schemas and commands, and what the pack says of rule sets.
 	@$(BIN)/python docs/reference/write.py

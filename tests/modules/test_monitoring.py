@@ -16,6 +16,7 @@ from training_platform.checks.planning.recorder import Plan, plan_stacks, record
 from training_platform.config.model import environment
 from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.config.workspace import read_workspace
+from training_platform.resources.kueue import kueue_values
 from training_platform.resources.monitoring import (
     COLUMNS,
     UNTRIED,
@@ -233,12 +234,7 @@ def test_idle_quota_counts_every_job_that_waits() -> None:
         if "pending" in str(each.name)
     ]
 
-    assert [set(matchers(each)) for each in waiting] == [{"cluster"}]
-
-
-def test_what_is_scarce_in_the_project_is_told_of_before_it_is_used_up() -> None:
-    assert RULES["QuotaNearlyUsed"].query(CLUSTERS, PROJECT).endswith("> 0.8")
-    assert RULES["FilestoreNearlyFull"].query(CLUSTERS, PROJECT).endswith("> 90")
+    assert [set(matchers(each)) for each in waiting] == [{"cluster", "replica_role"}]
 
 
 def test_a_gpus_fault_is_one_of_hardware_and_new() -> None:
@@ -291,6 +287,14 @@ def test_a_rule_for_each_cluster_is_true_where_it_is_true_for_one() -> None:
 
 def test_other_rules_match_all_clusters_at_once() -> None:
     assert AlertRule(**ROW).query(("a", "b"), PROJECT) == 'up{cluster=~"a|b"} == 0'
+
+
+def test_kueue_has_as_many_replicas_as_its_chart_is_given() -> None:
+    cluster = read_workspace(ORGANISATION).stacks["prod"].environment
+    assert cluster
+    for spec in cluster.clusters.values():
+        planned_replicas = kueue_values("a", spec)["controllerManager"]["replicas"]
+        assert RULES["KueueReplicaDown"].query(("a",), PROJECT).endswith(f" < {planned_replicas}")
 
 
 def test_a_placeholder_of_the_other_kind_is_refused() -> None:

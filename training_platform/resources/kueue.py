@@ -199,6 +199,7 @@ def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:
 
 
 POD_LABELS = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/instance": "kueue"}
+REPLICAS = 2  # the webhooks fail closed, so that no Job starts while no replica answers
 
 
 def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True) -> dict[str, Any]:
@@ -215,8 +216,7 @@ def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool 
             )
         },
         "controllerManager": {
-            # The webhooks fail closed, so that no Job starts while no replica answers.
-            "replicas": 2,
+            "replicas": REPLICAS,
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
             "topologySpreadConstraints": [_SPREAD],
             "manager": {"resources": resources(nodes)},

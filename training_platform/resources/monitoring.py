@@ -25,6 +25,7 @@ from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Register
 from training_platform.resources.filestore import instance_name
 from training_platform.resources.gke import cluster_name
+from training_platform.resources.kueue import REPLICAS
 from training_platform.resources.register import ALERT_POLICY, BUDGET, DASHBOARD, NOTIFICATION_CHANNEL
 from training_platform.resources.scope import Scope, slug
 
@@ -264,10 +265,10 @@ _RULES = Path(__file__).parent / "data" / "alerts.yaml"
 class AlertRule(Section):
     """A PromQL expression that is true of what somebody has to look at.
 
-    ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` where ``each_cluster`` is set, and their project as
-    ``${project}``. ``for_seconds`` says how long it has to be true. ``needs`` is the source of its series, ``source``
-    ours for what they mean, ``undocumented`` the reason why its policy is off by default: no document says that the
-    series exists.
+    ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` where ``each_cluster`` is set, their project as
+    ``${project}``, and the replicas that Kueue has as ``${replicas}``. ``for_seconds`` says how long it has to be true.
+    ``needs`` is the source of its series, ``source`` ours for what they mean, ``undocumented`` the reason why its
+    policy is off by default: no document says that the series exists.
     """
 
     title: str = Field(min_length=1, max_length=100)
@@ -285,7 +286,7 @@ class AlertRule(Section):
         """Return the expression for clusters by their names in GKE, of which there is at least one."""
         template = Template(self.expr)
         if not self.each_cluster:
-            return template.substitute(clusters="|".join(clusters), project=project)
+            return template.substitute(clusters="|".join(clusters), project=project, replicas=REPLICAS)
         return " or ".join(template.substitute(cluster=cluster) for cluster in clusters)
 
     @property
