@@ -371,6 +371,17 @@ def test_every_metric_and_label_of_a_dashboard_has_a_source(kind: str) -> None:
     assert [problem for query, needs in asked for problem in problems(query, needs)] == []
 
 
+def test_gauges_of_kueue_are_asked_of_its_leader_since_each_replica_has_them() -> None:
+    asked = [query for subject in SUBJECTS.values() for query, needs in queries(subject) if needs == "kueue"]
+    asked += [rule.query(("a",), "p") for rule in alert_rules().values() if rule.needs == "kueue"]
+    found = [each for query in asked for each in selectors(query)]
+    counted = re.compile("up|.*_(total|bucket)")  # which the leader alone counts, or each replica its own
+
+    assert len(found) > 20
+    for selector in found:
+        assert counted.fullmatch(str(selector.name)) or matchers(selector).get("replica_role") == "follower"
+
+
 @pytest.mark.parametrize("name", metrics())
 def test_every_source_says_where_it_was_read_and_all_of_its_metrics_are_used(name: str) -> None:
     asked = [pair for subject in SUBJECTS.values() for pair in queries(subject)]
@@ -442,6 +453,12 @@ def test_a_team_sees_its_own_queues_pods_and_instances_alone() -> None:
                 assert own == "vision"
             if needs != "filestore":
                 assert asked.get("cluster", asked.get("cluster_name")) == "prod-us-central1"
+
+
+def test_a_teams_dashboard_says_that_it_is_no_security_boundary() -> None:
+    texts = [tile["widget"]["text"]["content"] for tile in tiles(TEAM) if "text" in tile["widget"]]
+
+    assert any("no security boundary" in text for text in texts)
 
 
 def test_the_platform_sees_all_clusters_of_its_environment_and_no_other() -> None:
