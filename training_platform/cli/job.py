@@ -84,13 +84,13 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
     findings, unreadable = check_jobs(paths, folder, workspace, day)
     for sentence in unreadable:
         say(f"training-platform: {sentence}", err=True)
-    errors = sum(finding.severity == "error" for finding in findings)
+    warnings = sum(finding.severity == "warning" for finding in findings)
+    errors = len(unreadable) + sum(finding.severity == "error" for finding in findings)
     if output_format == "json":
         documents = [finding_document(finding) for finding in findings]
-        print_json({"jobs": len(paths), "errors": errors, "warnings": len(findings) - errors, "findings": documents})
+        print_json({"jobs": len(paths), "errors": errors, "warnings": warnings, "findings": documents})
     else:
         print_findings(findings)
-        warnings = len(findings) - errors
         say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
     sys.exit(2 if unreadable else int(errors > 0))
 

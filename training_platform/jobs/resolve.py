@@ -78,7 +78,10 @@ def job_file(path: FilePath, root: FilePath) -> str:
 
 def read_job(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
     """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError."""
-    return parse_job(read_source(path, job_file(path, root)), workspace)
+    source = read_source(path, job_file(path, root))
+    if source.value is None:
+        raise UnreadableError(f"{source.file}:1:1: is empty. Delete it; training-platform init job writes a new one.")
+    return parse_job(source, workspace)
 
 
 def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:

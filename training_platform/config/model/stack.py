@@ -18,7 +18,7 @@ from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, rejections, right_part
 from training_platform.config.reading.section import FORMS, NAME, article, enumeration
-from training_platform.config.reading.source import Source, read_source
+from training_platform.config.reading.source import Source, UnreadableError, read_source
 
 PROJECT = "training-platform"
 SECTIONS: Mapping[str, type[Environment] | type[Team]] = {
@@ -103,7 +103,13 @@ def stack_name(path: PurePath) -> str | None:
 def read_stack(path: FilePath, root: FilePath) -> Stack:
     """Read one stack file. Raises UnreadableError; all that is wrong inside a readable file are findings."""
     file = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
-    return parse_stack(stack_name(path) or path.stem, read_source(path, file))
+    source = read_source(path, file)
+    if source.value is None:
+        raise UnreadableError(
+            f"{file}:1:1: is empty. Delete it; training-platform init environment or training-platform init team "
+            "writes a new one."
+        )
+    return parse_stack(stack_name(path) or path.stem, source)
 
 
 def parse_stack(name: str, source: Source) -> Stack:

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from training_platform.config.reading.finding import Finding, Path, Position, Severity, UserError, dotted
+from training_platform.config.reading.unparsed import ODD_SPACE, space_name, why_not_yaml
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
@@ -30,6 +31,7 @@ _AMBIGUOUS = re.compile(
         | True|TRUE|False|FALSE|Null|NULL|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|y|Y|n|N ) \Z""",
     re.VERBOSE,
 )
+_SMART_QUOTES = re.compile("[\u2018\u201a\u201c\u201e](.*)[\u2018\u2019\u201c\u201d]", re.DOTALL)
 _DEEPEST = 60  # levels; our deepest stack file has 8
 _MOST_BYTES = 64 * 2**20
 _MOST_REPEATED = 1_000_000  # events that aliases stand for; aliases of aliases multiply a small file without end
@@ -102,9 +104,9 @@ def parse_source(text: str, file: str) -> Source:
     try:
         source.value = Reader(source, yaml.parse(text, Loader=_LOADER)).document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UnreadableError(f"{file}{place}: is not YAML: {error.problem or error.context}.") from error
+        position, why = why_not_yaml(text, error)
+        place = ":".join(map(str, (file, *(position or ()))))
+        raise UnreadableError(f"{place}: is not YAML: {why}.") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UnreadableError(f"{file}: is not YAML: {' '.join(str(error).split())}.") from error
     return source
@@ -250,6 +252,12 @@ class Reader:
             return text
         if text in _WORDS:
             return _WORDS[text]
+        if not text.isascii() and (plain := _meant(text)):
+            odd = ODD_SPACE.search(text)
+            said = f"has {space_name(text)}" if odd else "has smart quotes"
+            allowed = "plain spaces, or quotes around the text" if odd else "plain quotes"
+            self._find(path, event, f"{said}, which YAML reads as letters", plain if odd else f'"{plain}"', allowed)
+            return plain
         if _AMBIGUOUS.match(text) or (_INT.match(text) and abs(int(text[:40])) > _LARGEST):
             self._find(path, event, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
             return text
@@ -283,6 +291,13 @@ class Reader:
             rule="stack-yaml", severity="error", message=message, file=self.source.file,
             position=_position(event), path=dotted(path), allowed=allowed, nearest=nearest,
         ))  # fmt: skip
+
+
+def _meant(text: str) -> str | None:
+    """Return an unquoted text with plain spaces and without smart quotes around it, None where that changes nothing."""
+    quoted = _SMART_QUOTES.fullmatch(text)
+    plain = ODD_SPACE.sub(" ", quoted[1] if quoted else text).strip()
+    return plain if plain != text else None
 
 
 def _is_another_key(text: str) -> bool:
