@@ -19,8 +19,13 @@ from training_platform.config.workspace import Workspace
 _NO_SNAPSHOT = ("quota-no-snapshot", "job-quota-snapshot")
 # A pool that breaks one of these is charged to another quota than is meant, or its flavor has another name.
 _OF_POOLS = {"pool-zone", "tpu-flavor-topology", "tpu-topology"}
-_NO_SHARE = re.compile(r"'(?P<flavor>[^']+)' is not a flavor of which team \S+ has a share in (?P<cluster>\S+)$")
+_NO_SHARE = re.compile(
+    r"'(?P<flavor>[^']+)' is not a flavor of which team (?P<team>\S+) has a share in (?P<cluster>[^\s:]+)"
+)
+_SHORT_SHARE = re.compile(r".* of (?P<flavor>\S+) are .*, and team (?P<team>\S+) has ")
+_POOL_TWICE = re.compile(r"config\.training-platform:environment\.clusters\.(?P<cluster>[^.]+)\.node_pools\.[^.]+$")
 _TWICE = re.compile(r"'(?P<name>[^']+)' is also the name of the team at ")
+_PROMISED = re.compile(r"\S+ in (?P<cluster>\S+) of (?P<environment>\S+) is promised ")
 _PROMISED_TO = re.compile(
     r"\b(?=([\w-]+)[/ ])"
 )  # every word before a slash or a space, and the ends of it after a dash
@@ -33,7 +38,7 @@ def with_causes(report: Report, workspace: Workspace) -> Report:
     report = _below_failures(report)
     errors = [finding for finding in report.all_findings() if finding.severity == "error"]
     every = _Causes(errors, workspace)
-    roots = _Causes([error for error in errors if every.of(error) is None], workspace)  # no cause has another
+    roots = _Causes([error for error in errors if not error.follows and every.of(error) is None], workspace)
 
     def settled(finding: Finding) -> Finding:
         cause = roots.of(finding)
@@ -82,7 +87,7 @@ class _Causes:
         self._workspace = workspace
         self._tables: dict[str, dict[Hashable, tuple[int, Finding]]] = defaultdict(dict)
         for number, error in enumerate(errors):
-            for table, key in _keys(error):
+            for table, key in (*_keys(error), *self._shares(error)):
                 self._tables[table].setdefault(key, (number, error))
         self._pools = cache(self._pools_of_flavors)
 
@@ -98,20 +103,37 @@ class _Causes:
             return self._first("misspelt", [(finding.file, *finding.path.rpartition(".")[::2])])
         if finding.rule.endswith("capacity-exceeded"):
             names = Counter(_PROMISED_TO.findall(finding.message))
-            return self._first("twice", [name for name, count in names.items() if count > 1])
+            line = _PROMISED.match(finding.message)
+            return self._first("twice", [name for name, count in names.items() if count > 1]) or (
+                self._first("pools", [(line["environment"], line["cluster"])]) if line else None
+            )
         if finding.path.startswith("shares."):
             stack = self._workspace.stacks.get(finding.stack or "")
-            if stack is None or finding.nearest is None:
+            if stack is None or finding.message.startswith("is "):  # of a flavor that is there
                 return None
             _, cluster, flavor = finding.path.split(".", 2)
-            return self._first("pool", self._pools(stack.environment_name, cluster, flavor))
+            likest = self._pools(stack.environment_name, cluster, flavor) if finding.nearest else []
+            return self._first("pool", likest) or self._first("pools", [(stack.environment_name, cluster)])
         if share := _NO_SHARE.match(finding.message):
-            homes = (home for home, _ in self._workspace.environments())
-            return self._first(
-                "pool", [key for home in homes for key in self._pools(home.name, share["cluster"], share["flavor"])]
+            homes = [home.name for home, _ in self._workspace.environments()]
+            pools = [key for home in homes for key in self._pools(home, share["cluster"], share["flavor"])]
+            return (
+                self._first("pool", pools)
+                or self._first("share", [(share["team"], share["flavor"])])
+                or self._first("pools", [(home, share["cluster"]) for home in homes])
             )
+        if finding.rule == "job-fits-share" and (share := _SHORT_SHARE.match(finding.message)):
+            return self._first("share", [(share["team"], share["flavor"])])
         missed = _missed_stack(finding)
         return self._first("stack", [missed]) if missed else None
+
+    def _shares(self, error: Finding) -> Iterator[tuple[str, Hashable]]:
+        """Yield the table and key of an error about a team's share, by the flavor that is meant."""
+        stack = self._workspace.stacks.get(error.stack or "")
+        team = (stack.team or stack.rest) if stack else None
+        if team and error.path.startswith("shares."):
+            _, _, flavor, *field = error.path.split(".")
+            yield "share", (team.name, flavor if field else error.nearest)
 
     def _first(self, table: str, keys: Iterable[Hashable]) -> Finding | None:
         numbered = [self._tables[table][key] for key in keys if key in self._tables[table]]
@@ -138,10 +160,18 @@ def _keys(error: Finding) -> Iterator[tuple[str, Hashable]]:
         yield "pool", (error.stack, _pool(error.path))
     if error.nearest:
         yield "misspelt", (error.file, error.path.rpartition(".")[0], error.nearest)
+    if twice := _POOL_TWICE.match(error.path):
+        yield "pools", (_stack_of(error.file), twice["cluster"])
     if twice := _TWICE.match(error.message):
         yield "twice", twice["name"]
     if error.rule.startswith("stack-"):
         yield "stack", error.stack
+
+
+def _stack_of(file: str | None) -> str | None:
+    """Return the stack of a file, which what is wrong with its YAML does not name."""
+    stack = _STACK_FILE.match(f"{file}:")
+    return stack["stack"] if stack else None
 
 
 def _pool(path: str) -> tuple[str, ...]:

@@ -34,10 +34,11 @@ from training_platform.rules.suggestions import Suggestions
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """How stacks are checked; ``fast`` leaves out planning."""
+    """How stacks are checked; ``fast`` leaves out planning, ``before`` is the workspace before a change."""
 
     today: date
     fast: bool = False
+    before: Workspace | None = None
     planner: Planner = DEFAULT
     progress: Progress = quiet
 
@@ -111,7 +112,7 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
 
 
 def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Report:
-    shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity)
+    shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity, options.before)
     suggestions = Suggestions(check.workspace, check.ledgers)
     files = [check.workspace.stacks[name] for name in names]
     stacks = tuple(_stack_report(check, stack, shared, suggestions) for stack in files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Literal
@@ -157,13 +157,18 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
 
 
 def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
-    """Find a team in a file whose name says another environment: people deploy, and review, by the name."""
+    """Find a team in a file whose name says another environment or team: people deploy, and review, by the name."""
     beginnings = [stack.name[:at] for at, letter in enumerate(stack.name) if letter == "-"]
     named = [name for name in beginnings if name in workspace.stacks and workspace.stacks[name].environment]
     if named and team.environment not in named:
         message = f"is {team.environment!r}, and the file's name says {named[-1]}"
         allowed = f"{named[-1]}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         yield stack.finding(RULE, ("environment",), message, allowed=allowed)
+    of_file = stack.name.removeprefix(f"{team.environment}-")
+    if team.environment in named and of_file != team.name:
+        message = f"is {team.name!r}, and the file's name says {of_file}"
+        allowed = f"{of_file}, or a file Pulumi.{team.environment}-{team.name}.yaml"
+        yield stack.finding(RULE, ("name",), message, allowed=allowed, nearest=of_file)
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
@@ -198,7 +203,17 @@ def _share_references(
         known = workspace.flavors(stack.environment_name, cluster)
         for flavor in flavors_of:
             if flavor not in known:
-                yield stack.dangling((*path, cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+                finding = stack.dangling((*path, cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+                yield of_pool(finding, flavor, known.values())
+
+
+def of_pool(finding: Finding, name: str, flavors_of: Iterable[Flavor]) -> Finding:
+    """Return the finding that a flavor is not known, with the flavor of the node pool that has its name instead."""
+    for flavor in flavors_of:
+        if any(pool.name == name for pool in flavor.pools):
+            message = f"{finding.message}: a node pool of {flavor.name} has that name"
+            return dataclasses.replace(finding, message=message, nearest=flavor.name)
+    return finding
 
 
 Amounts = dict[str, dict[str, int]]  # chips or GPUs by cluster and flavor

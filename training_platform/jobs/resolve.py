@@ -21,7 +21,7 @@ from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.rejection import rejections, right_part
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.config.workspace import Workspace
+from training_platform.config.workspace import Workspace, of_pool
 from training_platform.jobs.model import GkeTarget, Job
 from training_platform.resources.scope import Scope, team_scope
 
@@ -187,10 +187,12 @@ def _shares(
         message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
         able = [name for name in clusters if environment.clusters[name].software.jobset != "none"]
         yield source.finding(MODEL_RULE, ("gke", "cluster"), message, allowed=enumeration(able) or "vertex")
-    flavors = team.shares[cluster].keys() & workspace.flavors(team.environment, cluster).keys()
+    known = workspace.flavors(team.environment, cluster)
+    flavors = team.shares[cluster].keys() & known.keys()
     if flavor not in flavors:
         what = f"a flavor of which team {team.name} has a share in {cluster}"
-        yield _dangling(source, ("gke", "flavor"), flavor, what, flavors)
+        finding = _dangling(source, ("gke", "flavor"), flavor, what, flavors)
+        yield of_pool(finding, flavor, (known[name] for name in sorted(flavors)))
 
 
 def _dangling(source: Source, path: Path, value: str, what: str, names: Collection[str]) -> Finding:

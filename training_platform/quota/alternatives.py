@@ -59,10 +59,17 @@ class Alternatives:
         self._pools: dict[tuple[str, str], dict[str, ExpandedPool]] = {}  # by stack and cluster
         self._rooms: dict[tuple[object, ...], list[Room]] = {}
 
-    def of(self, line: Line, held: Held) -> Iterator[str]:
-        """Yield the alternatives for a holder, the closest to its wish first; at last, the limit to ask for."""
+    def of(self, line: Line, held: Held, *, more: int = 0) -> Iterator[str]:
+        """Yield the alternatives for a holder, the closest to its wish first; at last, the limits to ask for."""
         yield from self.today(line, held)
-        yield f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
+        others = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""
+        yield f"request {shown(line.used)} {line.unit}{others} (training-platform quota plan)"
+
+    def counts_chips(self, line: Line, held: Held) -> bool:
+        """Whether a limit counts the TPUs or GPUs of the pool that holds some of it."""
+        pool = self.pool(held.holder)
+        quota = pool.accelerator.quotas.get(pool.spec.charged) if pool else None
+        return quota is not None and line.key.quota_id == quota.quota_id
 
     def today(self, line: Line, held: Held) -> Iterator[str]:
         """Yield the alternatives that fit today's limits, the closest to the holder's wish first."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
 
 from training_platform.config.data_sets import far_data_sets
 from training_platform.config.reading.finding import Finding, Path, Severity, dotted
@@ -13,7 +17,7 @@ from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger, file_ledger
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings
-from training_platform.quota.snapshot import FOLDER
+from training_platform.quota.snapshot import FOLDER, Snapshot
 from training_platform.resources.notebooks import notebook_findings
 from training_platform.resources.serving import serving_findings
 
@@ -23,14 +27,20 @@ _GUESS = "; the catalogue's spelling of it is not verified"
 
 
 def ledger_findings(
-    workspace: Workspace, ledgers: Iterable[ProjectLedger], capacity: Iterable[CapacityLine]
+    workspace: Workspace,
+    ledgers: Iterable[ProjectLedger],
+    capacity: Iterable[CapacityLine],
+    before: Workspace | None = None,
 ) -> list[Finding]:
-    """Return what ledgers, requests for larger limits and data sets say is wrong, for every stack of the workspace."""
+    """Return what ledgers, requests for larger limits and data sets say is wrong, for every stack of the workspace.
+
+    ``before`` is the workspace before a change.
+    """
     projects = list(ledgers)
     return [
         *quota_findings(projects, workspace),
         *request_findings(projects, workspace),
-        *capacity_findings(capacity, workspace),
+        *capacity_findings(capacity, workspace, before),
         *file_findings(file_ledger(workspace), workspace),
         *far_data_sets(workspace),
         *serving_findings(workspace),
@@ -49,10 +59,15 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
             continue
         findings.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
         others = Alternatives(ledger, workspace)
+        short: dict[tuple[str, Path], list[tuple[Line, Held]]] = defaultdict(list)  # by the field that one could lower
         for line in ledger.lines:
             if line.over:
-                guess = not ledger.snapshot.covers(line.key) and is_guess(line.key, listed=True)
-                findings.extend(_exceeded(line, workspace, others, guess=guess))
+                largest = {held.holder.stack: held for held in reversed(line.holders)}
+                for stack in dict.fromkeys(held.holder.stack for held in line.holders):
+                    holder = largest[stack].holder
+                    short[stack, holder.field or holder.path].append((line, largest[stack]))
+        for lines in short.values():
+            findings.extend(_exceeded(lines, workspace, others, ledger.snapshot))
     return findings
 
 
@@ -91,45 +106,64 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator
         )  # fmt: skip
 
 
-def _exceeded(line: Line, workspace: Workspace, others: Alternatives, *, guess: bool) -> Iterator[Finding]:
-    """Find an exceeded limit; a warning where the snapshot has no row for a spelling that is not verified."""
-    largest: dict[str, Held] = {}
-    for held in line.holders:
-        largest.setdefault(held.holder.stack, held)
-    for stack, held in largest.items():
-        allowed, fits = _fitting(line, held)
-        message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, stack)}"
+def _exceeded(
+    lines: Sequence[tuple[Line, Held]], workspace: Workspace, others: Alternatives, snapshot: Snapshot
+) -> Iterator[Finding]:
+    """Find the limits that one field exceeds: that on TPUs or GPUs first, from which the others follow.
+
+    A warning where the snapshot has no row for a spelling that is not verified.
+    """
+    guesses = {line.key: not snapshot.covers(line.key) and is_guess(line.key, listed=True) for line, _ in lines}
+    first, *more = sorted(lines, key=lambda short: (guesses[short[0].key], not others.counts_chips(*short)))
+    cause: str | None = None
+    for line, held in (first, *more):
+        holder, guess = held.holder, guesses[line.key]
+        message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, holder.stack)}"
         if line.open_request is not None:
             message += f"; {shown(line.open_request)} requested, no limit before it is granted"
-        yield _finding(
-            "quota-exceeded", stack, held.holder.field or held.holder.path, message + (_GUESS if guess else ""),
-            workspace, severity="warning" if guess else "error", allowed=allowed,
-            nearest="; or ".join([*([fits] if fits else []), *others.of(line, held)]),
+        finding = _finding(
+            "quota-exceeded", holder.stack, holder.field or holder.path, message + (_GUESS if guess else ""),
+            workspace, severity="warning" if guess else "error", follows=cause,
         )  # fmt: skip
+        if cause is None:
+            cause = finding.place
+            allowed, fits = _fitting(lines, line, held)
+            ways = [*([fits] if fits else []), *others.of(line, held, more=len(more))]
+            finding = replace(finding, allowed=allowed, nearest="; or ".join(ways))
+        yield finding
 
 
-def _fitting(line: Line, held: Held) -> tuple[str, str | None]:
-    """Return what is allowed, and the largest value of the holder's field that fits beside all other holders."""
-    holder, limit = held.holder, line.limit or 0
-    allowed = f"{shown(limit)} {line.unit}"
+def _fitting(lines: Sequence[tuple[Line, Held]], line: Line, held: Held) -> tuple[str, str | None]:
+    """Return what a limit allows, and the largest value of the holder's field that fits all limits beside others."""
+    holder, allowed = held.holder, f"{shown(line.limit or 0)} {line.unit}"
     if not holder.step or not holder.field:
         return allowed, None
-    fits = math.floor((limit - (line.used - held.amount)) / holder.step)
-    if fits < max(1, holder.base):
-        return f"{allowed}; no {holder.field[-1]} of {holder.label} fits", None
-    return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
+    fitting = [
+        (math.floor(((short.limit or 0) - (short.used - own.amount)) / own.holder.step), short)
+        for short, own in lines
+        if own.holder.step
+    ]
+    fits, tightest = min(fitting, key=itemgetter(0))
+    if fits >= max(1, holder.base):
+        return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
+    others = [other for other in tightest.holders if other.holder.label != holder.label]
+    beside = f" beside {others[0].holder.label} of {others[0].holder.stack}, {shown(others[0].amount)}" if others else ""
+    return f"{allowed}; no {holder.field[-1]} of {holder.label} fits{beside}", None
 
 
-def capacity_findings(lines: Iterable[CapacityLine], workspace: Workspace) -> list[Finding]:
-    """Return nominal quotas that the pools cannot hold, and those that are not a whole number of slices."""
+def capacity_findings(
+    lines: Iterable[CapacityLine], workspace: Workspace, before: Workspace | None = None
+) -> list[Finding]:
+    """Return nominal quotas that the pools cannot hold, and those that are not a whole number of slices.
+
+    ``before`` is the workspace before a change, which tells whose share has grown.
+    """
     findings: list[Finding] = []
     for line in lines:
         for share in line.shares:
             findings.extend(_part_of_a_slice(line, share, workspace))
         if line.over:
-            shares = [share for share in line.shares if share.amount]
-            enough = [share for share in shares if line.promised - share.amount <= line.capacity]  # if it is lowered
-            findings.extend(_over_capacity(line, share, workspace) for share in enough or shares)
+            findings.extend(_over_capacity(line, workspace, before))
             findings.extend(_promised_to_teams(line, workspace))
     return findings
 
@@ -142,22 +176,72 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
     message = (
         f"is {shown(share.amount)}, which is not a whole number of {unit}s: one {unit} of {line.flavor.name} is {size}"
     )
+    whole = int(share.amount // size) * size
+    fitting = [amount for amount in (whole + size, whole) if 0 < amount <= line.headroom + share.amount]
+    nearest = min(fitting, key=lambda amount: abs(amount - share.amount), default=whole or size)
     yield _finding(
         "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"a multiple of {size}", nearest=str(int(share.amount // size) * size or size),
+        allowed=f"a multiple of {size}", nearest=str(nearest),
     )  # fmt: skip
 
 
-def _over_capacity(line: CapacityLine, share: Held, workspace: Workspace) -> Finding:
-    fits = line.flavor.in_whole_slices(int(line.headroom + share.amount))
-    message = (
-        f"{line.flavor.name} in {line.cluster} of {line.environment} is promised {shown(line.promised)} "
-        f"{line.resource}, {_of_which(line.shares)}; its pools hold {shown(line.capacity)}"
+def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace | None) -> Iterator[Finding]:
+    """Find a flavor of which too much is promised, at the share that has grown, or at the largest.
+
+    The shares that could be lowered instead follow from it; those that a change has left alone are not at fault.
+    """
+    shares = [share for share in line.shares if share.amount]
+    grown = [share for share in shares if before and share.amount > (_amount_before(share, before) or 0)]
+    enough = [share for share in shares if line.promised - share.amount <= line.capacity]  # if it is lowered
+    promised = (
+        f"{line.flavor.name} in {line.cluster} of {line.environment} is promised {shown(line.promised)} {line.resource}"
     )
-    return _finding(
-        "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"at most {fits} besides the other teams", nearest=str(fits) if fits else None,
-    )  # fmt: skip
+    cause: str | None = None
+    for share in grown or enough or shares:
+        holders = _of_which(line.shares, most=MOST_NAMED if cause else len(line.shares))
+        message = f"{promised}, {holders}; its pools hold {shown(line.capacity)}"
+        if share in grown and before:
+            message += f"; {share.holder.label} had {shown(_amount_before(share, before) or 0)} before this change"
+        finding = _finding(
+            "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace, follows=cause
+        )
+        if cause is None:
+            cause = finding.place
+            fits = _lowered(line, share)
+            finding = replace(
+                finding,
+                allowed=_ways_to_lower(line, [share, *(other for other in enough if other != share)], workspace),
+                nearest=str(fits) if fits else None,
+            )
+        yield finding
+
+
+def _lowered(line: CapacityLine, share: Held) -> int:
+    """Return the most that a share can be beside the others, in whole slices."""
+    return max(0, line.flavor.in_whole_slices(int(line.headroom + share.amount)))
+
+
+def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Workspace) -> str:
+    """Return which share to lower, to what, by how much and in which file; or by how much all have to be."""
+    pools = ", ".join(pool.name for pool in line.flavor.pools)
+    larger = f"larger pools of {line.flavor.name} ({pools})" if pools else f"pools of {line.flavor.name}"
+    if line.headroom + shares[0].amount < 0:
+        return f"shares lowered by {shown(-line.headroom)} together, or {larger}"
+    ways = []
+    for share in shares[:MOST_NAMED]:
+        fits, stack = _lowered(line, share), workspace.stacks.get(share.holder.stack)
+        file = f" ({stack.place(share.holder.field)})" if stack and share != shares[0] else ""
+        ways.append(f"{share.holder.label} lowered by {shown(share.amount - fits)} to {fits}{file}")
+    return ", or ".join((*ways, larger))
+
+
+def _amount_before(share: Held, before: Workspace) -> int | None:
+    """Return the nominal quota that a share had before a change; None where there was no such share."""
+    stack = before.stacks.get(share.holder.stack)
+    value: Any = stack.section if stack else None
+    for part in share.holder.field:
+        value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)
+    return value
 
 
 def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Finding]:
@@ -199,28 +283,30 @@ def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Finding:
     )  # fmt: skip
 
 
-def _of_which(holders: tuple[Held, ...], stack: str | None = None) -> str:
+def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = MOST_NAMED) -> str:
     """Return who holds how much; holders outside ``stack``, the finding's, are named with theirs."""
     names = [
         held.holder.label if stack in (None, held.holder.stack) else f"{held.holder.label} of {held.holder.stack}"
-        for held in holders[:MOST_NAMED]
+        for held in holders[:most]
     ]
     if len(holders) == 1:
         return f"all of it by {names[0]}"
     parts = [f"{name} {shown(held.amount)}" for name, held in zip(names, holders, strict=False)]
-    if rest := holders[MOST_NAMED:]:
+    if rest := holders[most:]:
         parts.append(f"{len(rest):,} more {shown(sum(held.amount for held in rest))}")
     return f"of which {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _finding(
     rule: str, stack: str, path: Path, message: str, workspace: Workspace, *, severity: Severity = "error",
-    allowed: str | None = None, nearest: str | None = None,
+    allowed: str | None = None, nearest: str | None = None, follows: str | None = None,
 ) -> Finding:  # fmt: skip
     """Return a finding about a stack, which the workspace may lack."""
     known = workspace.stacks.get(stack)
     if known:
-        return known.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
+        found = known.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
+        return replace(found, follows=follows) if follows else found
     return Finding(
-        rule=rule, severity=severity, message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest
-    )
+        rule=rule, severity=severity, message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest,
+        follows=follows,
+    )  # fmt: skip

@@ -64,7 +64,7 @@ def check_against(
             old = names | {was for name, was in scope.renamed.items() if name in names}
             head_names = tuple(name for name in scope.head if name in old)
             scope = replace(scope, head=head_names, base=tuple(name for name in scope.base if name in old))
-        head = check_stacks(root, scope.head, options, inputs=True)
+        head = check_stacks(root, scope.head, replace(options, before=base_files), inputs=True)
         options.progress(f"planning {ref}")
         others = len(head_files.stacks) - len(scope.head)
         comparison = Comparison(ref=ref, commit=tree.commit, others=others, own_program=scope.own_program)

@@ -85,7 +85,8 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         console.print(clean, soft_wrap=True)
     else:
         console.print(Text(str(result), style="bold red"), soft_wrap=True)
-    if first := next((finding for finding in ordered(report.all_findings()) if finding.severity != "note"), None):
+    if findings := [finding for finding in ordered(report.all_findings()) if finding.severity != "note"]:
+        first = min(findings, key=lambda finding: finding.severity != "error")
         console.print(Text(more_about(first), style="dim"), soft_wrap=True)
 
 

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from training_platform.catalog.prices import LEFT_OUT, Cost
-from training_platform.checks.report import Report
+from training_platform.checks.report import Report, folded, identity
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 
@@ -28,16 +28,17 @@ class Conclusion(NamedTuple):
 
 
 def conclusion(report: Report) -> Conclusion:
-    """Return the result of a check."""
-    counts = {"error": 0, "warning": 0, "note": 0}
-    for finding in report.all_findings():
+    """Return the result of a check; it counts what could not be checked as an error, and no consequence of a finding."""
+    counts = {"error": len(report.failures), "warning": 0, "note": 0}
+    for finding, _ in folded(report.all_findings()):
         counts[finding.severity] += 1
-    parts = [f"{counted(len(report.failures), 'thing')} not checked"] if report.failures else []
-    parts += [counted(count, severity) for severity, count in counts.items() if count]
+    parts = [counted(count, severity) for severity, count in counts.items() if count]
     if exempt := len(report.all_exempted()):
         parts.append(f"{exempt:,} exempt")
     if known := len(report.all_known()):
         parts.append(f"{known:,} known")
+    if report.failures:
+        parts.append(f"{counted(len(report.failures), 'thing')} not checked")
     stacks = counted(len(report.stacks), "stack") if report.known_stacks else "no stack in stacks/ yet"
     state: Literal["clean", "findings", "unchecked"] = "findings" if counts["error"] else "clean"
     return Conclusion("unchecked" if report.failures else state, stacks, ", ".join(parts))
@@ -73,8 +74,9 @@ def field_message(finding: Finding) -> str:
 
 
 def following(findings: Sequence[Finding], most: int = 3) -> str:
-    """Return what follows from a finding, by place; empty where nothing does."""
-    places = list(dict.fromkeys(finding.place for finding in findings))
+    """Return what follows from a finding, by place, or by subject at its own place; empty where nothing does."""
+    places = [identity(each)[-1] if each.place == each.follows else each.place for each in findings]
+    places = list(dict.fromkeys(place or each.message for place, each in zip(places, findings, strict=True)))
     verb = "follows" if len(findings) == 1 else "follow"
     return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
 

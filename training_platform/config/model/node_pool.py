@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES, ZONES
 from training_platform.catalog.attachments import as_asked, gpu_counts
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.provisioning_models import has_blocks
 from training_platform.catalog.topologies import legal_topologies, topologies_text
 from training_platform.catalog.types import Capacity as ChargedCapacity
@@ -27,6 +28,7 @@ from training_platform.config.reading.section import (
     Zone,
     above,
     refuse_conflicts,
+    unknown_name,
 )
 
 _ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
@@ -295,6 +297,16 @@ class NodePoolSpec(NodeOptions):
         if self.machine.hosts_of(self.topology) > 1:
             return SLICE_LEVELS
         return BLOCK_LEVELS if has_blocks(self.machine) else ()
+
+    @field_validator("zone", mode="before")
+    @classmethod
+    def _zone_of_the_machine(cls, value: Any, info: ValidationInfo) -> Any:
+        """Return a zone; for an unknown one the error names the nearest zone that offers the machine."""
+        machine = MACHINE_TYPES.get(info.data.get("machine_type", ""))
+        if isinstance(value, str) and value not in ZONES and machine and machine.zones:
+            here = [zone for zone in machine.zones if region_of(zone) == region_of(value)]
+            raise unknown_name(f"zone with {machine.name}", value, here or machine.zones, machine.zones)
+        return value
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the fields that do not go together."""

@@ -119,7 +119,7 @@ def parse_stack(name: str, source: Source) -> Stack:
     config = config if isinstance(config, dict) else {}
     present = [key for key in SECTIONS if key in config]
     if len(present) != 1:
-        if present or not any(key.startswith(f"{PROJECT}:") for key in config):  # else a misspelt one is said already
+        if present or not any(key.startswith(f"{PROJECT}:") or _meant(key) for key in config):
             message = "has both sections" if present else "has no section of this project"
             allowed = f"exactly one of {' and '.join(SECTIONS)}"
             findings.append(source.finding(RULE, ("config",), message, stack=name, allowed=allowed))
@@ -180,10 +180,18 @@ def _envelope(name: str, source: Source) -> list[Finding]:
     if config is not None and not isinstance(config, dict):
         return [*findings, source.finding(RULE, ("config",), "is not a mapping", stack=name)]
     for key in config or {}:
-        if key not in SECTIONS and (key.startswith(f"{PROJECT}:") or not _CONFIG_KEY.match(key)):
+        misspelt = key.startswith(f"{PROJECT}:") or (_meant(key) and not SECTIONS.keys() & config.keys())
+        if key not in SECTIONS and (misspelt or not _CONFIG_KEY.match(key)):
             path, allowed = ("config", key), f"{', '.join(SECTIONS)}, gcp:<setting>"
-            nearest = find_nearest(key, SECTIONS)
+            nearest = _meant(key) or find_nearest(key, SECTIONS)
             findings.append(
                 source.finding(RULE, path, "is not a setting", stack=name, allowed=allowed, nearest=nearest)
             )
     return findings
+
+
+def _meant(key: str) -> str | None:
+    """Return the section that a misspelt setting means; None for settings of another namespace."""
+    namespace, _, name = key.partition(":")
+    section = find_nearest(name, [section.partition(":")[2] for section in SECTIONS])
+    return f"{PROJECT}:{section}" if section and find_nearest(namespace, [PROJECT]) else None

@@ -27,6 +27,8 @@ _BOUNDS = {
 }
 _SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 _EXAMPLES = {"topology": "a text such as 4x4"}  # of fields whose numbers in quotes are as wrong
+_SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>[GT])i?B?", re.IGNORECASE)
+_GIGAS = {"G": {"gb": 1, "gib": 1}, "T": {"gb": 1000, "gib": 1024}}  # TB is what people call the TiB of Filestore
 _WANTED = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -141,6 +143,10 @@ def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str,
     text = str(value).strip()
     if kind == "int_type" and text.isascii() and text.isdecimal():
         return message, f"{wanted} (without quotes)", text
+    if kind == "int_type" and (amount := _SIZE.fullmatch(text)) and (unit := field.rpartition("_")[2]) in ("gb", "gib"):
+        number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
+        nearest = f"{number:g}" if number.is_integer() else None
+        return message, f"{wanted}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
     if kind == "bool_type":
         return message, wanted, {field: "true", **_SWITCHES}.get(text.casefold())
     return message, wanted, None

@@ -54,7 +54,7 @@ def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | Non
         return Position(above + 1, missing.start("key") + 1), said
     own = len(indentation)
     levels = _levels(lines, at)
-    if levels and own not in levels and place.column == own + 1 or own > levels[0]:
+    if levels and ((own not in levels and place.column == own + 1) or own > levels[0]):
         nearest = min(levels, key=lambda level: abs(level - own))
         said = f"the line is indented by {own} spaces and the one above by {levels[0]}; indent it by {nearest} spaces"
         return Position(at + 1, own + 1), said

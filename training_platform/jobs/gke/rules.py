@@ -91,7 +91,7 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
         if needed > limit:
             fits = int(limit) // each
             yield job.finding(
-                ("gke", field), f"{count:,} {unit}s are {needed:,} {resource}, and {why}", rule=rule,
+                ("gke", field), f"{count:,} {unit}s of {flavor.name} are {needed:,} {resource}, and {why}", rule=rule,
                 allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=nearest or None,
             )  # fmt: skip
 
