@@ -123,6 +123,7 @@ def job(
         fail(f"{name!r} is not TEAM/NAME of a team of {home}, which {teams if declared else 'is not an environment'}.")
     owner = owners[parts[0]]
     text = first_file.head(home, _asked(image, "--image", "Container image with its tag"))
+    chosen = None
     if where != "vertex":
         if not owner.shares:
             fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
@@ -133,7 +134,8 @@ def job(
             fail(f"Team {owner.name} has a share of {on} in {at}, which is not a flavor of {home}.")
         text += first_file.on_gke(at, chosen)
     if where != "gke":
-        machine = _one_of(machine_type, "--machine-type", "Machine type on Vertex AI", first_file.vertex_machines())
+        machines = first_file.vertex_machines(chosen)
+        machine = _one_of(machine_type, "--machine-type", "Machine type on Vertex AI", machines)
         sections = (section for stack, section in workspace.environments() if stack.name == home)
         near = [cluster.location for section in sections for cluster in section.clusters.values()]
         regions = first_file.vertex_regions(machine, near)

@@ -165,7 +165,8 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         allowed = f"{named[-1]}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         yield stack.finding(RULE, ("environment",), message, allowed=allowed)
     of_file = stack.name.removeprefix(f"{team.environment}-")
-    if team.environment in named and of_file != team.name:
+    twins = workspace.teams_called(team.name, "environment", team.environment)
+    if team.environment in named and team.name not in (of_file, stack.name) and len(twins) < 2:
         message = f"is {team.name!r}, and the file's name says {of_file}"
         allowed = f"{of_file}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         yield stack.finding(RULE, ("name",), message, allowed=allowed, nearest=of_file)

@@ -38,9 +38,12 @@ def on_vertex(region: str, machine_type: str) -> str:
     )
 
 
-def vertex_machines() -> list[str]:
-    """Return the machine types with accelerators that Vertex AI trains on and that a first job can take."""
-    return [
+def vertex_machines(like: Flavor | None = None) -> list[str]:
+    """Return the machine types with accelerators that Vertex AI trains on and that a first job can take.
+
+    Those with TPUs or GPUs as a flavor has come first: a job has one image for both of its targets.
+    """
+    names = [
         name
         for name, machine in MACHINE_TYPES.items()
         if machine.vertex
@@ -49,6 +52,7 @@ def vertex_machines() -> list[str]:
         and "on-demand" in machine.capacities
         and vertex_regions(name)
     ]
+    return sorted(names, key=lambda name: like is not None and MACHINE_TYPES[name].kind != like.accelerator.kind)
 
 
 def vertex_regions(machine_type: str, near: Collection[str] = ()) -> list[str]:

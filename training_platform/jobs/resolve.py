@@ -29,6 +29,7 @@ FOLDER = "jobs"
 MODEL_RULE = "job-model"
 YAML_RULE = "job-yaml"
 NAME_RULE = "job-name"
+_ADDRESS = re.compile(r"'gs://(?P<bucket>[^/']*)[^']*'")
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -96,11 +97,30 @@ def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None,
     except ValidationError as error:
         rejected = rejections(error, Job, source, (), "")
         findings += [dataclasses.replace(finding, rule=MODEL_RULE, stack=None) for finding in rejected]
+        findings = [_of_bucket(finding, source, workspace) for finding in findings]
         rest = right_part(source.value, Job)
         return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])
     resolved, dangling = _resolve(job, source, workspace)
     findings += dangling
     return (None if findings else resolved), findings
+
+
+def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Finding:
+    """Return the finding about an address in Cloud Storage with the name of the team's bucket that is meant."""
+    address = _ADDRESS.match(finding.message)
+    if address is None:
+        return finding
+    place = PurePosixPath(source.file)
+    environment = source.value.get("environment")
+    teams = (team for _, team, _ in workspace.teams() if team.environment == environment)
+    buckets = next((team.buckets for team in teams if team.name == place.parent.name), {})
+    meant = [name for name in buckets if address["bucket"].endswith(name) or len(buckets) == 1]
+    return dataclasses.replace(
+        finding,
+        message=f"{address[0]} is an address; a job names a bucket of its team's stack file",
+        allowed=enumeration(buckets) or "none is declared",
+        nearest=max(meant, key=len, default=None),
+    )
 
 
 def unknown_stacks(workspace: Workspace) -> int:
@@ -196,7 +216,8 @@ def _shares(
 
 
 def _dangling(source: Source, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
-    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
+    only = next(iter(names)) if len(names) == 1 else None
+    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names) or only
     return source.finding(MODEL_RULE, path, f"{value!r} is not {what}", allowed=allowed, nearest=nearest)
 
 

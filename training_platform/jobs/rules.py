@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from training_platform.catalog.locations import region_of
@@ -26,6 +27,7 @@ def job_findings(job: ResolvedJob) -> Iterator[Finding]:
             allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
             yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=allowed)
     yield from _mounts(job)
+    yield from _secrets_in_env(job)
     size, memory = job.spec.shared_memory_gib, job.spec.memory_gib
     if size and memory and size > memory:
         message = f"is {size} GiB, and counts as a part of the memory, which is {memory} GiB"
@@ -58,6 +60,30 @@ def _source(job: ResolvedJob) -> Iterator[Finding]:
         message = "has no bucket to go to"
         allowed = f"output or source.bucket: {enumeration(job.team.buckets) or 'the team has none'}"
         yield job.finding(("source",), message, rule="job-source-bucket", allowed=allowed)
+
+
+# Beginnings that only tokens have: Hugging Face, GitHub, GitLab, OpenAI and others, AWS, Google, Slack.
+_TOKEN = re.compile(
+    r"(hf_|gh[pousr]_|github_pat_|glpat-|sk-|AKIA|AIza|xox[abp]-)[A-Za-z0-9_-]{12,}$|-----BEGIN .*PRIVATE KEY"
+)
+_SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$", re.IGNORECASE)
+_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+/=_.-]{20,}$")
+
+
+def _secrets_in_env(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a token in the plain variables of a job, which the repository and everybody who reads the job would have."""
+    for name, value in job.spec.env.items():
+        if _TOKEN.match(value) or (_SECRET_NAME.search(name) and _RANDOM.match(value)):
+            secrets = job.team.secrets
+            service = name.partition("_")[0].casefold()
+            meant = next((secret for secret in secrets if secret.startswith(service)), None)
+            secret = meant or (secrets[0] if len(secrets) == 1 else "NAME")
+            new = "" if secrets else ", once the team's stack file has NAME under secrets"
+            message = "looks like a secret, which everybody who reads the repository or the job would have"
+            yield job.finding(
+                ("env", name), message, rule="job-secret", allowed=f"secrets: {enumeration(secrets) or 'NAME'}",
+                nearest=f"secrets: {{{name}: {secret}}}{new}",
+            )  # fmt: skip
 
 
 def _mounts(job: ResolvedJob) -> Iterator[Finding]:

@@ -147,7 +147,7 @@ def _fitting(lines: Sequence[tuple[Line, Held]], line: Line, held: Held) -> tupl
     if fits >= max(1, holder.base):
         return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
     others = [other for other in tightest.holders if other.holder.label != holder.label]
-    beside = f" beside {others[0].holder.label} of {others[0].holder.stack}, {shown(others[0].amount)}" if others else ""
+    beside = f" beside {others[0].holder.label}, which holds {shown(others[0].amount)}" if others else ""
     return f"{allowed}; no {holder.field[-1]} of {holder.label} fits{beside}", None
 
 
@@ -241,7 +241,7 @@ def _amount_before(share: Held, before: Workspace) -> int | None:
     value: Any = stack.section if stack else None
     for part in share.holder.field:
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)
-    return value
+    return value if isinstance(value, int) else None
 
 
 def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Finding]:

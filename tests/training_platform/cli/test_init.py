@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from tests.places import ROOT
@@ -238,3 +239,16 @@ def test_alerts_reach_whom_a_flag_names(root: Path) -> None:
 
     assert "    alerts: {emails: [a@example.com, b@example.com]}\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
     assert run(root, "check", "--fast").stdout.splitlines()[-1] == "1 stack: clean, 1 note"
+
+
+@pytest.mark.parametrize(("machine_type", "kind"), [("a2-highgpu-1g", "gpu"), ("ct5lp-hightpu-4t", "tpu")])
+def test_a_job_for_both_targets_has_machines_of_one_kind_as_it_has_one_image(
+    root: Path, machine_type: str, kind: str
+) -> None:
+    init(root, *ENVIRONMENT, "--machine-type", machine_type)
+    init(root, *TEAM)
+
+    assert init(root, *JOB, "--target", "both").exit_code == 0
+
+    job = yaml.safe_load((root / "jobs" / "vision" / "train.yaml").read_text())
+    assert MACHINE_TYPES[job["vertex"]["machine_type"]].kind == kind

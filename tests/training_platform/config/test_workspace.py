@@ -193,7 +193,9 @@ def test_a_team_is_not_called_as_a_namespace_of_the_cluster(copy: Path, name: st
 
 
 def test_a_name_that_only_begins_alike_is_a_team_s(copy: Path) -> None:
-    assert not edit(copy, "prod-nlp", "name: nlp", "name: kubernetes").stacks["prod-nlp"].findings
+    (finding,) = edit(copy, "prod-nlp", "name: nlp", "name: kubernetes").stacks["prod-nlp"].findings
+
+    assert (finding.message, finding.nearest) == ("is 'kubernetes', and the file's name says nlp", "nlp")
 
 
 def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) -> None:
@@ -306,7 +308,7 @@ def test_a_cohort_within_itself_is_found_at_its_parent(copy: Path) -> None:
         (
             "a: {shares: {us-central1: {a100: {nominal_quota: 8}}}}",
             "cohorts.a.shares.us-central1.a100",
-            "a100-80",
+            "a100-40",  # the flavor of pool a100
         ),
     ],
 )

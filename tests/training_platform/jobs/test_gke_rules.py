@@ -108,7 +108,8 @@ def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
     found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13")))
 
     assert rules(found)[:2] == [("job-fits-pools", "gke.slices", "12"), ("job-fits-share", "gke.slices", "12")]
-    assert "13 slices are 208 google.com/tpu, and the pools of tpu-v5e-4x4-spot hold 192" in found[0].message
+    assert found[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, and the pools of ")
+    assert "tpu-v5e-4x4-spot hold 192" in found[0].message
 
 
 def test_a_number_that_pools_hold_and_the_share_does_not_is_never_advised(take: Take) -> None:
@@ -124,7 +125,7 @@ def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
     (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
 
     assert (finding.rule, finding.nearest) == ("job-fits-pools", "2")
-    assert "3 VMs are 12 nvidia.com/gpu, and the pools of a100-40 hold 8" in finding.message
+    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, and the pools of a100-40 hold 8" in finding.message
 
 
 def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> None:

@@ -331,7 +331,7 @@ def test_a_rejected_snapshot_shows_its_own_errors(take: Take, new_lab: Lab) -> N
 
 
 def test_an_unreadable_snapshot_stops_the_job(take: Take, new_lab: Lab) -> None:
-    with pytest.raises(UnreadableError, match=f"^{SNAPSHOT}:3:1: is not YAML"):
+    with pytest.raises(UnreadableError, match=f"^{SNAPSHOT}:1:10: is not YAML"):
         edited(take, new_lab(), "project: example-lab", "project: [")
 
 

@@ -28,7 +28,7 @@ class Conclusion(NamedTuple):
 
 
 def conclusion(report: Report) -> Conclusion:
-    """Return the result of a check; it counts what could not be checked as an error, and no consequence of a finding."""
+    """Return the result of a check: a thing that could not be checked is an error, a consequence of another is none."""
     counts = {"error": len(report.failures), "warning": 0, "note": 0}
     for finding, _ in folded(report.all_findings()):
         counts[finding.severity] += 1

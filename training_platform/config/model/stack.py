@@ -179,7 +179,7 @@ def _envelope(name: str, source: Source) -> list[Finding]:
     config = source.value.get("config")
     if config is not None and not isinstance(config, dict):
         return [*findings, source.finding(RULE, ("config",), "is not a mapping", stack=name)]
-    for key in config or {}:
+    for key in (config := config or {}):
         misspelt = key.startswith(f"{PROJECT}:") or (_meant(key) and not SECTIONS.keys() & config.keys())
         if key not in SECTIONS and (misspelt or not _CONFIG_KEY.match(key)):
             path, allowed = ("config", key), f"{', '.join(SECTIONS)}, gcp:<setting>"

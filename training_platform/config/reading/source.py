@@ -227,7 +227,7 @@ class Reader:
             if key in values:
                 first = self.source.positions[(*path, key)]
                 message = f"is given twice, first on line {first.line}"
-                self._find((*path, key), event, message, allowed="each key once")
+                self._find((*path, key), event, message, allowed="each key once, or another name for one of the two")
                 self._rest_of(next(self.events))
                 continue
             self.source.positions[(*path, key)] = _position(event)

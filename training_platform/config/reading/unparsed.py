@@ -15,6 +15,7 @@ ODD_SPACE = re.compile("[\u00a0\u202f\u3000]")
 # Where YAML would read a plain space: in the indentation, and after a colon or a dash.
 _ODD_SPACE = re.compile(rf"(?:^[ \t]*|[:-] *)({ODD_SPACE.pattern})")
 _NO_SPACE = re.compile(r" *(?:- +)*(?P<key>[\w.-]+):(?P<value>[^\s:/][^:]*)$")
+_TAB = re.compile(" *\t")
 _ITEM = re.compile(r" *- +")
 _ENDS = {"{": "}", "[": "]"}
 
@@ -26,41 +27,52 @@ def space_name(text: str) -> str:
 
 def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | None, str]:
     """Return where a text stops being YAML, and what to write there."""
-    lines, mark, start = text.splitlines(), error.problem_mark or error.context_mark, error.context_mark
+    lines, mark = text.splitlines(), error.problem_mark or error.context_mark
     conflict = [number for number, line in enumerate(lines, 1) if _CONFLICT.match(line)]
     if conflict and lines[conflict[0] - 1].startswith("<"):
         *first, last = map(str, conflict)
         numbers = f"{', '.join(first)} and {last}" if first else last
         return Position(conflict[0], 1), f"a merge conflict is left on lines {numbers}; keep one side and no marker"
-    if mark is None:
-        return None, str(error.problem or error.context)
-    place, at = Position(mark.line + 1, mark.column + 1), min(mark.line, len(lines) - 1)
+    problem = error.problem or error.context or ""
+    if mark is None or not lines:
+        return None, problem
+    at = min(mark.line, len(lines) - 1)
     above = next((number for number in range(at - 1, -1, -1) if _is_content(lines[number])), at)
+    return (
+        _wrong_space(lines, at, above)
+        or _unclosed(lines, error)
+        or (_no_space_after_colon(lines, above) if "mapping values" in problem or "':'" in problem else None)
+        or _indentation(lines, at, mark)
+        or (_position(mark), f"{problem}; put a value with a colon in quotes" if "mapping" in problem else problem)
+    )
+
+
+_Why = tuple[Position, str] | None
+
+
+def _wrong_space(lines: Sequence[str], at: int, above: int) -> _Why:
+    """Return a space that YAML takes for a letter, on a line or the one above, or a tab in the line's indentation."""
     for number in (at, above):
         if odd := _ODD_SPACE.search(lines[number]):
             return Position(number + 1, odd.start(1) + 1), f"{space_name(odd[1])} is here; write a plain space"
-    indentation = lines[at][: len(lines[at]) - len(lines[at].lstrip(" \t"))]
-    if "\t" in indentation:
-        return Position(at + 1, indentation.index("\t") + 1), "a tab is in the indentation; indent with spaces"
-    context, problem = error.context or "", error.problem or ""
-    if start and "flow" in context and (opened := lines[start.line][start.column]) in _ENDS:
-        if not _closed("\n".join((lines[start.line][start.column :], *lines[start.line + 1 :])), opened):
-            return _position(start), f"the {opened} is not closed; write {_ENDS[opened]} at its end"
-        return place, f"no comma is between two entries of {opened} {_ENDS[opened]}; write one"
-    if start and "quoted scalar" in context and "end of stream" in problem:
-        return _position(start), f"the quote is not closed; write {lines[start.line][start.column]} at its end"
-    if missing := _NO_SPACE.match(lines[above]) if "mapping values" in problem or "':'" in problem else None:
-        said = f"no space after the colon; write {missing['key']}: {missing['value'].strip()}"
-        return Position(above + 1, missing.start("key") + 1), said
-    own = len(indentation)
-    levels = _levels(lines, at)
-    if levels and ((own not in levels and place.column == own + 1) or own > levels[0]):
-        nearest = min(levels, key=lambda level: abs(level - own))
-        said = f"the line is indented by {own} spaces and the one above by {levels[0]}; indent it by {nearest} spaces"
-        return Position(at + 1, own + 1), said
-    if "mapping values" in problem:
-        return place, "a second colon is on the line; put the value in quotes"
-    return place, problem or context
+    if tab := _TAB.match(lines[at]):
+        return Position(at + 1, tab.end()), "a tab is in the indentation; indent with spaces"
+    return None
+
+
+def _unclosed(lines: Sequence[str], error: yaml.MarkedYAMLError) -> _Why:
+    """Return a bracket or a quote that has no end, or brackets with no comma between two of their entries."""
+    start, context = error.context_mark, error.context or ""
+    if start is None or start.line >= len(lines):
+        return None
+    rest = "\n".join((lines[start.line][start.column :], *lines[start.line + 1 :]))
+    if "quoted scalar" in context and "end of stream" in (error.problem or ""):
+        return _position(start), f"the quote is not closed; write {rest[0]} at its end"
+    if "flow" not in context or rest[:1] not in _ENDS:
+        return None
+    if not _closed(rest, rest[0]):
+        return _position(start), f"the {rest[0]} is not closed; write {_ENDS[rest[0]]} at its end"
+    return _position(error.problem_mark or start), f"no comma is between two entries of {rest[0]} {_ENDS[rest[0]]}"
 
 
 def _closed(text: str, opened: str) -> bool:
@@ -71,6 +83,24 @@ def _closed(text: str, opened: str) -> bool:
         if not depth:
             return True
     return False
+
+
+def _no_space_after_colon(lines: Sequence[str], at: int) -> _Why:
+    missing = _NO_SPACE.match(lines[at])
+    if missing is None:
+        return None
+    said = f"no space after the colon; write {missing['key']}: {missing['value'].strip()}"
+    return Position(at + 1, missing.start("key") + 1), said
+
+
+def _indentation(lines: Sequence[str], at: int, mark: yaml.Mark) -> _Why:
+    """Return a line that is indented as none above it that it could belong to, or deeper than a key with a value."""
+    own, levels = len(lines[at]) - len(lines[at].lstrip(" ")), _levels(lines, at)
+    if not levels or (own <= levels[0] and (own in levels or mark.column != own)):
+        return None
+    nearest = min(levels, key=lambda level: abs(level - own))
+    said = f"the line is indented by {own} spaces and the one above by {levels[0]}; indent it by {nearest} spaces"
+    return Position(at + 1, own + 1), said
 
 
 def _levels(lines: Sequence[str], at: int) -> list[int]:

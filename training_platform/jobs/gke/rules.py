@@ -212,6 +212,7 @@ def _lent(share: Share) -> int:
     return share.nominal_quota if share.lending_limit is None else min(share.lending_limit, share.nominal_quota)
 
 
+_OF_SEARCHES = ("metric", "goal", "trials", "parallel", "max_failed_trials")  # fields of a sweep
 HOST = "host"  # the level of a physical host, on which these machine types have one VM
 SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of other than system pods, read 2026-11
 
@@ -233,9 +234,18 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding(
             ("gke", "grace_seconds"), message, rule="job-grace-refused", allowed=f"at most {most}", nearest=most
         )
-    if job.spec.sweep and job.spec.sweep.method != "grid":
-        message = f"GKE does not search: a {job.spec.sweep.method} search runs on Vertex AI"
-        yield job.finding(("sweep", "method"), message, rule="job-sweep", allowed="grid", nearest="grid")
+    sweep = job.spec.sweep
+    unused = [field for field in _OF_SEARCHES if sweep and field in sweep.model_fields_set]
+    if sweep and sweep.method != "grid":
+        without = f", without {enumeration(unused)}" if unused else ""
+        message = f"GKE does not search: a {sweep.method} search runs on Vertex AI"
+        yield job.finding(
+            ("sweep", "method"), message, rule="job-sweep", allowed=f"grid{without}", nearest=f"grid{without}"
+        )
+    elif job.spec.vertex is None:
+        for field in unused:
+            message = "has no effect on GKE, which runs every combination as the queue admits it"
+            yield job.finding(("sweep", field), message, rule="job-sweep", severity="warning", allowed="no such field")
 
 
 def _machine(job: ResolvedJob) -> Iterator[Finding]:

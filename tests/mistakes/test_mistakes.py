@@ -1,0 +1,116 @@
+"""Mistakes that people make in their first hour: each has one answer, at the right place, with a hint that works."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from training_platform.cli.main import app
+
+HERE = Path(__file__).parent
+MISTAKES: list[dict[str, Any]] = yaml.safe_load((HERE / "mistakes.yaml").read_text(encoding="utf-8"))
+ANSWER = re.compile(r"(?m)^(?:error|warning|not checked:|training-platform:) (?P<text>.*(?:\n  .*)*)")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(HERE / "organisation", tmp_path / "organisation"))
+
+
+def check(root: Path, file: str, *arguments: str) -> tuple[int, str]:
+    """Return the exit code and the output of the check that the owner of a file would run."""
+    command = ("job", "check", str(root / file)) if file.startswith("jobs/") else ("check", "--fast", *arguments)
+    result = CliRunner().invoke(app, [*command, "--root", str(root)], env={"COLUMNS": "160"})
+    return result.exit_code, result.output
+
+
+def place(text: str, row: dict[str, Any]) -> str:
+    """Return the file, line and column at which the answer has to be."""
+    if "at" in row and row["at"] is None:
+        return str(row["file"])
+    at = text.index(row.get("at", row["new"].strip()))
+    line = text.count("\n", 0, at) + 1
+    return f"{row['file']}:{line}:{at - text.rfind(chr(10), 0, at)}: "
+
+
+def test_the_organisation_is_clean(root: Path) -> None:
+    assert check(root, "stacks/", "--strict")[0] == 0
+    assert check(root, "jobs/vision/finetune.yaml")[1] == "1 job: 0 errors, 0 warnings\n"
+    assert check(root, "jobs/nlp/pretrain.yaml")[1] == "1 job: 0 errors, 0 warnings\n"
+
+
+@pytest.mark.parametrize("row", MISTAKES, ids=[row["mistake"].replace(" ", "-") for row in MISTAKES])
+def test_a_mistake_has_one_answer_whose_hint_works(root: Path, row: dict[str, Any]) -> None:
+    path, code = root / row["file"], row.get("exit", 1)
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    text = row["new"] if before is None or "old" not in row else before.replace(row["old"], row["new"])
+    assert text != before
+    path.write_text(text, encoding="utf-8")
+
+    exit_code, output = check(root, row["file"])
+
+    answers = [match["text"] for match in ANSWER.finditer(output)]
+    assert len(answers) == 1, output
+    assert answers[0].startswith(place(text, row)), answers[0]
+    assert [part for part in (*row["says"], row["hint"]) if part not in answers[0]] == [], answers[0]
+    assert exit_code == code
+    assert re.search(r"stacks?: 1 error|job: 1 error" if code else "1 warning", output), output
+    if "strict" in row:
+        assert check(root, row["file"], "--strict")[0] == row["strict"]
+
+    if row["then"] is None and before is None:
+        path.unlink()
+    elif row["then"] is None:
+        path.write_text(before or "", encoding="utf-8")
+    else:
+        path.write_text(text.replace(row["new"], row["then"]), encoding="utf-8")
+    exit_code, output = check(root, "stacks/", "--strict")
+    assert exit_code == 0, output
+
+
+def edit(root: Path, file: str, old: str, new: str) -> None:
+    text = (root / file).read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    (root / file).write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_the_first_error_is_explained_and_no_warning_before_it(root: Path) -> None:
+    edit(root, "stacks/Pulumi.prod.yaml", "zone: us-central1-b", "zone: us-central1-f")
+    edit(root, "stacks/Pulumi.prod.yaml", "topology: 4x8", "topology: 4x6")
+
+    lines = check(root, "stacks/")[1].splitlines()
+
+    assert lines[-2:] == ["5 stacks: 1 error, 1 warning", "More about it: training-platform explain tpu-topology"]
+
+
+def test_a_share_that_has_grown_is_at_fault_and_no_larger_one(root: Path) -> None:
+    edit(root, "stacks/Pulumi.prod-vision.yaml", "a100-40: {nominal_quota: 16}", "a100-40: {nominal_quota: 24}")
+    for command in (["init", "-qb", "main"], ["add", "."], ["commit", "-qm", "base"]):
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *command], cwd=root, check=True, timeout=60
+        )
+    edit(root, "stacks/Pulumi.prod-nlp.yaml", "a100-40: {nominal_quota: 8}", "a100-40: {nominal_quota: 16}")
+
+    exit_code, output = check(root, "stacks/", "--base", "main")
+
+    (answer,) = (match["text"] for match in ANSWER.finditer(output))
+    assert exit_code == 1
+    assert answer.startswith("stacks/Pulumi.prod-nlp.yaml:9:19: shares.us-central1.a100-40.nominal_quota: ")
+    assert "promised 40 nvidia.com/gpu, of which vision 24 and nlp 16; its pools hold 32; nlp had 8 before" in answer
+    assert "nlp lowered by 8 to 8, or vision lowered by 8 to 16 (stacks/Pulumi.prod-vision.yaml:9)" in answer
+    assert "5 stacks: 1 error" in output or "1 stack: 1 error" in output
+
+
+def test_a_quota_that_others_hold_names_the_largest_of_them(root: Path) -> None:
+    edit(root, "stacks/quotas/own-train-prod.yaml", "[{limit: 80}]", "[{limit: 32}]")
+
+    output = check(root, "stacks/")[1]
+
+    assert "Allowed: 32 GPUs; no max_nodes of a100 fits beside h100-mega, which holds 32." in output
