@@ -19,9 +19,11 @@ from training_platform.config.workspace import Workspace
 _NO_SNAPSHOT = ("quota-no-snapshot", "job-quota-snapshot")
 # A pool that breaks one of these is charged to another quota than is meant, or its flavor has another name.
 _OF_POOLS = {"pool-zone", "tpu-flavor-topology", "tpu-topology"}
+_SHARE = re.compile(r"shares\.(?P<cluster>[^.]+)\.(?P<flavor>[^.]+)(?P<field>\..+)?$")
 _NO_SHARE = re.compile(
     r"'(?P<flavor>[^']+)' is not a flavor of which team (?P<team>\S+) has a share in (?P<cluster>[^\s:]+)"
 )
+_NO_CLUSTER = re.compile(r"'(?P<cluster>[^']+)' is not a cluster of \S+ in which team (?P<team>\S+) has a share$")
 _SHORT_SHARE = re.compile(r".* of (?P<flavor>\S+) are .*, and team (?P<team>\S+) has ")
 _POOL_TWICE = re.compile(r"config\.training-platform:environment\.clusters\.(?P<cluster>[^.]+)\.node_pools\.[^.]+$")
 _TWICE = re.compile(r"'(?P<name>[^']+)' is also the name of the team at ")
@@ -107,11 +109,11 @@ class _Causes:
             return self._first("twice", [name for name, count in names.items() if count > 1]) or (
                 self._first("pools", [(line["environment"], line["cluster"])]) if line else None
             )
-        if finding.path.startswith("shares."):
+        if share := _SHARE.match(finding.path):
             stack = self._workspace.stacks.get(finding.stack or "")
-            if stack is None or finding.message.startswith("is "):  # of a flavor that is there
+            if stack is None or share["field"]:  # of a flavor that is there
                 return None
-            _, cluster, flavor = finding.path.split(".", 2)
+            cluster, flavor = share["cluster"], share["flavor"]
             likest = self._pools(stack.environment_name, cluster, flavor) if finding.nearest else []
             return self._first("pool", likest) or self._first("pools", [(stack.environment_name, cluster)])
         if share := _NO_SHARE.match(finding.message):
@@ -122,18 +124,20 @@ class _Causes:
                 or self._first("share", [(share["team"], share["flavor"])])
                 or self._first("pools", [(home, share["cluster"]) for home in homes])
             )
+        if share := _NO_CLUSTER.match(finding.message):
+            return self._first("share", [(share["team"], share["cluster"])])
         if finding.rule == "job-fits-share" and (share := _SHORT_SHARE.match(finding.message)):
             return self._first("share", [(share["team"], share["flavor"])])
         missed = _missed_stack(finding)
         return self._first("stack", [missed]) if missed else None
 
     def _shares(self, error: Finding) -> Iterator[tuple[str, Hashable]]:
-        """Yield the table and key of an error about a team's share, by the flavor that is meant."""
+        """Yield the table and key of an error about a team's share, by the flavor or cluster that is meant."""
         stack = self._workspace.stacks.get(error.stack or "")
         team = (stack.team or stack.rest) if stack else None
         if team and error.path.startswith("shares."):
-            _, _, flavor, *field = error.path.split(".")
-            yield "share", (team.name, flavor if field else error.nearest)
+            share = _SHARE.match(error.path)
+            yield "share", (team.name, share["flavor"] if share and share["field"] else error.nearest)
 
     def _first(self, table: str, keys: Iterable[Hashable]) -> Finding | None:
         numbered = [self._tables[table][key] for key in keys if key in self._tables[table]]
