@@ -261,7 +261,13 @@ def test_an_unlimited_quota_has_no_end(verdict: Judge) -> None:
     ("fits", "beyond", "path", "column", "nearest"),
     [
         (FLEX % 4, FLEX % 5, "vertex.replicas", 82, "replicas 4"),
-        (QUOTA_TPU % "8x8", QUOTA_TPU % "8x16", "vertex.topology", 60, None),
+        (
+            QUOTA_TPU % "8x8",
+            QUOTA_TPU % "8x16",
+            "vertex.topology",
+            60,
+            "request 128 chips (training-platform quota plan)",
+        ),
     ],
 )
 def test_a_job_may_charge_the_limit_and_no_more(
@@ -283,6 +289,10 @@ def test_what_stacks_hold_is_no_error_but_a_warning(verdict: Judge) -> None:
     (finding,) = verdict(A100 % 8, "vertex").findings
 
     assert (finding.rule, finding.severity, finding.allowed) == ("job-quota-headroom", "warning", "at most 4 GPUs")
+    assert finding.nearest == (
+        "lower vertex.persistent_resources.tuning.max_replicas of lab-vision by 4 GPUs; "
+        "or request 12 GPUs (training-platform quota plan)"
+    )
     assert "is charged 8 GPUs, and the stacks, with all that they may run, leave 4 of 8" in finding.message
 
 
@@ -298,8 +308,8 @@ def test_a_region_that_the_snapshot_does_not_list_has_no_quota(verdict: Judge) -
     found = verdict((FLEX % 1).replace("us-central1", "us-east4"), "vertex").findings
 
     assert [(finding.rule, finding.allowed, finding.nearest) for finding in found] == [
-        ("job-quota-exceeded", "at most 0 GPUs", None),
-        ("job-quota-exceeded", "at most 0 GB", None),
+        ("job-quota-exceeded", "a limit of 8 GPUs", "request 8 GPUs (training-platform quota plan)"),
+        ("job-quota-exceeded", "a limit of 100 GB", "request 100 GB (training-platform quota plan)"),
     ]
 
 

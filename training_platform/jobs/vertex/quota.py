@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.jobs.resolve import ResolvedJob
@@ -104,10 +104,17 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
             why = f"leave {shown(headroom)} of {shown(line.limit)}"
             why = f"the limit is {shown(line.limit)}" if over else f"the stacks, with all that they may run, {why}"
             fits = int(left // (charge.amount / vertex_target(job).replicas))
+            wanted = charge.amount if over else line.used
+            way_out = f"request {shown(wanted)} {line.unit} (training-platform quota plan)"
+            if not over:  # so a stack holds the rest
+                holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
+                field = f"{dotted(holder.field or holder.path)} of {holder.stack}"
+                way_out = f"lower {field} by {shown(charge.amount - left)} {line.unit}; or {way_out}"
+            most = f"at most {shown(left)} {line.unit}" if left else f"a limit of {shown(charge.amount)} {line.unit}"
             yield job.finding(
                 path, f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {why}",
                 rule=f"job-quota-{'exceeded' if over else 'headroom'}", severity="error" if over else "warning",
-                allowed=f"at most {shown(left)} {line.unit}", nearest=f"replicas {fits}" if fits else None,
+                allowed=most, nearest=f"replicas {fits}" if fits else way_out,
             )  # fmt: skip
 
 
