@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from training_platform import catalog
-
 # us-central1-a, and us-central1-ai1a: the last part of a zone's name may be longer than a letter.
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z\d]+")
 
@@ -27,8 +25,3 @@ def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:
     """Return zones in the order in which they would do instead of one: its region's, its continent's, all others."""
     region, continent = region_of(zone), zone.partition("-")[0]
     return sorted(zones, key=lambda other: (region_of(other) != region, other.partition("-")[0] != continent, other))
-
-
-def zones_in(region: str) -> tuple[str, ...]:
-    """Return the zones of a region that we know, sorted; none for a region that we do not know."""
-    return tuple(sorted(zone for zone in catalog.ZONES if region_of(zone) == region))

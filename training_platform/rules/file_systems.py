@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
-from training_platform.catalog.locations import is_zone, region_of, zones_in
+from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Band
+from training_platform.catalog.zones import zones_in
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.network import far_from_clusters, network_of
 from training_platform.rules.registry import Draft, finding, rule

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training_platform.catalog import MACHINE_TYPES, REGIONS, ZONES, loader
-from training_platform.catalog.locations import is_zone, region_of, zones_in
+from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.zones import zones_in
 
 
 @pytest.mark.parametrize(

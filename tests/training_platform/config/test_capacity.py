@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from training_platform.catalog import MACHINE_TYPES, REGIONS
-from training_platform.catalog.locations import zones_in
+from training_platform.catalog.zones import zones_in
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.capacity import charged_as
 from training_platform.config.model.cluster import ClusterSpec

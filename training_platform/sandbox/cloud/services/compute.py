@@ -11,8 +11,9 @@ from ipaddress import IPv4Network, ip_network
 from typing import Any, Final
 
 from training_platform.catalog import ZONES
-from training_platform.catalog.locations import is_zone, region_of, zones_in
+from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import Json
+from training_platform.catalog.zones import zones_in
 from training_platform.sandbox.cloud.requests.errors import Refusal, in_use, not_found, required
 from training_platform.sandbox.cloud.resources import lists
 from training_platform.sandbox.cloud.resources.actions import check_versions, etag
