@@ -202,6 +202,8 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
         for region in ("us-central1", "us-west4")
     ],
     ("alerts", "enabled"): False,
+    ("alerts", "undocumented"): True,
+    ("max_grace_seconds",): 600,
     ("dashboards",): False,
     ("alerts", "emails"): ["b@example.com"],
     ("images", "location"): "us-west4",
