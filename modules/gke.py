@@ -226,8 +226,8 @@ class ClusterPools:
     def _cluster(self, cluster: pulumi.Input[str], pool: ExpandedPool) -> pulumi.Input[str]:
         """Return the name of the cluster, known once the networks of a pool's cards are there.
 
-        A subnet that is replaced takes its pools along by it: with the names in ``networkConfig`` unknown instead, as
-        the engine asks then, the provider (10.2.0) ends in a panic.
+        Waiting for the subnets replaces the pool when one of them is replaced. Unknown names in ``networkConfig`` would
+        replace it as well, but the provider (10.2.0) panics on them.
         """
         name = fabric_name(pool)
         if name is None:

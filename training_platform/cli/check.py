@@ -19,7 +19,7 @@ from training_platform.cli.shared import complete_stacks, fail, need, repository
 @click.argument(
     "stacks", nargs=-1, metavar="[STACK]...", shell_complete=complete_stacks, help="Stacks to check; default: all."
 )
-@click.option("--fast", is_flag=True, help="Check only the model and the ledgers, without planning.")
+@click.option("--fast", is_flag=True, help="Check resources computed from the files, without running the program.")
 @click.option(
     "--format",
     "formats",

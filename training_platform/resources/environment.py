@@ -34,7 +34,7 @@ from training_platform.resources.network import (
     network_resources,
     subnet_resources,
 )
-from training_platform.resources.node_pools import PoolPlace, accelerator_pools, cpu_pool, workload_policies
+from training_platform.resources.node_pools import PoolPlace, accelerator_pool, cpu_pool, workload_policies
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.scope import Scope, environment_scope
@@ -109,8 +109,8 @@ def _plan_cluster(
     policies = {topology: plan(policy).name for topology, policy in workload_policies(scope, key, spec.location, pools)}
     for pool in pools:
         nics, policy = gpu_nics(scope, key, fabrics, pool), policies.get(pool.policy_topology or "")
-        for node_pool in accelerator_pools(pool, replace(place, nics=nics, workload_policy=policy)):
-            plan(node_pool)
+        for gke_pool in pool.gke_pools:
+            plan(accelerator_pool(pool, gke_pool, replace(place, nics=nics, workload_policy=policy)))
     for compute_class in compute_classes(key, spec, scope, UNKNOWN):
         plan(compute_class)
     for _, storage_class in cluster_classes(key, spec, scope, environment, parts.driver_network):

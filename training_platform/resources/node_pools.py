@@ -76,14 +76,8 @@ class PoolPlace:
     workload_policy: Any = None  # its name, where one joins the VMs
 
 
-def accelerator_pools(pool: ExpandedPool, place: PoolPlace) -> Iterator[Declared]:
-    """Yield the GKE node pools of a pool: each slice over several VMs is a GKE node pool of its own."""
-    for gke_pool in pool.gke_pools:
-        yield accelerator_pool(pool, gke_pool, place)
-
-
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Declared:
-    """Return one GKE node pool.
+    """Return one GKE node pool of a pool; each slice over several VMs is a GKE node pool of its own.
 
     The autoscaler has the pair per zone, never the totals, which GKE refuses for slices. A slice that is always there
     has the same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
@@ -128,7 +122,7 @@ def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> Placeme
     """Return the placement policy that joins the hosts of one slice, or places GPUs close together.
 
     GKE refuses a topology on one-host slices, and knows theirs. A workload policy is beside both, as Cluster
-    Toolkit writes it; that GKE stores it without the type is in ``_ignored``.
+    Toolkit writes it; GKE stores it without the type, which ``_options`` ignores.
     """
     if not pool.multi_host and not pool.spec.compact and workload_policy is None:
         return None
