@@ -39,7 +39,7 @@ def with_causes(report: Report, workspace: Workspace) -> Report:
     """Return the report in which every finding that follows from another says so; linear in its findings."""
     report = _below_failures(report)
     errors = [finding for finding in report.all_findings() if finding.severity == "error"]
-    every = _Causes(errors, workspace)
+    every = _Causes(errors, workspace)  # only a finding that follows from none of them is named as a cause
     roots = _Causes([error for error in errors if not error.follows and every.of(error) is None], workspace)
 
     def settled(finding: Finding) -> Finding:

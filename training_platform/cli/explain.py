@@ -176,6 +176,8 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
 def _fix(finding: Finding | None) -> str:
     if finding is None:
         return "write what the finding allows; the nearest value is named beside it. explain FILE:LINE shows it."
+    if finding.follows:
+        return f"correct {finding.follows}, from which this follows."
     if finding.nearest:
         others = f", or another of what is allowed: {finding.allowed}" if finding.allowed else ""
         return f"write {finding.nearest}{others}."

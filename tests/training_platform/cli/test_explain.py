@@ -81,6 +81,23 @@ def test_a_place_shows_the_finding_the_fix_and_the_exemption_of_that_section(sma
     assert "path: clusters.us-central1.node_pools.a100.boot_disk.size_gb" in done.stdout
 
 
+def test_a_place_whose_finding_follows_from_another_leads_to_that_one(tmp_path: Path) -> None:
+    root = tmp_path / "organisation"
+    shutil.copytree(ORGANISATION, root, symlinks=False)
+    environment, team = (root / "stacks" / f"Pulumi.{stack}.yaml" for stack in ("prod", "prod-vision"))
+    text = environment.read_text(encoding="utf-8")
+    environment.write_text(text.replace("topology: 4x8", "topology: 4x6"), encoding="utf-8")
+    shares = team.read_text(encoding="utf-8").splitlines()
+    line = 1 + next(number for number, share in enumerate(shares) if "tpu-v5e-4x8" in share)
+
+    done = run("explain", f"{team}:{line}", "--root", str(root))
+
+    assert done.exit_code == 0, done.output
+    cause = next(n for n, row in enumerate(text.splitlines(), 1) if "topology: 4x8" in row)
+    fix = rf"To fix it: correct stacks/Pulumi\.prod\.yaml:{cause}:\d+: \S+\.topology, from which this follows\."
+    assert re.search(fix, done.stdout), done.stdout
+
+
 def test_a_place_without_a_finding_names_the_places_that_have_one(small_disk: tuple[Path, int]) -> None:
     root, line = small_disk
 

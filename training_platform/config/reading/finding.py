@@ -56,7 +56,9 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What is allowed and the nearest value that passes, empty where the rule names neither."""
+        """The finding to correct first where there is one, else what is allowed and the nearest value that passes."""
+        if self.follows:
+            return f"This follows from {self.follows}: correct that first."
         parts = [f"Allowed: {self.allowed}."] if self.allowed else []
         return " ".join([*parts, f"Nearest: {self.nearest}"] if self.nearest else parts)
 
