@@ -138,7 +138,7 @@ from pathlib import Path
 from training_platform.checks.planning import workers
 ours, theirs = Pipe()
 workers.plan = lambda job: ours.close() or workers.Answer(None, "late")
-ours.send(workers.Job(Path(), "dev", {}, False, False))
+ours.send(workers.PlanTask(Path(), "dev", {}, False, False))
 workers.serve(theirs)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
