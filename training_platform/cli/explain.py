@@ -181,7 +181,10 @@ def _fix(finding: Finding | None) -> str:
     if finding.nearest:
         others = f", or another of what is allowed: {finding.allowed}" if finding.allowed else ""
         return f"write {finding.nearest}{others}."
-    return f"write {finding.allowed}." if finding.allowed else "change or take out what the finding names."
+    if finding.allowed:
+        return f"write {finding.allowed}."
+    named = "training-platform " in finding.message
+    return "run the command that the finding names." if named else "change or remove the field that the finding names."
 
 
 def _print_quotas(quotas: list[Quota], output_format: Format) -> None:

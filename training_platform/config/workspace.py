@@ -24,6 +24,7 @@ from training_platform.config.references import team_references
 
 STACKS_FOLDER = "stacks"
 _MEANT_AS_STACK = re.compile(r"pulumi\..+\.ya?ml\Z", re.IGNORECASE | re.DOTALL)
+_STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ def read_workspace(root: FilePath) -> Workspace:
     stacks, unreadable = [], []
     for path in sorted((root / STACKS_FOLDER).glob("*.y*ml")):
         if stack_name(path) is None:
-            if _MEANT_AS_STACK.match(path.name):  # the engine takes no other name either
+            # The engine takes no other name either.
+            if _MEANT_AS_STACK.match(path.name) or _STACK_CONFIG.search(path.read_bytes()):
                 unreadable.append(
                     f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
                     "Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores."
@@ -166,7 +168,8 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         yield stack.finding(RULE, ("environment",), message, allowed=allowed)
     of_file = stack.name.removeprefix(f"{team.environment}-")
     twins = workspace.teams_called(team.name, "environment", team.environment)
-    if team.environment in named and team.name not in (of_file, stack.name) and len(twins) < 2:
+    intended = team.name in (of_file, stack.name) or team.renamed_from  # the stack alone may have another name now
+    if team.environment in named and not intended and len(twins) < 2:
         message = f"is {team.name!r}, and the file's name says {of_file}"
         allowed = f"{of_file}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         yield stack.finding(RULE, ("name",), message, allowed=allowed, nearest=of_file)

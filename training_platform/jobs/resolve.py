@@ -81,7 +81,10 @@ def read_job(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[Reso
     """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError."""
     source = read_source(path, job_file(path, root))
     if source.value is None:
-        raise UnreadableError(f"{source.file}:1:1: is empty. Delete it; training-platform init job writes a new one.")
+        raise UnreadableError(
+            f"{source.file}:1:1: is empty. Restore it from git, or delete it: training-platform init job writes "
+            "a new one."
+        )
     return parse_job(source, workspace)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,28 @@ def test_what_no_flag_says_is_asked_for_at_a_terminal(root: Path) -> None:
     assert "Where it runs" in job
     assert run(root, "quota", "init").exit_code == 0
     assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check", "--fast").stdout  # alerts reach nobody
+
+
+def test_quotas_without_a_snapshot_are_not_called_nearly_full(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+
+    (line,) = re.findall(
+        r"^(\d+) of (\d+) quotas more than 80% full, (\d+) without", run(root, "check", "--fast").stdout, re.MULTILINE
+    )
+
+    assert line[0] == "0"
+    assert line[1] == line[2]
+
+
+def test_a_stack_file_without_its_prefix_is_reported(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    init(root, *TEAM)
+    (root / "stacks" / "Pulumi.dev-vision.yaml").rename(root / "stacks" / "dev-vision.yaml")
+
+    done = run(root, "check", "--fast")
+
+    assert done.exit_code == 2
+    assert "stacks/dev-vision.yaml: no stack is read from a file of this name" in done.stdout
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -164,6 +164,7 @@ def test_slices_that_an_autoscaler_makes_from_zero_are_a_warning(take: Take) -> 
     (finding,) = gke_findings(take(tpu("tpu-v5e-4x8", "slices: 3")))
 
     assert (finding.rule, finding.severity, finding.nearest) == ("job-slices-from-zero", "warning", "2")
+    assert finding.allowed == "at most 2, or min_slices that come to 3 in the flavor's pools"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from training_platform.checks.reports.sections import (
     amounts,
     change_summary,
     full_quotas,
+    fullness,
     parts,
     quota_row,
     resource_rows,
@@ -273,7 +274,9 @@ def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> Renderabl
 def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
     total = sum(not line.unread for ledger in report.ledgers for line in ledger.lines)
     full = full_quotas(report, requested=False)
-    title = f"{len(full):,} of {counted(total, 'quota')} more than {NEARLY_FULL:.0%} full"
+    unknown = sum(fullness(line) == "unknown" for _, line in full)
+    title = f"{len(full) - unknown:,} of {counted(total, 'quota')} more than {NEARLY_FULL:.0%} full"
+    title += f", {unknown:,} without a known limit" if unknown else ""
     yield Text(f"{title}{':' if full else ''}")
     if full:
         columns = ("  project", "location", "quota", ">needs", ">limit", ">left")

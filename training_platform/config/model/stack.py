@@ -106,8 +106,8 @@ def read_stack(path: FilePath, root: FilePath) -> Stack:
     source = read_source(path, file)
     if source.value is None:
         raise UnreadableError(
-            f"{file}:1:1: is empty. Delete it; training-platform init environment or training-platform init team "
-            "writes a new one."
+            f"{file}:1:1: is empty. Restore it from git, or delete it: training-platform init environment or "
+            "training-platform init team writes a new one."
         )
     return parse_stack(stack_name(path) or path.stem, source)
 

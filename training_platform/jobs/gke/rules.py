@@ -130,12 +130,13 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
     running = sum(member.min_nodes // member.hosts for member in flavor.pools)
     if pool.multi_host and count > running:
         message = (
-            f"{count:,} slices are more than the {running:,} that {flavor.name} always has; where a Job needs a slice "
-            "for itself, an autoscaler that starts from 0 is reported to wait forever in some versions"
+            f"asks for {count:,} slices, of which {flavor.name} always has {running:,}: some autoscaler versions "
+            "are reported never to add a slice for a Job that needs one to itself"
         )
+        enough = f"min_slices that come to {count:,} in the flavor's pools"
         yield job.finding(
             ("gke", "slices"), message, rule="job-slices-from-zero", severity="warning",
-            allowed=f"at most {running:,} (min_slices of its pools)", nearest=running or None,
+            allowed=f"at most {running:,}, or {enough}" if running else enough, nearest=running or None,
         )  # fmt: skip
 
 
