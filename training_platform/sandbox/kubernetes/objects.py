@@ -23,12 +23,21 @@ from training_platform.checks.planning.wire import readable
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.shapes import check_of
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_by
-from training_platform.sandbox.kubernetes.store import CREATED, HELM, Key, ObjectRefused, ObjectStore
-from training_platform.sandbox.kubernetes.values import PropertyPath, pruned, put, with_secrets
+from training_platform.sandbox.kubernetes.store import (
+    CREATED,
+    HELM,
+    Key,
+    ObjectRefused,
+    ObjectStore,
+    PropertyPath,
+    pruned,
+    put,
+    with_secrets,
+)
 from training_platform.views.inputs import at, holds_unknown
 
 if TYPE_CHECKING:
-    from training_platform.sandbox.kubernetes.api_store import ApiStore
+    from training_platform.sandbox.kubernetes.controllers import ApiStore
 
 AUTONAMED: Final = "pulumi.com/autonamed"  # the annotation by which the provider knows names that it generated
 TIMEOUT_SECONDS: Final = 300  # of a release: the provider's default, which it writes into the inputs

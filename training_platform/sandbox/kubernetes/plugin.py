@@ -32,12 +32,11 @@ from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import RELEASE
 from training_platform.sandbox.kubernetes.definitions import load_crds
 from training_platform.sandbox.kubernetes.objects import ObjectKind, Objects, ProviderSettings, Releases, ResourceCall
-from training_platform.sandbox.kubernetes.store import ObjectRefused, ObjectStore
-from training_platform.sandbox.kubernetes.values import changes, from_struct
+from training_platform.sandbox.kubernetes.store import ObjectRefused, ObjectStore, changes, from_struct
 from training_platform.views.inputs import at
 
 if TYPE_CHECKING:
-    from training_platform.sandbox.kubernetes.api_store import ApiStore
+    from training_platform.sandbox.kubernetes.controllers import ApiStore
 
 _Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
 _MOST_PROVIDERS: Final = 1_000

@@ -25,8 +25,7 @@ from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.files import read_json
 from training_platform.sandbox.kubernetes.api_servers import API_SERVER, ETCD, ControlPlanes
-from training_platform.sandbox.kubernetes.api_store import ApiStore
-from training_platform.sandbox.kubernetes.controllers import find_binaries
+from training_platform.sandbox.kubernetes.controllers import ApiStore, find_binaries
 from training_platform.sandbox.kubernetes.nodes import SimulatedPool, node_objects
 from training_platform.sandbox.kubernetes.plugin import serve as serve_kubernetes
 from training_platform.sandbox.kubernetes.store import ObjectStore

@@ -13,7 +13,7 @@ from pulumi.runtime.proto import provider_pb2 as pb
 
 from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import wire_struct
-from training_platform.sandbox.kubernetes.values import from_struct
+from training_platform.sandbox.kubernetes.store import from_struct
 
 WAIT_SECONDS: Final = 10
 

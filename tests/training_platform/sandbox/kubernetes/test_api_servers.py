@@ -19,7 +19,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.sandbox.kubernetes.api_store import ApiStore
+from training_platform.sandbox.kubernetes.controllers import ApiStore
 from training_platform.sandbox.kubernetes.plugin import serve
 from training_platform.sandbox.kubernetes.store import Key, ObjectRefused
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes, context
-from training_platform.sandbox.kubernetes.api_store import ApiStore
-from training_platform.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAMS, find_binaries
+from training_platform.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAMS, ApiStore, find_binaries
 from training_platform.sandbox.kubernetes.store import ObjectRefused
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
@@ -71,6 +70,7 @@ ROOT = Path(__file__).parents[5]
 SLEEPER = """\
 import sys, time
 from pathlib import Path
+from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 TiedProcess(["sh", "-c", "echo $$ > {pid}; exec sleep 60"], Path("{log}"))
 time.sleep(60)

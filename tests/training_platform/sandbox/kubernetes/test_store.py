@@ -15,8 +15,11 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 from training_platform.catalog.types import Json
 from training_platform.checks.planning.wire import SECRET, SIGNATURE, UNKNOWNS, readable, wire_struct
 from training_platform.resources.planned import UNKNOWN
-from training_platform.sandbox.kubernetes.store import BUILT_IN, Key, ObjectRefused, ObjectStore
-from training_platform.sandbox.kubernetes.values import (
+from training_platform.sandbox.kubernetes.store import (
+    BUILT_IN,
+    Key,
+    ObjectRefused,
+    ObjectStore,
     PropertyChange,
     changes,
     from_struct,
