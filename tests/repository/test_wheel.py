@@ -107,10 +107,12 @@ def test_without_extras_models_quotas_and_the_catalogue_answer(base: BareEnviron
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
+        ("adopt example-train-prod --stack prod --production", "adopt"),
         ("check", "deploy"),
         ("job list", "jobs"),
         ("quota pull", "quota"),
         ("sandbox faults list", "sandbox"),
+        ("sandbox serve", "sandbox"),
         ("sandbox status", "sandbox"),
         ("sandbox up dev", "sandbox"),
     ],

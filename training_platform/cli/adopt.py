@@ -79,11 +79,11 @@ def adopt(
     Prints changes of the first update by field, and settings that no stack file can express. Changes nothing in the
     project. Exit code 1: something is left out or would change. 2: nothing could be read or written.
     """
+    need("adopt", "adopt")  # before the imports, some of which the extra brings
     from training_platform.adopt.adoption import adopt_environment, adopt_teams, as_json, lines
     from training_platform.adopt.cluster_objects import reach_clusters, read_queues
     from training_platform.config.reading.section import Name, fits
 
-    need("adopt", "adopt")
     if not fits(Name, stack):
         fail(
             f"--stack {stack!r} is not a stack name: at most 30 lower-case letters, digits and dashes, a letter first."

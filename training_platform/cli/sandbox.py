@@ -153,6 +153,7 @@ def serve(port: int, **chosen: Any) -> None:
 
     Prints the gcp provider's settings, for config: of a stack file.
     """
+    options = SandboxOptions(**chosen)  # before the imports, some of which the extra brings
     from training_platform.sandbox.cloud.endpoints import endpoints
     from training_platform.sandbox.run.faults import playing
     from training_platform.sandbox.run.servers import (
@@ -165,7 +166,6 @@ def serve(port: int, **chosen: Any) -> None:
     )
     from training_platform.sandbox.run.session import read_stacks
 
-    options = SandboxOptions(**chosen)
     with _problems():
         folder, seconds = options.folder(), parse_durations(options.durations)
         programs = api_server_programs(folder, asked_for=options.api_server)

@@ -22,7 +22,7 @@ EXTRAS: Final = {
     "jobs": ("kubernetes", "requests"),
     "adopt": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "kubernetes", "requests"),
     "scheduler": ("distributed",),
-    "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "starlette", "uvicorn"),
+    "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "httpx", "starlette", "uvicorn"),
 }
 """By extra, modules that it brings; ``quota`` is asked for by ``quota pull`` itself."""
 PATH = click.Path(path_type=Path)
