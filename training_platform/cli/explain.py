@@ -178,6 +178,8 @@ def _fix(finding: Finding | None) -> str:
         return "write what the finding allows; the nearest value is named beside it. explain FILE:LINE shows it."
     if finding.follows:
         return f"correct {finding.follows}, from which this follows."
+    if finding.nearest and finding.nearest.startswith("training-platform "):
+        return f"run {finding.nearest}."
     if finding.nearest:
         others = f", or another of what is allowed: {finding.allowed}" if finding.allowed else ""
         return f"write {finding.nearest}{others}."

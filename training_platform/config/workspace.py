@@ -98,7 +98,7 @@ def read_workspace(root: FilePath) -> Workspace:
     for path in sorted((root / STACKS_FOLDER).glob("*.y*ml")):
         if stack_name(path) is None:
             # The engine takes no other name either.
-            if _MEANT_AS_STACK.match(path.name) or _STACK_CONFIG.search(path.read_bytes()):
+            if _MEANT_AS_STACK.match(path.name) or _has_stack_config(path):
                 unreadable.append(
                     f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
                     "Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores."
@@ -110,6 +110,14 @@ def read_workspace(root: FilePath) -> Workspace:
             unreadable.append(str(error))
     ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
     return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, tuple(unreadable)))
+
+
+def _has_stack_config(path: FilePath) -> bool:
+    """Whether a file configures an environment or a team; a folder or what nobody may read does not."""
+    try:
+        return _STACK_CONFIG.search(path.read_bytes()) is not None
+    except OSError:
+        return False
 
 
 def cross_check(workspace: Workspace) -> Workspace:

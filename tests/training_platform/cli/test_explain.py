@@ -81,6 +81,21 @@ def test_a_place_shows_the_finding_the_fix_and_the_exemption_of_that_section(sma
     assert "path: clusters.us-central1.node_pools.a100.boot_disk.size_gb" in done.stdout
 
 
+def test_a_place_that_a_command_mends_leads_to_the_command(tmp_path: Path) -> None:
+    root = tmp_path / "organisation"
+    shutil.copytree(ORGANISATION, root, symlinks=False)
+    (snapshot,) = (root / "stacks" / "quotas").glob("*-dev.yaml")
+    lines = snapshot.read_text(encoding="utf-8").splitlines()
+    taken = next(number for number, line in enumerate(lines) if line.startswith("taken:"))
+    lines[taken] = 'taken: "2026-01-01"'
+    snapshot.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    done = run("explain", f"{snapshot}:{taken + 1}", "--root", str(root))
+
+    assert done.exit_code == 0, done.output
+    assert f"To fix it: run training-platform quota pull {snapshot.stem}." in done.stdout
+
+
 def test_a_place_whose_finding_follows_from_another_leads_to_that_one(tmp_path: Path) -> None:
     root = tmp_path / "organisation"
     shutil.copytree(ORGANISATION, root, symlinks=False)
