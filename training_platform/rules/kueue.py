@@ -96,7 +96,7 @@ def kueue_amounts(inputs: Json) -> Iterator[Flaw]:
     """Find quantities below 0, more lent than there is, and limits without a cohort above, of whatever resource."""
     spec = block(inputs, "spec")
     above = next((name for name in ("cohortName", "cohort", "parentName") if spec.get(name) not in (None, "")), None)
-    own = "parentName" if "controllerName" not in spec and "namespaceSelector" not in spec else "cohortName"
+    own = "parentName" if inputs.get("kind") == "Cohort" else "cohortName"
     for index, group in entries(spec, "resourceGroups"):
         for place, flavor in entries(group, "flavors"):
             for number, row in entries(flavor, "resources"):

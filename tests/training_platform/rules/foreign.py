@@ -275,25 +275,28 @@ def found(*changes: Mapping[str, Any], rule: str | None = None) -> list[Finding]
 
     A number in a path is a place in a list. Its environment ``dev`` is production, unless ``production`` is changed.
     """
-    production = True
+    production = next((change["production"] for change in reversed(changes) if "production" in change), True)
+    views = views_of_plan(planned(*changes))
+    whole = program(views, stack="dev", environment="dev", team=None, production=production)
+    return evaluate(whole, [RULES[rule]] if rule else None)
+
+
+def planned(*changes: Mapping[str, Any]) -> list[Planned]:
+    """Return the resources of the program after changes."""
     resources = {name: copy.deepcopy(each) for name, each in RESOURCES.items()}  # each by itself: pools share parts
     for path, value in (item for change in changes for item in change.items()):
         name, *parts = path.split(".")
-        if name == "production":
-            production = value
-        elif parts:
+        if parts:
             _set(resources[name][1], parts, value)
         elif value is DROP:
             del resources[name]
-        else:
+        elif name != "production":
             resources[name] = copy.deepcopy(value)
     options = {"deleteBeforeReplace": True, "ignoreChanges": ["initialNodeCount"]}
-    planned = [
+    return [
         Planned(stack="dev", type=kind, name=name, inputs={**inputs}, options={**options, **inputs.pop("options", {})})
         for name, (kind, inputs) in resources.items()
     ]
-    whole = program(views_of_plan(planned), stack="dev", environment="dev", team=None, production=production)
-    return evaluate(whole, [RULES[rule]] if rule else None)
 
 
 def _set(inputs: Any, parts: list[str], value: Any) -> None:

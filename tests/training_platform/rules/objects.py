@@ -13,7 +13,9 @@ QUEUE, COHORT = "kueue.x-k8s.io/v1beta2:ClusterQueue", "kueue.x-k8s.io/v1beta2:C
 
 def wrong(rule: str, kind: str, **inputs: Any) -> list[str]:
     """Return the paths that a rule finds in an object; each finding says what is allowed."""
-    planned = Planned(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs=inputs)
+    version, _, name = kind.partition(":")
+    whole_object = {"apiVersion": version, "kind": name, **inputs}  # as Pulumi's SDK registers one
+    planned = Planned(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs=whole_object)
     whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=False)
     found = evaluate(whole, [RULES[rule]])
     assert all(each.allowed and each.severity == "error" for each in found)

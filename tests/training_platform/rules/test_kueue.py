@@ -115,6 +115,14 @@ def test_amounts_are_not_below_0_and_no_more_is_lent_than_there_is(row: dict[str
     assert wrong("kueue-amounts", QUEUE, spec=spec({**ROW, **row})) == [f"{AT}[0].{field}"] * bool(field)
 
 
+def test_a_queue_without_a_namespace_selector_is_still_a_queue() -> None:
+    """A Cohort has no selector either, and may lend more than it has."""
+    unselective = spec({**ROW, "lendingLimit": "5"})
+    del unselective["namespaceSelector"]
+
+    assert wrong("kueue-amounts", QUEUE, spec=unselective) == [f"{AT}[0].lendingLimit"]
+
+
 def test_a_cohort_may_lend_more_than_it_has_of_its_own() -> None:
     cohort = {"parentName": "all", "resourceGroups": spec({**ROW, "lendingLimit": "5"})["resourceGroups"]}
 
