@@ -104,6 +104,42 @@ def test_check_and_the_policy_pack_find_the_same_errors(judged: Judged) -> None:
     assert judged.violations == judged.errors
 
 
+BROKEN_RULE = """
+from dataclasses import replace
+
+from training_platform.rules import RULES
+
+
+def broken(*_):
+    raise KeyError("a value of the file")
+    yield
+
+
+RULES["boot-disk-type"] = replace(RULES["boot-disk-type"], check=broken)
+serve("""
+
+
+def test_a_rule_that_fails_stops_the_deployment_by_its_name_and_the_others_of_its_set_are_heard(
+    workspace: MakeWorkspace,
+) -> None:
+    place = workspace("broken")
+    pack = place.root / "policies" / "__main__.py"
+    pack.write_text(pack.read_text(encoding="utf-8").replace("\nserve(", BROKEN_RULE), encoding="utf-8")
+    old, new, _ = PLANTED["a boot disk of 700,000 GB"]
+    place.plant(STACK, old, new)
+    place.init(STACK)
+
+    seen = place.preview(STACK, "--policy-pack", "policies")
+
+    said = seen.violations("mandatory")
+    assert seen.code != 0
+    assert any(
+        "boot-disk-type did not look at" in message and "bug of its own: KeyError" in message for message in said
+    )
+    assert any("boot-disk-size" in message and "is 700,000 GB" in message for message in said)
+    assert "a value of the file" not in seen.text
+
+
 def test_what_the_model_rejects_ends_a_preview_with_the_words_of_check(workspace: MakeWorkspace) -> None:
     judged = judge(workspace, "misspelt", MISSPELT)
 

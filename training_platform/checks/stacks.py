@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path as FilePath
 
@@ -17,7 +17,7 @@ from training_platform.checks.process import Progress, collector_off, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
 from training_platform.config.model.stack import Stack
 from training_platform.config.own_prices import read_own_prices
-from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
@@ -77,19 +77,26 @@ def check_stacks(
         check.failures += planned.failures
     check.jobs, unreadable = check_jobs(job_files(root), root, check.workspace, options.today)
     check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
-    check.report = with_causes(_report(check, names, options), check.workspace)
+    check.report = _report(check, names, options)
+    failures: list[str] = []
+    with others_go_on("which finding follows from which", failures):
+        check.report = with_causes(check.report, check.workspace)
+    check.report = replace(check.report, failures=(*check.report.failures, *failures))
     return check
 
 
 def _read(root: FilePath, options: CheckOptions) -> Checked:
     workspace, today = read_workspace(root), options.today
     right = [stack for stack in workspace.stacks.values() if stack.section and not stack.findings]
-    views = {stack.name: views_of_model(stack, workspace) for stack in right} if options.fast else {}
-    snapshots = read_snapshots(root, today)
-    ledgers = project_ledgers(workspace_demand(workspace, views), snapshots, requested(workspace))
-    exemptions = read_exemptions(root, today)
+    snapshots, exemptions = read_snapshots(root, today), read_exemptions(root, today)
+    failures = [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
+    views: dict[str, list[View]] = {}
+    for stack in right if options.fast else ():
+        with others_go_on(stack.source.file, failures):
+            views[stack.name] = views_of_model(stack, workspace)
+    ledgers = project_ledgers(workspace_demand(workspace, views, failures=failures), snapshots, requested(workspace))
     check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions, views)
-    check.failures += [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
+    check.failures += failures
     try:
         check.prices, check.price_findings = read_own_prices(root)
     except UnreadableError as error:
@@ -112,7 +119,9 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
 
 
 def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Report:
-    shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity, options.before)
+    shared: list[Finding] = []
+    with others_go_on("the limits of projects and clusters", check.failures):
+        shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity, options.before)
     suggestions = Suggestions(check.workspace, check.ledgers)
     files = [check.workspace.stacks[name] for name in names]
     stacks = tuple(_stack_report(check, stack, shared, suggestions) for stack in files)
@@ -137,10 +146,13 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
 def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions) -> StackReport:
     outcome = check.outcomes.get(stack.name)
     findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
-    if outcome:
-        findings += suggestions.to(outcome.findings)
-    elif stack.name in check.views:
-        findings += suggestions.to(rule_findings(stack, check.views[stack.name]))
+    cost = Cost()
+    with others_go_on(stack.source.file, check.failures):
+        viewed = check.views.get(stack.name)
+        by_rules = outcome.findings if outcome else () if viewed is None else rule_findings(stack, viewed)
+        check.failures += [f"{stack.source.file}: {finding.message}." for finding in by_rules if finding.failed]
+        findings += suggestions.to(finding for finding in by_rules if not finding.failed)
+        cost = stack_cost(stack.section, check.prices) if stack.section else cost
     counted, exempted = check.exemptions.split(findings)
     return StackReport(
         name=stack.name,
@@ -152,7 +164,7 @@ def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], sugge
         branches=outcome.branches if outcome else (),
         resources=outcome.resources if outcome else (),
         accelerators=accelerator_rows(stack.environment) if stack.environment else (),
-        cost=stack_cost(stack.section, check.prices) if stack.section else Cost(),
+        cost=cost,
         findings=tuple(counted),
         exempted=tuple(exempted),
     )

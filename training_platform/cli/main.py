@@ -10,7 +10,6 @@ import gc
 import io
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -33,13 +32,12 @@ from training_platform.cli import (
     stacks,
 )
 from training_platform.cli.shared import DISTRIBUTION, Commands
-from training_platform.config.reading.finding import printable
+from training_platform.config.reading.finding import bug, printable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
-TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
 COULD_NOT = 2
 NOBODY_READS = 141  # a shell's exit code for a program that a closed pipe ended: 128 and the number of the signal
 _NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700, a command spends a tenth of its start on it
@@ -80,11 +78,8 @@ def main() -> None:
 
 def _failed(error: Exception) -> int:
     """Report a failure in one sentence, with a traceback only on request. Returns the exit code."""
-    if os.environ.get(TRACEBACK):
-        traceback.print_exception(error)
-    cause = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    message = f"failed because of a bug of its own, so nothing was checked: {cause}. {TRACEBACK}=1 shows where."
-    sys.stderr.write(f"training-platform: {printable(message).encode('utf-8', 'backslashreplace').decode()}\n")
+    message = printable(bug("failed and checked nothing", error))
+    sys.stderr.write(f"training-platform: {message.encode('utf-8', 'backslashreplace').decode()}\n")
     return COULD_NOT
 
 

@@ -16,7 +16,7 @@ from training_platform.config.model.stack import Stack, read_stack, stack_name
 from training_platform.config.model.team import Team
 from training_platform.config.names import clashes
 from training_platform.config.pools import Flavor, flavors
-from training_platform.config.reading.finding import Finding, Path, UserError, dotted
+from training_platform.config.reading.finding import Finding, Path, UserError, dotted, others_go_on
 from training_platform.config.reading.rejection import RULE
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
@@ -29,7 +29,10 @@ _STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MUL
 
 @dataclass(frozen=True)
 class Workspace:
-    """Every stack of a repository, environments first; ``unreadable`` has one sentence per file that is not YAML."""
+    """Every stack of a repository, environments first.
+
+    ``unreadable`` has one sentence per file that is not YAML, or in which a bug of ours ended the reading.
+    """
 
     root: FilePath
     stacks: dict[str, Stack] = field(default_factory=dict)
@@ -105,7 +108,8 @@ def read_workspace(root: FilePath) -> Workspace:
                 )
             continue
         try:
-            stacks.append(read_stack(path, root))
+            with others_go_on(f"{STACKS_FOLDER}/{path.name}", unreadable):
+                stacks.append(read_stack(path, root))
         except UnreadableError as error:
             unreadable.append(str(error))
     ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
@@ -122,11 +126,14 @@ def _has_stack_config(path: FilePath) -> bool:
 
 def cross_check(workspace: Workspace) -> Workspace:
     """Return the workspace with the findings that only several files, or several parts of one, can show."""
-    checked = {}
+    checked, failures = {}, list[str]()
     for name, stack in workspace.stacks.items():
-        home, findings = workspace.environment_of(stack), (*stack.findings, *_across(stack, workspace))
-        checked[name] = dataclasses.replace(stack, production=home.production if home else None, findings=findings)
-    return dataclasses.replace(workspace, stacks=checked)
+        home, findings = workspace.environment_of(stack), list(stack.findings)
+        with others_go_on(f"{stack.source.file} beside other files", failures):
+            findings += _across(stack, workspace)
+        production = home.production if home else None
+        checked[name] = dataclasses.replace(stack, production=production, findings=tuple(findings))
+    return dataclasses.replace(workspace, stacks=checked, unreadable=(*workspace.unreadable, *failures))
 
 
 def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.model import Target
@@ -90,13 +90,14 @@ def check_jobs(
 
     quotas = Quotas(workspace, today)
     findings: list[Finding] = []
-    unreadable: dict[str, None] = {}
+    unreadable: list[str] = []
     for path in paths:
         try:
-            findings += check_job(path, root, workspace, today, quotas)
+            with others_go_on(path.as_posix(), unreadable):
+                findings += check_job(path, root, workspace, today, quotas)
         except UnreadableError as error:
-            unreadable[str(error)] = None
-    return findings, list(unreadable)
+            unreadable.append(str(error))
+    return findings, list(dict.fromkeys(unreadable))
 
 
 def check_job(

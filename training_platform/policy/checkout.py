@@ -94,7 +94,7 @@ class Checkout:
             snapshots = read_snapshots(self.root, today(self.root))
         except UnreadableError:
             return None  # the policy of quotas says why
-        return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace), snapshots))
+        return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace, failures=[]), snapshots))
 
     def quota_findings(
         self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]

@@ -7,7 +7,8 @@ that is not known yet. Advice waits for the advisory policies, which report it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import is_
 from pathlib import Path
@@ -27,7 +28,7 @@ from pulumi_policy.proxy import (
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.stack import PROJECT
-from training_platform.config.reading.finding import Finding, printable
+from training_platform.config.reading.finding import Finding, others_go_on, printable
 from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.planned import UNKNOWN, Planned
@@ -104,10 +105,11 @@ class Evaluation:
         """Report the errors of a resource, and keep its advice."""
         if self.concerns(policy, args.resource_type):
             home = self._home(_at(args.urn))
-            errors, advice = self._judged_resource(policy, args)
-            for finding in errors:
-                report(_text(finding, home), None)
-            self.left.setdefault(args.urn, {})[policy] = [_Message(_text(warning, home)) for warning in advice]
+            with _reporting(f"{policy}: {args.urn}", report):
+                errors, advice = self._judged_resource(policy, args)
+                for finding in errors:
+                    report(_text(finding, home), None)
+                self.left.setdefault(args.urn, {})[policy] = [_Message(_text(warning, home)) for warning in advice]
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
         """Return a resource's properties as they should be, None where that is not known or they are right."""
@@ -122,17 +124,19 @@ class Evaluation:
     def stacks(self, policy: str, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report the errors of whole stacks, and keep their advice."""
         for place, resources in self._stacks(args.resources).items():
-            judged = self._judged(place, resources.values(), self._rules[policy], args.get_config())
-            self._report(policy, place, judged, resources, report)
+            with _reporting(f"{policy}: stack {place.stack}", report):
+                judged = self._judged(place, resources.values(), self._rules[policy], args.get_config())
+                self._report(policy, place, judged, resources, report)
 
     def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report violations of quotas and capacity, and keep the notes on resources that were not counted."""
         for place, resources in self._stacks(args.resources).items():
             config, home = args.get_config(), self._home(place)
-            findings, sentences = home.quota_findings(place.stack, resources.values(), config)
-            self._report(QUOTA, place, self._sorted(home, findings, config), resources, report)
-            sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
-            self.left[place.stack][QUOTA] += map(_Message, map(printable, sentences))
+            with _reporting(f"{QUOTA}: stack {place.stack}", report):
+                findings, sentences = home.quota_findings(place.stack, resources.values(), config)
+                self._report(QUOTA, place, self._sorted(home, findings, config), resources, report)
+                sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
+                self.left[place.stack][QUOTA] += map(_Message, map(printable, sentences))
 
     def say_resource(self, args: ResourceValidationArgs, report: ReportViolation) -> None:
         """Report the advice of a resource."""
@@ -176,7 +180,8 @@ class Evaluation:
         advice: list[Finding] = []
         for finding in findings:
             counts = finding.severity == "error" and finding.rule not in config.get(ADVISORY_RULES, ())
-            (errors if counts and home.exemptions.of(finding) is None else advice).append(finding)
+            counts = finding.failed or (counts and home.exemptions.of(finding) is None)
+            (errors if counts else advice).append(finding)
         return errors, advice
 
     def _stacks(self, resources: Collection[PolicyResource]) -> _Stacks:
@@ -214,6 +219,16 @@ class Evaluation:
     def _home(self, place: _Place) -> Checkout:
         """Return where a program's stack files are: nowhere, unless it is our own."""
         return self.checkout if place.project == PROJECT else _ELSEWHERE
+
+
+@contextmanager
+def _reporting(what: str, report: ReportViolation) -> Iterator[None]:
+    """Report a bug of ours as a violation: the engine would be told of an exception, and of nothing else."""
+    failures: list[str] = []
+    with others_go_on(what, failures):
+        yield
+    for failure in failures:
+        report(printable(failure), None)
 
 
 class _Message(NamedTuple):

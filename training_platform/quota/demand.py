@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 
 from training_platform.catalog import BOOT_DISK_LIMITS, GENERAL_QUOTAS
@@ -14,7 +15,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator, cpu_pool_name
-from training_platform.config.reading.finding import Finding, Path, dotted
+from training_platform.config.reading.finding import Finding, Path, dotted, others_go_on
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import (
     VERTEX_DEFAULT_DISK,
@@ -53,14 +54,20 @@ _VIEWS: tuple[type[View], ...] = (
 _TYPES = frozenset(token for view in _VIEWS for token in view.TYPES)
 
 
-def workspace_demand(workspace: Workspace, views: Mapping[str, Iterable[View]] | None = None) -> list[Charge]:
-    """Return every charge of every stack; ``views`` are those of stacks, by name, that somebody else needs too."""
+def workspace_demand(
+    workspace: Workspace, views: Mapping[str, Iterable[View]] | None = None, *, failures: list[str] | None = None
+) -> list[Charge]:
+    """Return every charge of every stack; ``views`` are those of stacks, by name, that somebody else needs too.
+
+    With ``failures`` a stack that a bug of ours keeps from being counted is a sentence there.
+    """
     charges: list[Charge] = []
     for name, stack in workspace.stacks.items():
-        if views and name in views:
-            charges += demand_of_views(views[name], workspace.project_of(stack) or "")[0]
-        else:
-            charges += stack_demand(stack, workspace)
+        with nullcontext() if failures is None else others_go_on(f"the demand of {stack.source.file}", failures):
+            if views and name in views:
+                charges += demand_of_views(views[name], workspace.project_of(stack) or "")[0]
+            else:
+                charges += stack_demand(stack, workspace)
     return charges
 
 

@@ -83,8 +83,8 @@ def read_overview(root: FilePath, today: date) -> Overview:
     """Read every stack and snapshot below ``root``."""
     workspace = read_workspace(root)
     snapshots = read_snapshots(root, today)
-    ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
     not_counted = [*workspace.unreadable, *snapshots.unreadable]
+    ledgers = project_ledgers(workspace_demand(workspace, failures=not_counted), snapshots, requested(workspace))
     for stack in workspace.stacks.values():
         if stack.section is None:
             errors = [finding.one_line for finding in stack.findings if finding.severity == "error"]

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import LOCATIONS_READ, REGIONS, ZONES
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.finding import Finding, Path, others_go_on
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import QUOTA_ID, SERVICE, ProjectId, Section, enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
@@ -163,14 +163,14 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
             unreadable.append(f"{FOLDER}/{name}: the name of the file is not UTF-8.")
             continue
         try:
-            snapshot, found = parse_snapshot(path.stem, read_source(path, f"{FOLDER}/{path.name}"))
+            with others_go_on(f"{FOLDER}/{path.name}", unreadable):
+                snapshot, found = parse_snapshot(path.stem, read_source(path, f"{FOLDER}/{path.name}"))
+                findings.extend(found)
+                if snapshot is not None:
+                    by_project[snapshot.project] = snapshot
+                    findings.extend(_age(snapshot, today))
         except UnreadableError as error:
             unreadable.append(str(error))
-            continue
-        findings.extend(found)
-        if snapshot is not None:
-            by_project[snapshot.project] = snapshot
-            findings.extend(_age(snapshot, today))
     return Snapshots(by_project, tuple(findings), tuple(unreadable))
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, repeat
 from typing import Literal, get_type_hints
 
 from training_platform.config.model.stack import Stack
-from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path, Severity, bug, dotted
 from training_platform.views.program import Program
 from training_platform.views.view import NeedsUnknown, View
 
@@ -56,6 +55,7 @@ class Draft:
     allowed: str | None = None
     nearest: str | None = None
     severity: Severity | None = None
+    failed: bool = False
 
 
 _REFUSERS: frozenset[Owner] = frozenset({"google", "provider", "kubernetes", "kueue"})
@@ -125,9 +125,10 @@ def finding(
 def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack | None = None) -> list[Finding]:
     """Run rules over a stack's views and return what they find; a rule that meets an unknown value leaves a note.
 
-    ``file`` is the stack as its file says; without it findings have no file and no line. What several resources of one
-    section have wrong alike, such as the slices of a pool, is said once; so is a value that a rule refuses and its
-    document too, by the rule, which knows more of it.
+    A rule that ends in a bug of ours is a ``failed`` finding by its name, and all others run. ``file`` is the stack as
+    its file says; without it findings have no file and no line. What several resources of one section have wrong alike,
+    such as the slices of a pool, is said once; so is a value that a rule refuses and its document too, by the rule,
+    which knows more of it.
     """
     findings: dict[tuple[object, ...], Finding] = {}
     refused: set[tuple[object, ...]] = set()
@@ -135,7 +136,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
     for rule in RULES.values() if rules is None else rules:
         for draft in _drafts(rule, program):
             same = draft.view.origin or draft.view.name
-            path = draft.view.path(draft.field)
+            path = draft.view.path(draft.field) if draft.field else draft.view.origin
             key = (rule.id, same, path, draft.message, draft.allowed)
             finding = findings.setdefault(key, _finding(rule, draft, path, file))
             place = (draft.view.type, same, finding.path)
@@ -147,17 +148,25 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
 
 
 def _drafts(rule: Rule, program: Program) -> Iterator[Draft]:
-    """Yield what a rule says of each of its views; after an unknown value it is asked about the next view."""
-    views: Iterable[View] = [program] if rule.reads is Program else program.all(rule.reads, rule.when)
-    drafts = chain.from_iterable(map(rule.check, views, repeat(program)) if rule.whole else map(rule.check, views))
-    while True:
-        try:
-            yield from drafts
-        except NeedsUnknown as unknown:
-            message = f"{rule.id} is not decided: {unknown.field} is not known before deployment"
-            yield Draft(view=unknown.view, field=unknown.field, message=message, severity="note")
-        else:
-            return
+    """Yield what a rule says of each of its views, of the whole program where it cannot even be asked about one."""
+    view: View = program
+    try:
+        views: Iterable[View] = [program] if rule.reads is Program else program.all(rule.reads, rule.when)
+        for view in views:
+            try:
+                yield from rule.check(view, program) if rule.whole else rule.check(view)
+            except NeedsUnknown as unknown:
+                message = f"{rule.id} is not decided: {unknown.field} is not known before deployment"
+                yield Draft(view=unknown.view, field=unknown.field, message=message, severity="note")
+            except Exception as error:  # noqa: BLE001 # any error here is a bug, and nothing about the program
+                yield _failure(rule, view, error)
+    except Exception as error:  # noqa: BLE001 # as above
+        yield _failure(rule, program, error)
+
+
+def _failure(rule: Rule, view: View, error: Exception) -> Draft:
+    message = bug(f"{rule.id} did not look at {view.name}", error)
+    return Draft(view=view, field="", message=message.removesuffix("."), severity="error", failed=True)
 
 
 def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Finding:
@@ -183,4 +192,5 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
         allowed=draft.allowed,
         nearest=draft.nearest,
         source=rule.source,
+        failed=draft.failed,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.training_platform.checks.reports.test_hostile_text import DOES
 from tests.training_platform.policy.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
 from training_platform.policy.pack import policies
 from training_platform.rules import RULES
+from training_platform.rules.registry import Draft
 
 CLUSTER = "gcp:container/cluster:Cluster"
 STACK = """\
@@ -78,6 +81,42 @@ def test_unknown_value_is_advice_and_hides_no_error(checkout: Path) -> None:
     assert "boot-disk-size is not decided: disk_gb is not known before deployment" in found["advice"][0]
     assert "disks" not in found
     assert "'a3-higpu-8g' is not in the catalogue" in found["machines"][0]
+
+
+@pytest.mark.parametrize("setting", [{}, {"advisoryRules": ["boot-disk-type"]}], ids=["", "advisory"])
+def test_a_rule_that_fails_is_a_violation_and_leaves_none_of_its_rule_set_silent(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, Any]
+) -> None:
+    monkeypatch.setitem(RULES, "boot-disk-type", replace(RULES["boot-disk-type"], check=_broken))
+    (checkout / "stacks" / "exemptions.yaml").write_text(
+        'exemptions:\n- {rule: boot-disk-type, stack: dev, path: "*", reason: no reason, owner: nobody, '
+        'expires: "2026-12-31"}\n'
+    )
+
+    size, failed = sorted(Run(checkout)(pool(size=700_000.0), disks=setting)["disks"], key=lambda text: "bug" in text)
+
+    assert "is 700,000 GB" in size
+    assert "boot-disk-type did not look at main-h100-pool because of a bug of its own: KeyError" in failed
+
+
+def _broken(*_: object) -> Iterator[Draft]:
+    raise KeyError("a value of the file")
+    yield
+
+
+@pytest.mark.parametrize("policy", ["disks", "addresses", "quota"])
+def test_a_policy_that_fails_before_its_rules_is_a_violation(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    monkeypatch.setattr("training_platform.policy.checkout.views_of_plan", _fails)
+
+    (message, *_) = Run(checkout)(pool())[policy]
+
+    assert "was not checked because of a bug of its own: KeyError" in message
+
+
+def _fails(*_: object) -> None:
+    raise KeyError("a value of the file")
 
 
 def test_wholly_unknown_resource_ends_no_policy(checkout: Path) -> None:

@@ -81,6 +81,30 @@ def test_unknown_value_is_a_note_that_names_the_field() -> None:
     ]
 
 
+def test_a_rule_that_fails_is_named_for_each_view_and_no_other_is_silent() -> None:
+    @rule("broken", ruleset="samples", source="here", severity="warning")
+    def broken(view: LabelledView) -> Iterator[Draft]:
+        """Fail for one of two."""
+        if view.name == "a":
+            raise KeyError("a value of the file")
+        yield finding(view, "labels", "is found by the broken rule")
+
+    @rule("other", ruleset="samples", source="here")
+    def other(view: LabelledView) -> Iterator[Draft]:
+        """Find everything."""
+        yield finding(view, "labels", "is found by another rule")
+
+    found = evaluate(whole(LABELLED, LabelledView(**HEAD, name="b", labels={})), registry.RULES.values())
+
+    failed, *others = found
+    assert (failed.rule, failed.severity, failed.failed, failed.resource) == ("broken", "error", True, "t a")
+    assert failed.message.startswith("broken did not look at a because of a bug of its own: KeyError in ")
+    assert "a value" not in failed.message
+    assert [(each.rule, each.resource, each.failed) for each in others] == [
+        ("broken", "t b", False), ("other", "t a", False), ("other", "t b", False),
+    ]  # fmt: skip
+
+
 def test_finding_has_the_line_of_its_field_in_the_stack_file() -> None:
     text = """\
 config:

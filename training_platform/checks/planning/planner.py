@@ -76,7 +76,7 @@ class Planner:
         for name, answer in self._answers(queue):
             queue.take(name, answer)
             progress(f"planned {name}", queue.done, total)
-            if answer.data is not None:
+            if answer.data is not None and not queue.failed(name):  # else a bug's traceback could not be asked for
                 yield name, answer.data
 
     def _answers(self, queue: PlanQueue) -> Iterator[tuple[str, Answer]]:
@@ -151,6 +151,10 @@ class PlanQueue:
             self._waiting = {key: stack for key, stack in self._waiting.items() if stack.environment_name != name}
         else:
             self._outcomes[name] = decode(answer.data)
+
+    def failed(self, name: str) -> bool:
+        """Whether a rule failed at a planned stack."""
+        return any(finding.failed for finding in self._outcomes[name].findings)
 
     def abandon(self, why: str) -> None:
         """Say of all that waits why it is not planned."""

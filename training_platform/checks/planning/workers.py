@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from training_platform.checks.planning.outcome import PlanningError, encode, outcome_of
 from training_platform.checks.process import ENDING, collector_off
 from training_platform.config.model.stack import read_stack
+from training_platform.config.reading.finding import bug
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import STACKS_FOLDER
 
@@ -54,13 +55,16 @@ def plan(job: PlanTask) -> Answer:
     from training_platform.checks.planning.recorder import plan_stack, reference  # noqa: PLC0415 # loads Pulumi
 
     references = {reference(name): outputs for name, outputs in job.outputs.items()}
+    file = f"{STACKS_FOLDER}/Pulumi.{job.name}.yaml"
     try:
-        stack = read_stack(job.root / STACKS_FOLDER / f"Pulumi.{job.name}.yaml", job.root)
+        stack = read_stack(job.root / file, job.root)
         planned = plan_stack(job.root, stack, references)
+        stack = dataclasses.replace(stack, production=job.production)
+        return Answer(encode(outcome_of(stack, planned.resources, planned.outputs, inputs=job.inputs)))
     except (PlanningError, UnreadableError) as error:
         return Answer(None, str(error))
-    stack = dataclasses.replace(stack, production=job.production)
-    return Answer(encode(outcome_of(stack, planned.resources, planned.outputs, inputs=job.inputs)))
+    except Exception as error:  # noqa: BLE001 # any error here is a bug, and other stacks are planned
+        return Answer(None, bug(f"{file} was not planned", error))
 
 
 def serve(connection: Connection) -> None:

@@ -5,8 +5,13 @@ A finding is what is wrong, where, what is allowed, and the nearest value that w
 
 from __future__ import annotations
 
+import os
 import re
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
@@ -27,7 +32,8 @@ class Finding:
 
     ``path`` is dotted and starts below ``config:``'s section (``clusters.us-central1.node_pools.h100.machine_type``).
     ``file`` is relative to the repository, with forward slashes. ``resource`` is ``<type> <logical name>``.
-    ``follows`` is the ``place`` of the finding that it follows from, which is to be mended instead.
+    ``follows`` is the ``place`` of the finding that it follows from, which is to be mended instead. ``failed`` is a
+    rule that ended in a bug of ours: nothing is known of what it reads, so no exemption or level sets it aside.
     """
 
     rule: str
@@ -42,6 +48,7 @@ class Finding:
     nearest: str | None = None
     source: str | None = None
     follows: str | None = None
+    failed: bool = False
 
     @property
     def place(self) -> str:
@@ -79,6 +86,38 @@ def dotted(path: Path) -> str:
 
 class UserError(Exception):
     """Something that cannot be done as asked; the message is one sentence, and the command ends with exit code 2."""
+
+
+TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
+_PACKAGE = "training_platform/"
+
+
+def bug(what: str, error: Exception) -> str:
+    """Return the sentence that something failed because of a mistake in this program: the error's kind and place.
+
+    The error's own text may hold a value of a user's file, a secret too: only a traceback shows it, on request.
+    """
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    file, line = next((place for place in reversed(lines) if _PACKAGE in place[0]), lines[-1])
+    cause = f"{type(error).__name__}{f' ({error.strerror})' if isinstance(error, OSError) else ''}"
+    place = f"{_PACKAGE}{file.rpartition(_PACKAGE)[2]}" if _PACKAGE in file else PurePath(file).name
+    return f"{what} because of a bug of its own: {cause} in {place}:{line}. {TRACEBACK}=1 shows more."
+
+
+@contextmanager
+def others_go_on(what: str, failures: list[str]) -> Iterator[None]:
+    """Run one part of several, such as a file's: a bug of ours in it is a sentence in ``failures``, and others go on.
+
+    Raises UserError as it is.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # noqa: BLE001 # any error here is a bug, and nothing about the file
+        failures.append(bug(f"{what} was not checked", error))
 
 
 def install(extra: str) -> str:

@@ -1,0 +1,193 @@
+"""A bug of ours in one stack, job, snapshot or rule: it is named, the exit code is 2, and the others are checked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.places import ORGANISATION, ROOT
+from training_platform.cli.main import app
+from training_platform.rules.registry import RULES, Draft, rule
+from training_platform.views.program import Program
+
+BROKEN = "stacks/Pulumi.prod-nlp.yaml"
+VALUE = "a value of the file"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A copy of the organisation with an error in production, which every command has to find nevertheless."""
+    for folder in ("stacks", "jobs"):
+        shutil.copytree(ORGANISATION / folder, tmp_path / folder)
+    for name in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    path = tmp_path / "stacks" / "Pulumi.prod.yaml"
+    path.write_text(path.read_text().replace("boot_disk: {size_gb: 200}", "boot_disk: {size_gb: 700000}", 1))
+    return tmp_path
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[..., bool]], None]:
+    """Let a function of ours fail for the arguments of which a test says so."""
+
+    def plant(name: str, where: Callable[..., bool]) -> None:
+        module, _, function = name.rpartition(".")
+        before = __import__(module, fromlist=[function])
+        real = getattr(before, function)
+
+        def failing(*arguments: Any, **named: Any) -> Any:
+            if where(*arguments):
+                raise KeyError(VALUE)
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(name, failing)
+
+    return plant
+
+
+def run(root: Path, *command: str) -> Result:
+    return CliRunner().invoke(app, [*command, "--root", str(root)])
+
+
+def is_broken(stack: Any, *_: object) -> bool:
+    return str(getattr(stack, "name", stack)).endswith(("prod-nlp", "prod-nlp.yaml"))
+
+
+PARTS = {
+    "reading": "training_platform.config.workspace.read_stack",
+    "comparing with other files": "training_platform.config.workspace._across",
+    "counting": "training_platform.quota.demand.stack_demand",
+    "computing": "training_platform.checks.stacks.views_of_model",
+    "judging": "training_platform.checks.stacks.rule_findings",
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_stack_of_which_a_part_fails_hides_no_other(part: str, root: Path, fails: Callable[..., None]) -> None:
+    fails(PARTS[part], is_broken)
+    if part == "counting":
+        fails("training_platform.quota.demand.demand_of_views", lambda views, _: any(map(is_broken_view, views)))
+
+    done = run(root, "check", "--fast", "--format", "json")
+
+    assert done.exit_code == 2, done.output
+    report = json.loads(done.stdout)
+    assert any(BROKEN in sentence and "KeyError in " in sentence for sentence in report["failures"])
+    assert VALUE not in done.output
+    assert "boot-disk-size" in {finding["rule"] for finding in report["findings"]}
+
+
+def is_broken_view(view: Any) -> bool:
+    return bool(view.stack == "prod-nlp")
+
+
+def test_a_stack_whose_planning_fails_hides_no_other(root: Path, fails: Callable[..., None]) -> None:
+    fails("training_platform.checks.planning.workers.outcome_of", is_broken)
+
+    done = run(root, "check", "--no-cache", "--jobs", "1", "--format", "json")
+
+    report = json.loads(done.stdout)
+    assert done.exit_code == 2
+    (failure,) = report["failures"]
+    assert failure.startswith(f"{BROKEN} was not planned because of a bug of its own: KeyError in ")
+    assert "boot-disk-size" in {finding["rule"] for finding in report["findings"]}
+
+
+@pytest.fixture
+def broken_rule() -> Iterator[str]:
+    """Register a rule that fails at one stack."""
+
+    @rule("sample-that-fails", ruleset="disks", source="here")
+    def sample(program: Program) -> Iterator[Draft]:
+        """Find nothing."""
+        yield from ()
+        if program.name == "prod-nlp":
+            raise KeyError(VALUE)
+
+    yield "sample-that-fails"
+    del RULES["sample-that-fails"]
+
+
+@pytest.mark.parametrize("how", [["--fast"], ["--no-cache", "--jobs", "1"]], ids=["fast", "planned"])
+def test_a_rule_that_fails_is_named_and_hides_no_other(how: list[str], root: Path, broken_rule: str) -> None:
+    (root / "stacks" / "exemptions.yaml").write_text(
+        f'exemptions:\n- {{rule: {broken_rule}, stack: prod-nlp, path: "*", reason: no reason, owner: nobody, '
+        'expires: "2026-12-31"}\n'
+    )
+
+    done = run(root, "check", *how, "--format", "json")
+
+    report = json.loads(done.stdout)
+    assert done.exit_code == 2
+    assert any(f"{BROKEN}: {broken_rule} did not look at prod-nlp" in sentence for sentence in report["failures"])
+    assert "boot-disk-size" in {finding["rule"] for finding in report["findings"]}
+    assert broken_rule not in {finding["rule"] for finding in report["findings"]}
+
+
+def test_a_plan_in_which_a_rule_failed_is_not_kept(
+    root: Path, broken_rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    before = run(root, "check", "prod-nlp", "--jobs", "1")
+    del RULES[broken_rule]
+    after = run(root, "check", "prod-nlp", "--jobs", "1")
+    RULES[broken_rule] = next(iter(RULES.values()))  # for the fixture
+
+    assert broken_rule in before.output
+    assert broken_rule not in after.output
+
+
+def test_a_job_whose_check_fails_hides_no_other(root: Path, fails: Callable[..., None]) -> None:
+    broken, other = root / "jobs" / "vision" / "broken.yaml", root / "jobs" / "vision" / "other.yaml"
+    for path in (broken, other):
+        path.write_text("environment: nowhere\nimage: a:1\ngke: {cluster: a, flavor: b, nodes: 1}\n")
+    fails("training_platform.jobs.render.check_job", lambda path, *_: path == broken)
+
+    alone, whole = run(root, "job", "check"), run(root, "check", "--fast")
+
+    for done in (alone, whole):
+        assert done.exit_code == 2
+        assert "vision/broken.yaml was not checked because of a bug of its own: KeyError" in done.output
+        assert "jobs/vision/other.yaml:1:" in done.output
+
+
+@pytest.mark.parametrize("command", [("quota", "plan"), ("quota", "show"), ("check", "--fast")], ids=" ".join)
+def test_a_snapshot_whose_reading_fails_hides_no_other(
+    command: tuple[str, ...], root: Path, fails: Callable[..., None]
+) -> None:
+    path = root / "stacks" / "quotas" / "example-train-prod.yaml"
+    fails("training_platform.quota.snapshot.parse_snapshot", lambda project, *_: project == path.stem)
+
+    done = run(root, *command)
+
+    assert done.exit_code == 2
+    assert f"stacks/quotas/{path.name} was not checked because of a bug of its own" in " ".join(done.output.split())
+    assert "example-train-dev" in done.output
+
+
+@pytest.mark.parametrize("command", [("quota", "plan"), ("quota", "show")], ids=" ".join)
+def test_a_stack_that_cannot_be_counted_hides_no_other(
+    command: tuple[str, ...], root: Path, fails: Callable[..., None]
+) -> None:
+    fails("training_platform.quota.demand.stack_demand", is_broken)
+
+    done = run(root, *command)
+
+    assert done.exit_code == 2
+    assert f"the demand of {BROKEN} was not checked" in " ".join(done.output.split())
+    assert "example-train-dev" in done.output
+
+
+def test_no_order_of_deployment_leaves_out_a_stack_whose_reading_failed(root: Path, fails: Callable[..., None]) -> None:
+    fails("training_platform.config.workspace.read_stack", is_broken)
+
+    done = run(root, "stacks")
+
+    assert done.exit_code == 2
+    assert f"{BROKEN} was not checked because of a bug of its own" in done.output
