@@ -55,7 +55,8 @@ reference: $(RUNTIME) ## Write docs/reference from rules, schemas and commands, 
 	@$(BIN)/python -m training_platform.policy.registered
 
 site: $(DEVELOPMENT) ## Build docs/ as a site, build/site.
-	@$(BIN)/mkdocs build --strict
+	@rm -rf build/site
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site -d build/doctrees docs build/site
 
 documents: $(DEVELOPMENT) ## Write what whole objects are judged by; ARGS="--openapi FOLDER --crds FOLDER" for Kubernetes' too.
 	@$(BIN)/python -m tools.documents $(ARGS)

@@ -16,6 +16,7 @@ import pytest
 from google.rpc import status_pb2  # type: ignore[import-untyped]
 from hypothesis import settings
 
+from tests.browser import BROWSERS, Page
 from training_platform.resources.scope import Scope
 
 # Google's clients and pulumi.provider each bring the message google.rpc.Status, which a process can have but once.
@@ -104,6 +105,20 @@ def scope() -> Scope:
         labels={"environment": "prod", "managed-by": "training-platform"},
         deletion_protection=True,
     )
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """Return a page of a browser that was started once."""
+    command = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if command is None:
+        pytest.skip(f"no browser on PATH: {', '.join(BROWSERS)}")
+    found = Page(command, tmp_path_factory.mktemp("profile"))
+    try:
+        found.attach()
+        yield found
+    finally:
+        found.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
