@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.prices import Cost
@@ -81,6 +81,8 @@ class Report:
     known_stacks: frozenset[str] = frozenset()  # every stack that has a file, checked or not
     failures: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    commit: str = ""  # of the files that were checked; empty where git knows none
+    checked: datetime | None = None  # when, in UTC
 
     def all_findings(self) -> list[Finding]:
         """Return every finding that counts, of stacks first."""

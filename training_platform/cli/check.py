@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -101,6 +102,10 @@ def check(
         else:
             report = run.run_check(folder, options, selected=stacks, base=base, new_only=new_only)
     report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
+    if "html" in {*printed, *files.values()}:  # a page is kept, and read when nobody knows any more what it was made of
+        from training_platform.checks.comparison.base_files import commit_of
+
+        report = replace(report, commit=commit_of(folder), checked=datetime.now(UTC))
     try:  # files first: nothing that reads standard output can keep them from being written
         write_files({path: render(report, output_format, links=links) for path, output_format in files.items()})
     finally:

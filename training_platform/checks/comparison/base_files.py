@@ -44,6 +44,16 @@ def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
         yield BaseTree(root=tree, ref=ref, commit=commit, changed=_changed(git, commit))
 
 
+def commit_of(root: Path) -> str:
+    """Return the commit that the work tree is of, and whether it differs from it; empty where git knows none."""
+    try:
+        git = _Git(root)
+    except UserError:
+        return ""
+    head = (git.run("rev-parse", "--short=12", "--verify", "--quiet", "HEAD") or "").strip()
+    return f"{head} with uncommitted changes" if head and git.run("status", "--porcelain", "--", ".") else head
+
+
 @contextmanager
 def _folder() -> Iterator[Path]:
     """Yield a folder that goes with the block; if this process is killed, the next one that wants a folder clears it.

@@ -65,18 +65,28 @@ def html_report(report: Report, links: str = "") -> str:
         "header",
         el("h1", "training-platform check"),
         el("p", str(result), cls=f"verdict {result.state}"),
+        el("p", _origin(report), cls="note"),
         el("nav", anchors, aria_label="Parts of this report"),
     )
     main = el("main", (el("section", el("h2", title), body, id=anchor) for anchor, title, body in sections))
-    footer = f"Checked for {report.today}. Quotas are charged at the most machines that autoscaling may start."
+    footer = "Quotas are charged at the most machines that autoscaling may start."
     page = el("html", head, el("body", header, main, el("footer", footer)), lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _origin(report: Report) -> str:
+    """Return what was checked and when, as far as the report knows."""
+    commit = f"Commit {report.commit}. " if report.commit else ""
+    checked = f"Checked on {report.checked:%Y-%m-%d at %H:%M} UTC. " if report.checked else ""
+    return f"{commit}{checked}Quota limits, exemptions and prices are those of {report.today}."
 
 
 def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
     """Yield the parts of the page: the anchor, the title, and the body of each."""
     if report.failures:
-        yield "unchecked", "Not checked", el("ul", (el("li", failure) for failure in report.failures), cls="failures")
+        error = el("p", el("span", "error", cls="severity"))
+        cards = (el("li", error, el("p", failure), cls="error") for failure in report.failures)
+        yield "unchecked", "Not checked", el("ul", cards, cls="findings")
     yield "findings", "Findings", _findings(ordered(report.all_findings()), links)
     if report.comparison:
         yield "changes", "Changes", _changes(report.comparison)

@@ -182,7 +182,7 @@ def amounts(comparison: Comparison) -> list[ReportSection]:
     sections = [
         ReportSection(
             title="Quotas",
-            columns=("project", "location", "quota", "needs", "limit"),
+            columns=("project", "location", "quota", ">needs", ">limit"),
             subject=2,
             rows=[
                 ReportRow((key.project, location(key), f"{quota_name(key)} ({unit})", amount(used), amount(limit)))
@@ -191,7 +191,7 @@ def amounts(comparison: Comparison) -> list[ReportSection]:
         ),
         ReportSection(
             title="Capacity",
-            columns=("environment", "cluster", "flavor", "holds", "promised"),
+            columns=("environment", "cluster", "flavor", ">holds", ">promised"),
             subject=2,
             rows=[
                 ReportRow((line.environment, line.cluster, line.flavor, amount(line.capacity), amount(line.promised)))
@@ -200,7 +200,7 @@ def amounts(comparison: Comparison) -> list[ReportSection]:
         ),
         ReportSection(
             title="Accelerators",
-            columns=("stack", "region", "flavor", "most"),
+            columns=("stack", "region", "flavor", ">most"),
             subject=2,
             rows=[
                 ReportRow((stack.name, row.region, row.flavor, f"{amount(row.most)} {row.unit}"))
@@ -210,7 +210,7 @@ def amounts(comparison: Comparison) -> list[ReportSection]:
         ),
         ReportSection(
             title="Cost in USD per hour, at least",
-            columns=("stack", "least", "most"),
+            columns=("stack", ">least", ">most"),
             rows=[
                 ReportRow(
                     (stack.name, amount(stack.least_usd, "{:,.2f}".format), amount(stack.most_usd, "{:,.2f}".format))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -358,3 +360,37 @@ def test_a_script_in_a_stack_file_would_not_run(page: Any, tmp_path: Path, one: 
     page.open(path.as_uri())
 
     assert page.run("document.title") == "training-platform check: no stack in stacks/ yet: 1 error"
+
+
+def cards(text: str) -> dict[str, int]:
+    """Count the cards of each severity in the sections whose cards the headline counts."""
+    sections = re.findall(r'<section id="(?:findings|unchecked)">(.*?)</section>', text, re.DOTALL)
+    found = Counter(re.findall(r'<li class="(\w+)"><p><span class="severity">', "".join(sections)))
+    return {severity: found[severity] for severity in ("error", "warning", "note") if found[severity]}
+
+
+@pytest.mark.parametrize("name", ["clean", "spoiled"])
+def test_the_headline_counts_the_cards(name: str, request: pytest.FixtureRequest) -> None:
+    text = html_report(request.getfixturevalue(name))
+    (headline,) = re.findall(r'<p class="verdict \w+">(.*?)</p>', text)
+    counts = {severity: int(number) for number, severity in re.findall(r"(\d+) (error|warning|note)s?\b", headline)}
+
+    assert counts == cards(text)
+    assert (name == "clean") == (counts == {})
+
+
+def test_findings_that_follow_from_another_and_failures_are_counted_as_they_are_shown(one: Build, found: Build) -> None:
+    cause = found(rule="tpu-topology")
+    report = one(cause, found("of it", follows=cause.place), found("by itself", severity="note"))
+    text = html_report(dataclasses.replace(report, failures=("stacks/x.yaml cannot be read",)))
+
+    assert '<p class="verdict unchecked">no stack in stacks/ yet: 2 errors, 1 note, 1 thing not checked</p>' in text
+    assert cards(text) == {"error": 2, "note": 1}
+
+
+def test_the_page_says_which_commit_was_checked_and_when(one: Build) -> None:
+    moment = datetime(2026, 11, 22, 14, 5, 59, tzinfo=UTC)
+    text = html_report(dataclasses.replace(one(), commit="0123456789ab", checked=moment))
+
+    assert "Commit 0123456789ab. Checked on 2026-11-22 at 14:05 UTC. " in text.partition("<nav")[0]
+    assert "Commit" not in html_report(one())
