@@ -33,6 +33,8 @@ def check(root: Path, file: str, *arguments: str) -> tuple[int, str]:
 
 def place(text: str, row: dict[str, Any]) -> str:
     """Return the file, line and column at which the answer has to be."""
+    if "place" in row:
+        return str(row["place"])
     if "at" in row and row["at"] is None:
         return str(row["file"])
     at = text.index(row.get("at", row["new"].strip()))

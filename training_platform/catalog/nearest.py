@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
 
 _SHORTEST = 3  # letters by which the beginning of a name says which is meant
 _ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD"}
@@ -16,7 +16,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed value that somebody most likely meant by ``name``, or None; upper case is overlooked.
 
     That is the one by its earlier name, the only one that begins so, or the one that reads most like it, of those that
-    begin so if there are any: where only numbers differ, the nearest of several that read alike.
+    begin so if there are any: where only numbers differ, the nearest of several that read alike; else the first.
     """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
     folded = name.strip().casefold()
@@ -29,9 +29,19 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
         return by_folded[beginning[0]]
     if numbered and _NUMBER.search(folded):
         return by_folded[min(numbered, key=lambda value: _apart(value, folded))]
-    matches = get_close_matches(folded, beginning or by_folded, n=1, cutoff=0.0 if beginning else 0.6)
     parts = [value for value in by_folded if value in folded.split("-")]  # nvidia-tesla-t4
-    return by_folded[(matches or parts)[0]] if matches or parts else None
+    match = _likest(folded, beginning or by_folded, 0.0 if beginning else 0.6) or next(iter(parts), None)
+    return by_folded[match] if match else None
+
+
+def _likest(name: str, values: Iterable[str], cutoff: float) -> str | None:
+    """Return the value that reads most like a name, the first of several; None where none is as like as ``cutoff``."""
+    matcher, likest, best = SequenceMatcher(b=name), None, cutoff - 1e-9
+    for value in values:
+        matcher.set_seq1(value)
+        if all(ratio() > best for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)):
+            likest, best = value, matcher.ratio()
+    return likest
 
 
 def same_letters(one: str, other: str) -> int:

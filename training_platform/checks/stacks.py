@@ -80,7 +80,7 @@ def check_stacks(
     check.report = _report(check, names, options)
     failures: list[str] = []
     with others_go_on("which finding follows from which", failures):
-        check.report = with_causes(check.report, check.workspace)
+        check.report = with_causes(check.report, {**check.workspace.unreadable, **check.snapshots.unreadable})
     check.report = replace(check.report, failures=(*check.report.failures, *failures))
     return check
 
@@ -89,7 +89,7 @@ def _read(root: FilePath, options: CheckOptions) -> Checked:
     workspace, today = read_workspace(root), options.today
     right = [stack for stack in workspace.stacks.values() if stack.section and not stack.findings]
     snapshots, exemptions = read_snapshots(root, today), read_exemptions(root, today)
-    failures = [*workspace.unreadable, *snapshots.unreadable, *exemptions.unreadable]
+    failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
     views: dict[str, list[View]] = {}
     for stack in right if options.fast else ():
         with others_go_on(stack.source.file, failures):

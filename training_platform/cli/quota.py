@@ -219,7 +219,7 @@ def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
 
     file = f"{FOLDER}/{project}.yaml"
     spoilt = {finding.file for finding in snapshots.findings if finding.severity == "error"}
-    if file in spoilt or any(sentence.startswith(f"{file}:") for sentence in snapshots.unreadable):
+    if file in spoilt or file in snapshots.unreadable:
         fail(f"{file} cannot be kept as it is: mend it, or delete it to have a new one; nothing was written.")
     path = folder / file
     return path.read_text(encoding="utf-8-sig") if path.exists() else None

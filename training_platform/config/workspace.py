@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Literal
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.model.stack import Stack, read_stack, stack_name
 from training_platform.config.model.team import Team
 from training_platform.config.names import clashes
 from training_platform.config.pools import Flavor, flavors
-from training_platform.config.reading.finding import Finding, Path, UserError, dotted, others_go_on
+from training_platform.config.reading.finding import Finding, Path, Place, UserError, dotted, others_go_on
 from training_platform.config.reading.rejection import RULE
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
@@ -31,12 +32,13 @@ _STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MUL
 class Workspace:
     """Every stack of a repository, environments first.
 
-    ``unreadable`` has one sentence per file that is not YAML, or in which a bug of ours ended the reading.
+    ``unreadable`` has a sentence for each file that is not YAML, not called as stack files are, or in which a bug of
+    ours ended the reading, by the file that would hold its stack.
     """
 
     root: FilePath
     stacks: dict[str, Stack] = field(default_factory=dict)
-    unreadable: tuple[str, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
     _flavors: dict[tuple[str, str], dict[str, Flavor]] = field(default_factory=dict, compare=False, repr=False)
     _called: dict[tuple[str, ...], list[tuple[Stack, Team]]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -97,23 +99,32 @@ class Workspace:
 
 def read_workspace(root: FilePath) -> Workspace:
     """Read every stack file below ``root/stacks``; what is wrong in one file never hides another."""
-    stacks, unreadable = [], []
+    stacks: list[Stack] = []
+    unreadable: dict[str, str] = {}
     for path in sorted((root / STACKS_FOLDER).glob("*.y*ml")):
         if stack_name(path) is None:
             # The engine takes no other name either.
             if _MEANT_AS_STACK.match(path.name) or _has_stack_config(path):
-                unreadable.append(
+                meant = re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE)
+                unreadable[stack_file(meant)] = (
                     f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
                     "Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores."
                 )
             continue
+        file, failures = f"{STACKS_FOLDER}/{path.name}", list[str]()
         try:
-            with others_go_on(f"{STACKS_FOLDER}/{path.name}", unreadable):
+            with others_go_on(file, failures):
                 stacks.append(read_stack(path, root))
         except UnreadableError as error:
-            unreadable.append(str(error))
+            failures.append(str(error))
+        unreadable.update((file, sentence) for sentence in failures)
     ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
-    return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, tuple(unreadable)))
+    return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, unreadable))
+
+
+def stack_file(stack: str) -> str:
+    """Return the file of a stack, relative to the repository."""
+    return f"{STACKS_FOLDER}/Pulumi.{stack}.yaml"
 
 
 def _has_stack_config(path: FilePath) -> bool:
@@ -126,14 +137,16 @@ def _has_stack_config(path: FilePath) -> bool:
 
 def cross_check(workspace: Workspace) -> Workspace:
     """Return the workspace with the findings that only several files, or several parts of one, can show."""
-    checked, failures = {}, list[str]()
+    checked, unreadable = {}, dict(workspace.unreadable)
     for name, stack in workspace.stacks.items():
         home, findings = workspace.environment_of(stack), list(stack.findings)
+        failures: list[str] = []
         with others_go_on(f"{stack.source.file} beside other files", failures):
             findings += _across(stack, workspace)
         production = home.production if home else None
         checked[name] = dataclasses.replace(stack, production=production, findings=tuple(findings))
-    return dataclasses.replace(workspace, stacks=checked, unreadable=(*workspace.unreadable, *failures))
+        unreadable.update((stack.source.file, sentence) for sentence in failures)
+    return dataclasses.replace(workspace, stacks=checked, unreadable=unreadable)
 
 
 def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
@@ -154,7 +167,9 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
     its_own = workspace.stacks.get(team.environment)
     if its_own is None or its_own.team:
         names = [name for name, other in workspace.stacks.items() if other.team is None]
-        yield stack.dangling(("environment",), team.environment, "environment", names)
+        missing = ((stack_file(team.environment),),)
+        finding = stack.dangling(("environment",), team.environment, "environment", names, rests_on=missing)
+        yield dataclasses.replace(finding, spoils=(*missing, stack.source.place(())))
         return
     home = workspace.environment_of(stack)
     if home is None:
@@ -187,7 +202,8 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
     if team.environment in named and not intended and len(twins) < 2:
         message = f"is {team.name!r}, and the file's name says {of_file}"
         allowed = f"{of_file}, or a file Pulumi.{team.environment}-{team.name}.yaml"
-        yield stack.finding(RULE, ("name",), message, allowed=allowed, nearest=of_file)
+        spoils = (stack.source.place(()),)
+        yield stack.finding(RULE, ("name",), message, allowed=allowed, nearest=of_file, spoils=spoils)
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
@@ -195,7 +211,8 @@ def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
     for other, _ in workspace.teams_called(team.name, "environment", team.environment):
         if other.name != stack.name:
             message = f"{team.name!r} is also the name of the team at {other.place(('name',))}"
-            yield stack.finding(RULE, ("name",), message, allowed="one stack per team")
+            spoils = (stack.source.place(()), stack.at(("name",)))
+            yield stack.finding(RULE, ("name",), message, allowed="one stack per team", spoils=spoils)
     home = workspace.environment_of(stack)
     project = home.project if home else ""
     for other, twin in workspace.teams_called(team.name, "project", project) if home else ():
@@ -222,8 +239,18 @@ def _share_references(
         known = workspace.flavors(stack.environment_name, cluster)
         for flavor in flavors_of:
             if flavor not in known:
-                finding = stack.dangling((*path, cluster, flavor), flavor, f"flavor of cluster {cluster}", known)
+                pools = pools_meant(workspace.stacks[stack.environment_name], cluster, flavor, known)
+                what = f"flavor of cluster {cluster}"
+                finding = stack.dangling((*path, cluster, flavor), flavor, what, known, rests_on=pools)
                 yield of_pool(finding, flavor, known.values())
+
+
+def pools_meant(home: Stack, cluster: str, name: str, known: Mapping[str, Flavor]) -> tuple[Place, ...]:
+    """Return where the pools are whose flavor an unknown name is likest, and then the cluster's pools."""
+    path: Path = ("clusters", cluster, "node_pools")
+    nearest = find_nearest(name, known)
+    pools = known[nearest].pools if nearest else ()
+    return (*(home.at((*path, pool.name)) for pool in pools), home.at(path))
 
 
 def of_pool(finding: Finding, name: str, flavors_of: Iterable[Flavor]) -> Finding:
@@ -231,7 +258,8 @@ def of_pool(finding: Finding, name: str, flavors_of: Iterable[Flavor]) -> Findin
     for flavor in flavors_of:
         if any(pool.name == name for pool in flavor.pools):
             message = f"{finding.message}: a node pool of {flavor.name} has that name"
-            return dataclasses.replace(finding, message=message, nearest=flavor.name)
+            spoils = (*finding.spoils, *((*place[:-1], flavor.name) for place in finding.spoils[:1]))
+            return dataclasses.replace(finding, message=message, nearest=flavor.name, spoils=spoils)
     return finding
 
 
@@ -291,5 +319,5 @@ def _refuse_unsorted(workspace: Workspace) -> None:
     rejected = (
         finding.one_line for stack in workspace.stacks.values() if not stack.section for finding in stack.findings
     )
-    for sentence in (*workspace.unreadable, *rejected):
+    for sentence in (*workspace.unreadable.values(), *rejected):
         raise UserError(f"it is not known where each stack belongs: {sentence}")

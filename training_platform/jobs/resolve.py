@@ -15,13 +15,14 @@ from pydantic import ValidationError
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import with_own_data
 from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
-from training_platform.config.reading.finding import Finding, Path, Severity
+from training_platform.config.reading.finding import Finding, Path, Place, Severity
 from training_platform.config.reading.rejection import rejections, right_part
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.config.workspace import Workspace, of_pool
+from training_platform.config.workspace import Workspace, of_pool, pools_meant, stack_file
 from training_platform.jobs.model import GkeTarget, Job
 from training_platform.resources.scope import Scope, team_scope
 
@@ -43,6 +44,7 @@ class ResolvedJob:
     name: str
     spec: Job
     source: Source
+    stack: Stack
     team: Team
     environment: Environment
     scope: Scope
@@ -51,17 +53,13 @@ class ResolvedJob:
     is_run: bool = False
 
     def finding(
-        self,
-        path: Path,
-        message: str,
-        *,
-        rule: str,
-        severity: Severity = "error",
-        allowed: object = None,
-        nearest: object = None,
-    ) -> Finding:
+        self, path: Path, message: str, *, rule: str, severity: Severity = "error", allowed: object = None,
+        nearest: object = None, spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
+    ) -> Finding:  # fmt: skip
         """Return a finding about a part of the job file."""
-        return self.source.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
+        return self.source.finding(
+            rule, path, message, severity=severity, allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on
+        )
 
 
 def job_file(path: FilePath, root: FilePath) -> str:
@@ -138,12 +136,14 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
     if home is None or home.environment is None:
         names = [stack.name for stack, _ in workspace.environments()]
         what = f"an environment{_uncounted(workspace)}"
-        return None, [_dangling(source, ("environment",), job.environment, what, names)]
-    teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == job.environment}
-    team = teams.get(place.parent.name)
-    if team is None:
+        missing = ((stack_file(job.environment),),)
+        return None, [_dangling(source, ("environment",), job.environment, what, names, rests_on=missing)]
+    teams = {team.name: (stack, team) for stack, team, _ in workspace.teams() if team.environment == job.environment}
+    if place.parent.name not in teams:
         what = f"a team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
-        return None, [_dangling(source, ("environment",), place.parent.name, what, teams)]
+        missing = ((stack_file(f"{job.environment}-{place.parent.name}"),),)
+        return None, [_dangling(source, ("environment",), place.parent.name, what, teams, rests_on=missing)]
+    own, team = teams[place.parent.name]
     environment = with_own_data(team, home.environment)
     findings = [
         _dangling(source, path, value, f"{what} of team {team.name}", names)
@@ -151,7 +151,7 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         if value not in names
     ]
     if job.gke:
-        findings += _shares(job.gke, team, environment, source, workspace)
+        findings += _shares(job.gke, own, environment, source, workspace)
         if job.gke.priority and job.gke.priority not in environment.priorities:
             what = f"a priority of {job.environment}"
             findings.append(_dangling(source, ("gke", "priority"), job.gke.priority, what, environment.priorities))
@@ -161,6 +161,7 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         name=place.stem,
         spec=job,
         source=source,
+        stack=own,
         team=team,
         environment=environment,
         scope=team_scope(team, environment),
@@ -197,14 +198,15 @@ def _team_references(
 
 
 def _shares(
-    gke: GkeTarget, team: Team, environment: Environment, source: Source, workspace: Workspace
+    gke: GkeTarget, own: Stack, environment: Environment, source: Source, workspace: Workspace
 ) -> Iterator[Finding]:
     """Find a cluster or flavor that the team has no share of, or that the environment does not have."""
-    cluster, flavor = gke.cluster, gke.flavor
+    cluster, flavor, team = gke.cluster, gke.flavor, own.team
+    assert team is not None  # of a team's stack
     clusters = team.shares.keys() & environment.clusters.keys()
     if cluster not in clusters:
         what = f"a cluster of {team.environment} in which team {team.name} has a share"
-        yield _dangling(source, ("gke", "cluster"), cluster, what, clusters)
+        yield _dangling(source, ("gke", "cluster"), cluster, what, clusters, rests_on=(own.at(("shares", cluster)),))
         return
     if environment.clusters[cluster].software.jobset == "none":
         message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
@@ -214,14 +216,19 @@ def _shares(
     flavors = team.shares[cluster].keys() & known.keys()
     if flavor not in flavors:
         what = f"a flavor of which team {team.name} has a share in {cluster}"
-        finding = _dangling(source, ("gke", "flavor"), flavor, what, flavors)
+        pools = pools_meant(workspace.stacks[team.environment], cluster, flavor, known)
+        causes = (*pools[:-1], own.at(("shares", cluster, flavor)), pools[-1])
+        finding = _dangling(source, ("gke", "flavor"), flavor, what, flavors, rests_on=causes)
         yield of_pool(finding, flavor, (known[name] for name in sorted(flavors)))
 
 
-def _dangling(source: Source, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
+def _dangling(
+    source: Source, path: Path, value: str, what: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
+) -> Finding:
     only = next(iter(names)) if len(names) == 1 else None
     allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names) or only
-    return source.finding(MODEL_RULE, path, f"{value!r} is not {what}", allowed=allowed, nearest=nearest)
+    message = f"{value!r} is not {what}"
+    return source.finding(MODEL_RULE, path, message, allowed=allowed, nearest=nearest, rests_on=rests_on)
 
 
 def _uncounted(workspace: Workspace) -> str:

@@ -117,7 +117,7 @@ class Checkout:
                 charges += stack_demand(other, self.workspace)
         ledgers = project_ledgers(charges, snapshots, requested(self.workspace))
         findings = ledger_findings(self.workspace, ledgers.values(), capacity_ledger(self.workspace))
-        unread = [*self.workspace.unreadable, *snapshots.unreadable, *map(str, snapshots.findings)]
+        unread = [*self.workspace.unreadable.values(), *snapshots.unreadable.values(), *map(str, snapshots.findings)]
         return [finding for finding in findings if finding.stack == stack], [*unread, *map(str, notes)]
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
 from training_platform.config.data_sets import far_data_sets
-from training_platform.config.reading.finding import Finding, Path, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path, Place, Severity, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.charges import shown
@@ -83,7 +83,9 @@ def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Findin
         inherited = stack is not None and stack.team is not None and stack.team.project is None
         path = ("environment",) if inherited else ("project",)
         message = f"no quotas of {ledger.project} are known: {file} is {state}"
-        yield _finding("quota-no-snapshot", name, path, message, workspace, nearest=nearest)
+        yield _finding(
+            "quota-no-snapshot", name, path, message, workspace, nearest=nearest, spoils=((file,),), rests_on=((file,),)
+        )
 
 
 def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Finding]:
@@ -103,6 +105,7 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator
             "quota-unknown", stack, held.holder.field or held.holder.path, message, workspace,
             severity="warning" if guess else "error", allowed="quota ids that the snapshot lists",
             nearest=f"{_PULL} {ledger.project}, or its limit written there by hand",
+            rests_on=_places(workspace, stack, held.holder.path),
         )  # fmt: skip
 
 
@@ -124,6 +127,7 @@ def _exceeded(
         finding = _finding(
             "quota-exceeded", holder.stack, holder.field or holder.path, message + (_GUESS if guess else ""),
             workspace, severity="warning" if guess else "error", follows=cause,
+            rests_on=_places(workspace, holder.stack, holder.path),
         )  # fmt: skip
         if cause is None:
             cause = finding.place
@@ -182,6 +186,7 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
     yield _finding(
         "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
         allowed=f"a multiple of {size}", nearest=str(nearest),
+        spoils=_places(workspace, share.holder.stack, share.holder.path),
     )  # fmt: skip
 
 
@@ -203,8 +208,13 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
         if share in grown and before:
             message += f"; {share.holder.label} had {shown(_amount_before(share, before) or 0)} before this change"
         finding = _finding(
-            "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace, follows=cause
-        )
+            "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace, follows=cause,
+            spoils=_places(workspace, share.holder.stack, share.holder.path),
+            rests_on=(
+                *_namesakes(line, workspace),
+                *_places(workspace, line.environment, ("clusters", line.cluster, "node_pools")),
+            ),
+        )  # fmt: skip
         if cause is None:
             cause = finding.place
             fits = _lowered(line, share)
@@ -279,8 +289,21 @@ def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Finding:
         allowed += f"; or capacity_gib of {line.instance}, up to {shown(line.grows_to)}"
     return _finding(
         "file-capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
-        allowed=allowed, nearest=str(fits) if fits else None,
+        allowed=allowed, nearest=str(fits) if fits else None, rests_on=_namesakes(line, workspace),
     )  # fmt: skip
+
+
+def _namesakes(line: CapacityLine | FileLine, workspace: Workspace) -> tuple[Place, ...]:
+    """Return where teams of one name are called so that hold parts of a line: one of them may be a copied file."""
+    stacks = {share.holder.stack: workspace.stacks[share.holder.stack] for share in line.shares}
+    names = Counter(stack.team.name for stack in stacks.values() if stack.team)
+    return tuple(stack.at(("name",)) for stack in stacks.values() if stack.team and names[stack.team.name] > 1)
+
+
+def _places(workspace: Workspace, stack: str, path: Path) -> tuple[Place, ...]:
+    """Return a place of a stack as causes of findings name it; none of a stack that the workspace lacks."""
+    known = workspace.stacks.get(stack)
+    return (known.at(path),) if known else ()
 
 
 def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = MOST_NAMED) -> str:
@@ -300,13 +323,14 @@ def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = M
 def _finding(
     rule: str, stack: str, path: Path, message: str, workspace: Workspace, *, severity: Severity = "error",
     allowed: str | None = None, nearest: str | None = None, follows: str | None = None,
+    spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
 ) -> Finding:  # fmt: skip
     """Return a finding about a stack, which the workspace may lack."""
     known = workspace.stacks.get(stack)
     if known:
         found = known.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
-        return replace(found, follows=follows) if follows else found
+        return replace(found, follows=follows, spoils=spoils, rests_on=rests_on)
     return Finding(
         rule=rule, severity=severity, message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest,
-        follows=follows,
+        follows=follows, spoils=spoils, rests_on=rests_on,
     )  # fmt: skip

@@ -83,7 +83,7 @@ def read_overview(root: FilePath, today: date) -> Overview:
     """Read every stack and snapshot below ``root``."""
     workspace = read_workspace(root)
     snapshots = read_snapshots(root, today)
-    not_counted = [*workspace.unreadable, *snapshots.unreadable]
+    not_counted = [*workspace.unreadable.values(), *snapshots.unreadable.values()]
     ledgers = project_ledgers(workspace_demand(workspace, failures=not_counted), snapshots, requested(workspace))
     for stack in workspace.stacks.values():
         if stack.section is None:

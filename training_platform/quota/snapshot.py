@@ -136,11 +136,11 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """The snapshots of a repository by project; ``unreadable`` has one sentence per file that is not YAML."""
+    """The snapshots of a repository by project; ``unreadable`` has a sentence for each file that is not YAML."""
 
     by_project: Mapping[str, Snapshot] = dataclasses.field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
-    unreadable: tuple[str, ...] = ()
+    unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def get(self, project: str) -> Snapshot | None:
         """Return a project's snapshot."""
@@ -156,22 +156,24 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
     """Read every snapshot below ``root/stacks/quotas``."""
     by_project: dict[str, Snapshot] = {}
     findings: list[Finding] = []
-    unreadable: list[str] = []
+    unreadable: dict[str, str] = {}
     for path in sorted((root / FOLDER).glob("*.yaml")):
         name = path.name.encode("utf-8", "backslashreplace").decode()
         if name != path.name:
-            unreadable.append(f"{FOLDER}/{name}: the name of the file is not UTF-8.")
+            unreadable[f"{FOLDER}/{name}"] = f"{FOLDER}/{name}: the name of the file is not UTF-8."
             continue
+        file, failures = f"{FOLDER}/{path.name}", list[str]()
         try:
-            with others_go_on(f"{FOLDER}/{path.name}", unreadable):
-                snapshot, found = parse_snapshot(path.stem, read_source(path, f"{FOLDER}/{path.name}"))
+            with others_go_on(file, failures):
+                snapshot, found = parse_snapshot(path.stem, read_source(path, file))
                 findings.extend(found)
                 if snapshot is not None:
                     by_project[snapshot.project] = snapshot
                     findings.extend(_age(snapshot, today))
         except UnreadableError as error:
-            unreadable.append(str(error))
-    return Snapshots(by_project, tuple(findings), tuple(unreadable))
+            failures.append(str(error))
+        unreadable.update((file, sentence) for sentence in failures)
+    return Snapshots(by_project, tuple(findings), unreadable)
 
 
 def not_known(project: str) -> str:
@@ -215,7 +217,7 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     for service, quotas in limits.items() if isinstance(limits, dict) else ():
         for quota_id, rows in quotas.items() if isinstance(quotas, dict) else ():
             findings += _quota_findings(rows if isinstance(rows, list) else [], source, service, quota_id)
-    return snapshot, findings
+    return snapshot, [dataclasses.replace(finding, spoils=(source.place(()),)) for finding in findings]
 
 
 def _misspelt(rejected: Finding) -> Finding:

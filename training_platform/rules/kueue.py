@@ -199,6 +199,7 @@ _ARM = {row.accelerator.gke_label for row in MACHINE_TYPES.values() if row.accel
 @rule(
     "tpu-flavor-topology",
     ruleset="flavors",
+    spoils=True,
     across=True,
     source="GKE docs, TPU concepts: labels that GKE sets; Kueue ff69552, ResourceFlavor, read 2026-08-22",
 )

@@ -29,7 +29,8 @@ class Rule:
     upstream's own; ``catalogue`` is what our tables leave open, and a program of another project switches rules of the
     ``house`` on. ``ruleset`` groups rules for enforcement.
     A rule ``across`` resources says nothing of one resource alone. ``when`` is the first field that it reads: it looks
-    at views alone that have it, or of which it is not known.
+    at views alone that have it, or of which it is not known. Where it ``spoils`` a section, the section has other
+    quotas or another flavor than is meant until it is right.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Rule:
     whole: bool  # whether it is given the program beside the view
     across: bool = False
     when: str = ""
+    spoils: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,7 @@ def rule(
     owner: Owner = "google",
     across: bool = False,
     when: str = "",
+    spoils: bool = False,
 ) -> Callable[[Check], Check]:
     """Register a rule; its first docstring line is its summary.
 
@@ -96,6 +99,7 @@ def rule(
             whole=bool(more),
             across=across,
             when=when,
+            spoils=spoils,
         )
         return check
 
@@ -193,4 +197,5 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
         nearest=draft.nearest,
         source=rule.source,
         failed=draft.failed,
+        spoils=(file.at(view.origin),) if file and rule.spoils else (),
     )

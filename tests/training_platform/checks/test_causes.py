@@ -21,7 +21,6 @@ from training_platform.checks.reports.json_report import finding_document
 from training_platform.checks.reports.text import print_report
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.reading.finding import Finding
-from training_platform.config.workspace import read_workspace
 
 DEV, PROD, JOB = "stacks/Pulumi.dev.yaml", "stacks/Pulumi.prod.yaml", "jobs/vision/finetune.yaml"
 ZONE = "zone: us-central1-a\n            capacity: spot"
@@ -188,33 +187,29 @@ class CountedFinding(Finding):
 
 def reads_of(count: int) -> int:
     """Return how often findings are read while the causes of ``count`` findings of each sort are looked for."""
-    workspace = read_workspace(ORGANISATION)
     found = [
         CountedFinding(
-            rule=rule,
+            rule="stack-model",
             severity="error",
-            message=message.format(number),
-            stack="dev",
+            message=f"is wrong for reason {reason}",
             file="stacks/Pulumi.dev.yaml",
-            path=path.format(number),
-            nearest=f"nearest{number}" if rule == "stack-model" else None,
+            path=f"clusters.c{number}",
+            spoils=tuple((place,) for place in spoils),
+            rests_on=tuple((place,) for place in rests_on),
         )
         for number in range(count)
-        for rule, message, path in (
-            ("stack-model", "is not a field", "clusters.c{}.misspelt"),
-            ("stack-model", "is missing", "clusters.c{0}.nearest{0}"),
-            ("pool-zone", "is elsewhere", "clusters.c.node_pools.p{}"),
-            ("quota-exceeded", "needs 9", "clusters.c.node_pools.p{}.max_nodes"),
-            ("quota-no-snapshot", "no quotas of p{} are known: none", ""),
-            ("capacity-exceeded", "promises 9, of which vision/{} 4", "shares.c"),
-            ("job-model", "'e{}' is not an environment", "environment"),
-            ("job-flavor", "'f{}' is not a flavor of which team vision has a share in us-central1", "flavor"),
+        for reason, (spoils, rests_on) in enumerate(
+            (
+                ((f"key{number}",), ()),
+                ((), (f"key{number}", f"other{number}")),
+                ((f"other{number}", "all"), (f"key{number}",)),
+                ((), ("all", f"unread{number}")),
+            )
         )
     ]
+    unread = {f"unread{number}": f"unread{number} is not YAML." for number in range(count)}
     CountedFinding.reads = 0
-    with_causes(
-        Report(today=date(2026, 11, 21), findings=tuple(found), failures=("stacks/Pulumi.e0.yaml: no",)), workspace
-    )
+    with_causes(Report(today=date(2026, 11, 21), findings=tuple(found), failures=tuple(unread.values())), unread)
     return CountedFinding.reads
 
 

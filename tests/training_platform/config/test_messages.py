@@ -137,7 +137,7 @@ def test_a_file_that_nobody_would_read_is_said(name: str, tmp_path: Path) -> Non
     (tmp_path / "stacks" / name).write_text(ENVIRONMENT)
     (tmp_path / "stacks" / "exemptions.yaml").write_text("exemptions: []")
 
-    (said,) = read_workspace(tmp_path).unreadable
+    (said,) = read_workspace(tmp_path).unreadable.values()
 
     assert said.startswith(f"stacks/{name}: no stack is read from a file of this name. Allowed: Pulumi.<stack>.yaml")
 
@@ -146,7 +146,7 @@ def test_a_folder_or_a_broken_link_of_a_files_name_is_passed_over(tmp_path: Path
     (tmp_path / "stacks" / "dev-vision.yaml").mkdir(parents=True)
     (tmp_path / "stacks" / "lost.yaml").symlink_to(tmp_path / "nowhere")
 
-    assert read_workspace(tmp_path).unreadable == ()
+    assert read_workspace(tmp_path).unreadable == {}
 
 
 def test_a_team_in_a_file_that_says_another_environment_is_a_finding(tmp_path: Path) -> None:

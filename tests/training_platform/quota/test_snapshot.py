@@ -234,7 +234,7 @@ def test_one_unreadable_snapshot_hides_no_other(tmp_path: Path) -> None:
 
     assert set(snapshots.by_project) == {"example-train"}
     assert len(snapshots.unreadable) == 1
-    assert snapshots.unreadable[0].startswith("stacks/quotas/broken.yaml:")
+    assert next(iter(snapshots.unreadable.values())).startswith("stacks/quotas/broken.yaml:")
 
 
 def test_a_name_that_is_not_utf_8_is_one_sentence(tmp_path: Path) -> None:
@@ -242,6 +242,6 @@ def test_a_name_that_is_not_utf_8_is_one_sentence(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / os.fsdecode(b"example-\xff.yaml")).touch()
 
-    (sentence,) = read_snapshots(tmp_path, TAKEN).unreadable
+    (sentence,) = read_snapshots(tmp_path, TAKEN).unreadable.values()
 
     assert sentence.encode() == b"stacks/quotas/example-\\udcff.yaml: the name of the file is not UTF-8."

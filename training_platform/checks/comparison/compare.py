@@ -31,7 +31,7 @@ from training_platform.checks.report import Report, fingerprints, set_aside
 from training_platform.checks.stacks import CheckOptions, check_stacks, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.finding import Finding, UserError
-from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace
+from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace, stack_file
 
 _PROCESS = "training_platform/checks/comparison/base_process.py"
 _PATIENCE = 10  # seconds for the base's process to end its own
@@ -84,7 +84,8 @@ def check_against(
     report = baseline.apply(_with_findings(head.report, found))
     report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files, ref)))
     if new_only:
-        files = {_file(was): _file(name) for name, was in scope.renamed.items()}  # of findings, under their new names
+        # Files of findings, under the new names of their stacks.
+        files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
         identities = ((rule, files.get(file, file), *rest) for rule, file, *rest in base.identities)
         report = set_aside(report, dict.fromkeys(fingerprints(identities), f"{ref} has it as well"))
     return replace(report, comparison=comparison)
@@ -194,10 +195,6 @@ def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
         by_stack[finding.stack if finding.stack in names and finding.stack else ""].append(finding)
     stacks = tuple(replace(stack, findings=(*stack.findings, *by_stack[stack.name])) for stack in report.stacks)
     return replace(report, stacks=stacks, findings=(*report.findings, *by_stack[""]))
-
-
-def _file(stack: str) -> str:
-    return f"{STACKS_FOLDER}/Pulumi.{stack}.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)

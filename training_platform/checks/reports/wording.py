@@ -10,6 +10,7 @@ from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.report import Report, folded, identity
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
+from training_platform.config.workspace import stack_file
 
 FRESH_DAYS = 90  # of the catalogue's prices
 
@@ -59,7 +60,7 @@ class FindingPlace(NamedTuple):
 
 def place(finding: Finding) -> FindingPlace:
     """Return where to show a finding: its own place, else its stack's file, else the folder of all stacks."""
-    file = finding.file or (f"stacks/Pulumi.{finding.stack}.yaml" if finding.stack else "stacks")
+    file = finding.file or (stack_file(finding.stack) if finding.stack else "stacks")
     return FindingPlace(file, *(finding.position or (1, 1)))
 
 

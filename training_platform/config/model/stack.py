@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
-from training_platform.config.reading.finding import Finding, Path, Position, Severity, dotted
+from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, rejections, right_part
 from training_platform.config.reading.section import FORMS, NAME, article, enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
@@ -80,18 +81,31 @@ class Stack:
 
     def finding(
         self, rule: str, path: Path, message: str, *, severity: Severity = "error", resource: str | None = None,
-        allowed: object = None, nearest: object = None,
+        allowed: object = None, nearest: object = None, spoils: tuple[Place, ...] = (),
+        rests_on: tuple[Place, ...] = (),
     ) -> Finding:  # fmt: skip
         """Return a finding about a path of the stack's section."""
         return self.source.finding(
             rule, path, message, severity=severity, below=self.below, stack=self.name, resource=resource,
-            allowed=allowed, nearest=nearest,
+            allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on,
         )  # fmt: skip
 
-    def dangling(self, path: Path, value: str, what: str, names: Collection[str]) -> Finding:
-        """Return the finding that a name, at a path of the section, is not one of those that there are."""
+    def at(self, path: Path) -> Place:
+        """Return a path of the stack's section as causes of findings name it."""
+        return self.source.place((*self.below, *path))
+
+    def dangling(
+        self, path: Path, value: str, what: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
+    ) -> Finding:
+        """Return the finding that a name, at a path of the section, is not one of those that there are.
+
+        Where the name is the last key of the path, nobody can read that key, nor the nearest, which may be meant.
+        """
         allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
-        return self.finding(RULE, path, f"{value!r} is not {article(what)} {what}", allowed=allowed, nearest=nearest)
+        names = (value, nearest or value) if path[-1] == value else ()
+        spoils = tuple(self.at((*path[:-1], name)) for name in names)
+        message = f"{value!r} is not {article(what)} {what}"
+        return self.finding(RULE, path, message, allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on)
 
 
 def stack_name(path: PurePath) -> str | None:
@@ -131,6 +145,8 @@ def parse_stack(name: str, source: Source) -> Stack:
     rest = None if section or SECTIONS[key] is not Team else right_part(config[key], Team)
     switches = {f"{dotted(('config', key))}.{row.path}" for row in problems if row.allowed == "true or false"}
     findings = [*(row for row in findings if row.path not in switches), *problems]  # `no` is one mistake
+    if section is None:  # so nobody can read what refers to it
+        findings = [dataclasses.replace(row, spoils=(*row.spoils, source.place(()))) for row in findings]
     return Stack(
         name=name,
         source=source,

@@ -17,6 +17,8 @@ from typing import Literal, NamedTuple
 Severity = Literal["error", "warning", "note"]
 Path = tuple[str | int, ...]
 """Where a value stands in a stack file: the keys and list positions from the top of its section."""
+Place = tuple[str, ...]
+"""A file, and the keys from its top to a value in it: ``(file,)`` is all of the file."""
 
 
 class Position(NamedTuple):
@@ -32,8 +34,10 @@ class Finding:
 
     ``path`` is dotted and starts below ``config:``'s section (``clusters.us-central1.node_pools.h100.machine_type``).
     ``file`` is relative to the repository, with forward slashes. ``resource`` is ``<type> <logical name>``.
-    ``follows`` is the ``place`` of the finding that it follows from, which is to be mended instead. ``failed`` is a
-    rule that ended in a bug of ours: nothing is known of what it reads, so no exemption or level sets it aside.
+    ``follows`` is the ``place`` of the finding that it follows from, which is to be mended instead. It is found by
+    places: a finding ``spoils`` those that nobody can read as they are meant before it is mended, and ``rests_on``
+    those that it read, the likeliest cause first. ``failed`` is a rule that ended in a bug of ours: nothing is known of
+    what it reads, so no exemption or level sets it aside.
     """
 
     rule: str
@@ -49,6 +53,8 @@ class Finding:
     source: str | None = None
     follows: str | None = None
     failed: bool = False
+    spoils: tuple[Place, ...] = ()
+    rests_on: tuple[Place, ...] = ()
 
     @property
     def place(self) -> str:

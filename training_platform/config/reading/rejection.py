@@ -51,16 +51,18 @@ def rejections(
     """
     details = error.errors(include_url=False)
     entries = {detail["loc"][:-1] for detail in details}
-    conflicts = (
-        conflict
-        for detail in details
-        if detail["type"] != "too_short" or detail["loc"] not in entries
-        for conflict in _conflicts(detail, model, source.written.get((*below, *detail["loc"])))
-    )
-    return [
-        source.finding(RULE, at, message, below=below, stack=stack, allowed=allowed, nearest=nearest)
-        for at, message, allowed, nearest in conflicts
-    ]
+    findings = []
+    for detail in details:
+        if detail["type"] == "too_short" and detail["loc"] in entries:
+            continue
+        for at, message, allowed, nearest in _conflicts(detail, model, source.written.get((*below, *detail["loc"]))):
+            missing = detail["type"] == "missing"
+            meant = (source.place((*below, *at[:-1], nearest)),) if nearest and at and not missing else ()
+            findings.append(source.finding(
+                RULE, at, message, below=below, stack=stack, allowed=allowed, nearest=nearest, spoils=meant,
+                rests_on=(source.place((*below, *at)),) if missing else (),
+            ))  # fmt: skip
+    return findings
 
 
 def right_part(value: Any, model: type[_Model]) -> _Model | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from training_platform.config.reading.finding import Finding, Path, Position, Severity, UserError, dotted
+from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, UserError, dotted
 from training_platform.config.reading.unparsed import ODD_SPACE, space_name, why_not_yaml
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
@@ -65,15 +65,21 @@ class Source:
             path = path[:-1]
         return self.positions.get(path, Position(1, 1))
 
+    def place(self, path: Path) -> Place:
+        """Return a path of the file as causes of findings name it."""
+        return (self.file, *map(str, path))
+
     def finding(
         self, rule: str, path: Path, message: str, *, severity: Severity = "error", below: Path = (),
         stack: str | None = None, resource: str | None = None, allowed: object = None, nearest: object = None,
+        spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
     ) -> Finding:  # fmt: skip
         """Return a finding about a path of the file; ``below`` is where the section stands that the path starts in."""
         return Finding(
             rule=rule, severity=severity, message=message, stack=stack, file=self.file,
             position=self.position((*below, *path)), path=dotted(path), resource=resource,
             allowed=None if allowed is None else str(allowed), nearest=None if nearest is None else str(nearest),
+            spoils=spoils, rests_on=rests_on,
         )  # fmt: skip
 
 
@@ -227,7 +233,8 @@ class Reader:
             if key in values:
                 first = self.source.positions[(*path, key)]
                 message = f"is given twice, first on line {first.line}"
-                self._find((*path, key), event, message, allowed="each key once, or another name for one of the two")
+                allowed = "each key once, or another name for one of the two"
+                self._find((*path, key), event, message, allowed=allowed, spoils=(self.source.place(path),))
                 self._rest_of(next(self.events))
                 continue
             self.source.positions[(*path, key)] = _position(event)
@@ -286,10 +293,12 @@ class Reader:
         message: str,
         nearest: str | None = None,
         allowed: str = "what all readers of YAML read alike",
+        *,
+        spoils: tuple[Place, ...] = (),
     ) -> None:
         self.source.findings.append(Finding(
             rule="stack-yaml", severity="error", message=message, file=self.source.file,
-            position=_position(event), path=dotted(path), allowed=allowed, nearest=nearest,
+            position=_position(event), path=dotted(path), allowed=allowed, nearest=nearest, spoils=spoils,
         ))  # fmt: skip
 
 

@@ -57,9 +57,8 @@ class Quotas:
 def stale(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
     """Return what is wrong with the snapshot of the job's project. Raises UnreadableError for it."""
     file = f"{FOLDER}/{job.scope.project}.yaml"
-    for sentence in quotas.snapshots.unreadable:
-        if sentence.startswith(f"{file}:"):
-            raise UnreadableError(sentence)
+    if sentence := quotas.snapshots.unreadable.get(file):
+        raise UnreadableError(sentence)
     return [finding for finding in quotas.snapshots.findings if finding.file == file]
 
 
@@ -86,8 +85,12 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
     if snapshot and snapshot.placeholder:
         return  # its own finding says so
     if charged and snapshot is None:
-        message = f"no quotas of {project} are known: {FOLDER}/{project}.yaml is missing or rejected"
-        yield job.finding(("vertex",), message, rule="job-quota-snapshot", allowed="a snapshot", nearest=pull)
+        file = f"{FOLDER}/{project}.yaml"
+        message, missing = f"no quotas of {project} are known: {file} is missing or rejected", ((file,),)
+        yield job.finding(
+            ("vertex",), message, rule="job-quota-snapshot", allowed="a snapshot", nearest=pull, spoils=missing,
+            rests_on=missing,
+        )  # fmt: skip
         return
     path: Path = ("vertex", "topology" if vertex_target(job).topology else "replicas")
     for charge in charged:

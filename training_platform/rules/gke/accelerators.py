@@ -71,7 +71,7 @@ _DEPLOYED_WITH_TOPOLOGY = frozenset({"tpu-v6e", "tpu-7x"})
 _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
 
 
-@rule("tpu-topology", ruleset="tpu", source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22")
+@rule("tpu-topology", ruleset="tpu", spoils=True, source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22")
 def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     """Find a topology that is not valid for the machine type, on one VM or several."""
     machine, topology = pool.machine, pool.tpu_topology

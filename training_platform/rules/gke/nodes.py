@@ -236,6 +236,7 @@ def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "pool-zone",
     ruleset="machines",
+    spoils=True,
     source="Cluster Toolkit v1.95.0, gke-node-pool; terraform-provider-google-beta 93c65b2, node_locations",
 )
 def pool_zone(pool: NodePoolView) -> Iterator[Draft]:

@@ -21,7 +21,7 @@ import yaml
 
 from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
-from training_platform.config.workspace import STACKS_FOLDER
+from training_platform.config.workspace import STACKS_FOLDER, stack_file
 from training_platform.sandbox.files import read_json
 
 NAME: Final = ".sandbox"
@@ -181,11 +181,6 @@ class SandboxFolder:
         path = self.state / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
         latest: dict[str, Any] = (read_json(path)["checkpoint"].get("latest") if path.exists() else None) or {}
         return latest
-
-
-def stack_file(stack: str) -> str:
-    """Return the path of a stack's file, from the repository."""
-    return f"{STACKS_FOLDER}/Pulumi.{stack}.yaml"
 
 
 def folder_at(root: Path, workspace: Path | None) -> SandboxFolder:

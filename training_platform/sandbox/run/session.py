@@ -312,7 +312,7 @@ def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
     """Read the stack files. Raises CannotRun for an unknown name, RunFailed where the model rejects a file."""
     workspace = read_workspace(root)
     if workspace.unreadable:
-        raise CannotRun(" ".join(workspace.unreadable))
+        raise CannotRun(" ".join(workspace.unreadable.values()))
     _require(workspace, names)
     return workspace
 
