@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.places import ORGANISATION, ROOT
+from tests.training_platform.rules.corpus import accepted, as_registered
+from tests.violations.draw import valid
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
+from training_platform.quota.demand import demand_of_views
 from training_platform.quota.snapshot import Snapshots
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.register import RELEASE
+from training_platform.rules import evaluate, program, views_of_plan
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.operations import Clock
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
+from training_platform.views.access import ReleaseView
+from training_platform.views.adapters import VIEWS_OF
 
 ROUNDS = int(os.environ.get("TRAINING_PLATFORM_FUZZ", "60"))
 TODAY = date(2026, 11, 21)
@@ -145,6 +154,84 @@ def damaged(text: str, edits: list[tuple[int, int, str]]) -> str:
         place = at % (len(text) + 1)
         text = text[:place] + junk + text[place + length :]
     return text
+
+
+ODD: tuple[Any, ...] = (
+    UNKNOWN, [UNKNOWN], [[UNKNOWN]], {"name": UNKNOWN}, [{"name": UNKNOWN}], None, True, -1, 0, 1.5, 1e30, 10**30,
+    -1e308, math.inf, math.nan,
+    "", "x", "²", "10.0.0.0/99", "1" + "0" * 30, "9" * 5_000, "1." + "9" * 5_000, "1e400", "1Ei",
+    "a\ud800\0", [], {}, [None], [[]], [{}], ["a", "a"], ["", 1], {"": None}, {"a": {"b": {}}},
+)  # fmt: skip
+"""Values of every type, and unknown ones at every depth, of which a program may hold any anywhere."""
+
+
+def _inputs() -> list[tuple[str, Any]]:
+    """Return valid objects, those that others deploy, and of each type that a rule reads one with all that it reads."""
+    rows = [*valid().values(), *(row for entry in accepted().values() for row in entry.get("resources", {}).values())]
+    found = [(row["type"], as_registered(row["inputs"])) for row in rows]
+    for token, kinds in VIEWS_OF.items():
+        paths = {path.split(".")[0] for kind in kinds for field in kind.FIELDS.values() for path in field.inputs}
+        found.append((token, dict.fromkeys(sorted(paths), "x")))
+    return found
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield place
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from _places(part, (*place, key))
+
+
+def _put(value: Any, place: tuple[Any, ...], odd: Any, *, all_of: bool) -> Any:
+    """Return a value with an odd one at a place, or in the place of each part of the mapping there."""
+    if place:
+        changed = dict(value) if isinstance(value, dict) else list(value)
+        changed[place[0]] = _put(value[place[0]], place[1:], odd, all_of=all_of)
+        return changed
+    return dict.fromkeys(value, odd) if all_of and isinstance(value, dict) else odd
+
+
+INPUTS = _inputs()
+
+
+@settings(max_examples=ROUNDS * 5, deadline=None)
+@given(st.data())
+def test_no_value_of_a_program_ends_a_rule(data: st.DataObject) -> None:
+    token, inputs = data.draw(st.sampled_from(INPUTS))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place, odd = data.draw(st.sampled_from(list(_places(inputs)))), data.draw(st.sampled_from(ODD))
+        inputs = _put(inputs, place, odd, all_of=not place or data.draw(st.booleans()))
+
+    views = views_of_plan([Planned(stack="dev", type=token, name="one", inputs=inputs)])
+    whole = program(views, stack="dev", environment="dev", team=None, production=True)
+
+    assert [str(finding) for finding in evaluate(whole) if finding.failed] == []
+    demand_of_views(views, "example-train")
+
+
+DEVICES = [{"resources": {"limits": {"nvidia.com/gpu": "1" + "0" * 30}}}]
+KNOWN = {
+    "a device in an amount of 10^30": ("v1:Pod", "containers", DEVICES),
+    "a quota of 10^30 pods": ("v1:ResourceQuota", "hard", {"pods": 1e30}),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_amount_beyond_every_quantity_ends_no_rule(name: str) -> None:
+    kind, field, value = KNOWN[name]
+    planned = Planned(stack="dev", type=f"kubernetes:core/{kind}", name="one", inputs={"spec": {field: value}})
+    whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=True)
+
+    assert [str(finding) for finding in evaluate(whole) if finding.failed] == []
+
+
+def test_a_release_of_unknown_lists_ends_no_rule() -> None:
+    inputs = {key: [UNKNOWN] for key in ("name", "chart", "version", "values", "repositoryOpts")}
+    planned = Planned(stack="dev", type=RELEASE, name="one", inputs=inputs)
+
+    views = list(ReleaseView.of(planned, ("clusters", "one")))
+
+    assert evaluate(program(views, stack="dev", environment="dev", team=None, production=True))
 
 
 NAMES = st.sampled_from(

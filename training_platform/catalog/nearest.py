@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _SHORTEST = 3  # letters by which the beginning of a name says which is meant
+_LONGEST = 300  # no name that somebody could mean is longer
 _ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD"}
 """Other names of a value: preemptible VMs came before spot; tiers have aliases (Filestore docs, service tiers)."""
 _NUMBER = re.compile(r"\d+")
@@ -20,6 +21,8 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
     folded = name.strip().casefold()
+    if len(folded) > _LONGEST:
+        return None
     earlier = _ALSO_CALLED.get(folded)
     if earlier and earlier.casefold() in by_folded:
         return by_folded[earlier.casefold()]

@@ -90,5 +90,5 @@ class ReleaseView(View):
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
         """Yield a view; ours stand in the environment's section of charts, by the chart's name."""
         view = cls.viewed(planned, origin, planned.inputs)
-        known = view.read("name")
+        known = of.as_text(view.read("name"))
         yield cls.viewed(planned, ("charts", known), planned.inputs) if origin and known in CHARTS else view

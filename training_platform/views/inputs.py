@@ -15,9 +15,11 @@ from training_platform.resources.planned import UNKNOWN
 
 Keys = tuple[str | int, ...]
 T = TypeVar("T")
-_QUANTITY = re.compile(r"(-?[0-9]+)(k|M|G|Ki|Mi|Gi)?\Z")
+_QUANTITY = re.compile(r"(-?[0-9]{1,19})(k|M|G|Ki|Mi|Gi)?\Z")
 _SUFFIXES = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-_SECONDS = re.compile(r"([0-9]+)s\Z")
+_LARGEST = 2**63  # what an API's integer holds
+_DIGITS = len(str(-_LARGEST))
+_SECONDS = re.compile(r"([0-9]{1,19})s\Z")
 
 
 class NotKnownError(Exception):
@@ -101,24 +103,28 @@ def as_flag(value: Any) -> Any:
 
 def as_whole(value: Any) -> Any:
     """Return a whole number or None; the wire carries floats, and Vertex AI's replica counts are texts."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and value.removeprefix("-").isdecimal():
-        return int(value)
-    return UNKNOWN
+    if value is None:
+        return None
+    if isinstance(value, str):
+        number = int(value) if len(value) <= _DIGITS and value.removeprefix("-").isdecimal() else UNKNOWN
+    elif isinstance(value, float):
+        number = int(value) if value.is_integer() else UNKNOWN
+    else:
+        number = value if isinstance(value, int) and not isinstance(value, bool) else UNKNOWN
+    return number if number is UNKNOWN or abs(number) <= _LARGEST else UNKNOWN
 
 
 def as_number(value: Any) -> Any:
     """Return a number with a fraction or without, or None."""
-    return value if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) else UNKNOWN
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST):
+        return value
+    return UNKNOWN
 
 
 def as_quantity(value: Any) -> Any:
     """Return a Kubernetes quantity that is a whole number."""
     match = _QUANTITY.match(value) if isinstance(value, str) else None
-    return int(match[1]) * _SUFFIXES[match[2]] if match else as_whole(value)
+    return as_whole(int(match[1]) * _SUFFIXES[match[2]]) if match else as_whole(value)
 
 
 def as_seconds(value: Any) -> Any:

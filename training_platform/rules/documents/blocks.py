@@ -128,7 +128,7 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
         if not (isinstance(first, (list, Mapping)) and isinstance(second, (list, Mapping))):
             continue
         for index, item in enumerate(second):
-            if item is not UNKNOWN and item in first:
+            if item is not UNKNOWN and item in list(first):  # a key or entry of a wrong type has no hash
                 at, message = item if isinstance(second, Mapping) else index, f"{item} is in {one}, too"
                 report(Problem("range", ((where, other), at), message, f"what is not in {one}"))
 

@@ -209,7 +209,7 @@ def _floor(view: View, version: str | None, floor: str, subject: str) -> Iterato
 
 
 FULL = 4  # minor, patch and GKE's own number written out
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?\Z")
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9})(?:-gke\.(\d{1,9}))?)?\Z")
 
 
 @lru_cache(maxsize=4096)

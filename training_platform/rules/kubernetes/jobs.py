@@ -21,6 +21,7 @@ from training_platform.rules.kubernetes.objects import (
     whole,
 )
 from training_platform.rules.kubernetes.pods import JOB, JOB_SET, JOBS, containers, jobs, quantity
+from training_platform.views.inputs import rows
 
 _WIDEST: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/validation of Kubernetes 1.36.3
 
@@ -58,7 +59,7 @@ def job_policy(inputs: Json) -> Iterator[Flaw]:
             if name is not None and names and not {name, None} & {*names}:
                 allowed = ", ".join(filter(None, names))
                 yield Flaw(f"{place}.onExitCodes.containerName", f"the pod has no container {name}", allowed)
-            values = [code for code in codes.get("values") or () if isinstance(code, (int, float))]
+            values = [code for code in rows(codes.get("values")) if isinstance(code, (int, float))]
             if values != sorted(set(values)):
                 yield Flaw(here, "exit codes are not in ascending order without duplicates", str(sorted(set(values))))
             if 0 in values and codes.get("operator") == "In":
@@ -67,7 +68,7 @@ def job_policy(inputs: Json) -> Iterator[Flaw]:
         if rules and job.get("completionMode") in (None, "NonIndexed"):
             yield Flaw(f"{at}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
         for index, row in rules:
-            last = max(map(int, re.findall(r"[0-9]+", text(row, "succeededIndexes") or "")), default=-1)
+            last = max(map(int, re.findall(r"[0-9]{1,18}", text(row, "succeededIndexes") or "")), default=-1)
             if most is not None and last >= most:
                 here = f"{at}.successPolicy.rules[{index}].succeededIndexes"
                 yield Flaw(here, f"index {last} is beyond the {most} completions", f"0 to {most - 1}")
@@ -215,9 +216,9 @@ def tpu_job_chips(inputs: Json) -> Iterator[Flaw]:
         if not (size and kind and any(asked)):
             continue
         # VMs of these machine types make slices of so many chips: alone, or several together.
-        rows = [row for row in MACHINE_TYPES.values() if row.kind == "tpu" and row.accelerator]
-        rows = [row for row in rows if row.accelerator and row.accelerator.gke_label == kind]
-        sizes = sorted({row.chips for row in rows if row.chips == size or (row.multi_host and row.chips < size)})
+        machines = [row for row in MACHINE_TYPES.values() if row.kind == "tpu" and row.accelerator]
+        machines = [row for row in machines if row.accelerator and row.accelerator.gke_label == kind]
+        sizes = sorted({row.chips for row in machines if row.chips == size or (row.multi_host and row.chips < size)})
         if sizes and sum(asked) > sizes[-1]:
             allowed = ", ".join(map(str, sizes))
             message = f"a pod asks for {sum(asked)} chips, and a VM of {kind} with topology {topology} has fewer"

@@ -16,7 +16,7 @@ from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.registry import Draft, Owner, finding, rule
-from training_platform.views.inputs import is_list
+from training_platform.views.inputs import as_number, is_list
 from training_platform.views.program import ObjectView, Program
 
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
@@ -84,7 +84,8 @@ def text(value: Any, name: str) -> str | None:
 def whole(value: Any, name: str) -> int | None:
     """Return a whole number of a block."""
     number = value.get(name) if is_block(value) else None
-    return int(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else None
+    number = as_number(number)
+    return None if number is None or number is UNKNOWN else int(number)
 
 
 def is_unknown(value: Any, name: str) -> bool:

@@ -48,6 +48,8 @@ _OF_RAY: Final = (
     "shared-mem",
 )  # volumes that KubeRay 1.7.0 gives its pods
 _PAGES: Final = "hugepages-"  # and the size of a page
+# Source: Kubernetes API reference of Quantity, v1.34: none is greater than 2^63-1 in magnitude, larger ones are capped.
+_LARGEST: Final = Decimal(2**63 - 1)
 _POWERS: Final = {
     "": Decimal(1), "m": Decimal("0.001"),
     **{"kMGTPE"[power - 1]: Decimal(1000**power) for power in range(1, 7)},
@@ -85,11 +87,16 @@ def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
 
 
 def quantity(value: Any) -> Decimal | None:
-    """Return a Kubernetes quantity as a number; None where it is none, or not known."""
+    """Return a Kubernetes quantity as a number; None where it is none, or not known.
+
+    A larger one counts as the largest that there is, as for the API server.
+    """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Decimal(str(value))
-    match = _QUANTITY.match(value) if isinstance(value, str) else None
-    return Decimal(match[1]) * _POWERS[match[2] or ""] if match else None
+        amount = Decimal(str(value))
+    else:
+        match = _QUANTITY.match(value) if isinstance(value, str) else None
+        amount = Decimal(match[1]) * _POWERS[match[2] or ""] if match else Decimal("nan")
+    return None if amount.is_nan() else max(-_LARGEST, min(amount, _LARGEST))
 
 
 def containers(at: str, pod: Json) -> Iterator[Pod]:
