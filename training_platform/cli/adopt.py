@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.cli.init import decided
+from training_platform.cli.init import Answers
 from training_platform.cli.shared import (
     PATH,
     Format,
@@ -89,7 +89,9 @@ def adopt(
             f"--stack {stack!r} is not a stack name: at most 30 lower-case letters, digits and dashes, a letter first."
         )
     folder = repository(root)
-    says_production = decided(production)
+    answers = Answers()
+    says_production = answers.production(production)
+    answers.end()
     contents = _contents(project, regions, only, leave_out, local_cloud)
     clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
     contents, queues = replace(contents, clusters=clusters), read_queues(stack, clusters)

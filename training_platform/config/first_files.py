@@ -2,28 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Network
 
 from training_platform.catalog import MACHINE_TYPES, ZONES
 from training_platform.catalog.locations import region_of
+from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_topologies
+from training_platform.catalog.types import MachineType
+from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT, parse_stack
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.editing import with_entry
+from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import STACKS_FOLDER, cross_check, read_workspace
+from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_check
 
 SCHEMA = "# yaml-language-server: $schema=./stack.schema.json\n"
 _REGION = "us-central1"
 _CAPACITIES = ("spot", "on-demand", "flex-start")  # a reservation has a name that only its owner knows
+_USUAL_CHIPS = 8  # of a VM: more GPUs are in a2-megagpu-16g alone
+_MOST_CLUSTERS = 32  # whose ranges are in 10.0.0.0/8
 
 
-def first_zone(machine_type: str) -> str:
-    """Return a zone that offers a machine type by the catalogue, in us-central1 where one does."""
+@dataclass(frozen=True, kw_only=True)
+class FirstPool:
+    """A node pool as ``init`` writes it; ``more`` are fields as the model names them."""
+
+    machine_type: str
+    zone: str
+    capacity: str
+    reservation: str | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def value(self) -> str:
+        """The pool's value: one VM, or one slice of the smallest topology, unless ``more`` says otherwise."""
+        machine = MACHINE_TYPES[self.machine_type]
+        fields = {"machine_type": self.machine_type, "zone": self.zone, "capacity": self.capacity}
+        if self.reservation is not None:
+            fields["reservation"] = self.reservation
+        if machine.kind == "tpu":
+            fields |= {"topology": machine.single_host or next(legal_topologies(machine)), "slices": "1"}
+        else:
+            fields["max_nodes"] = "1"
+        if self.capacity in ("flex-start", "queued-provisioning"):
+            fields["max_run_hours"] = "24"
+        return f"{{{', '.join(f'{key}: {value}' for key, value in {**fields, **self.more}.items())}}}"
+
+    def name_beside(self, taken: Collection[str]) -> str:
+        """Return a name that is not taken: that of the accelerator, with the capacity, or numbered."""
+        accelerator = MACHINE_TYPES[self.machine_type].accelerator
+        name = accelerator.name if accelerator else self.machine_type
+        names = (name, f"{name}-{self.capacity}", *(f"{name}-{self.capacity}-{number}" for number in range(2, 100)))
+        return next(free for free in names if free not in taken)
+
+
+def machine_named(name: str) -> MachineType:
+    """Return the machine type of a name, or the usual one with an accelerator: ``h100``, ``tpu-v5e``, ``v5e``.
+
+    Usual is what can be part of a multi-host slice, else what has the most GPUs up to 8. Raises ValueError.
+    """
+    accelerated = {name: machine for name, machine in MACHINE_TYPES.items() if machine.accelerator is not None}
+    usual: dict[str, MachineType] = {}  # by accelerator; of several that are alike, the first
+    for machine in sorted(accelerated.values(), key=_rank, reverse=True):
+        usual.setdefault(machine.accelerator.name if machine.accelerator else "", machine)
+    folded = name.strip().casefold()
+    for spelling in (folded, f"tpu-{folded}"):
+        if found := accelerated.get(spelling) or usual.get(spelling):
+            return found
+    nearest = find_nearest(name, [*accelerated, *usual])
+    advice = f"Nearest: {nearest}." if nearest else f"Allowed: {', '.join(usual)}, or a machine type with one of them."
+    raise ValueError(f"{name!r} is not a machine type with TPUs or GPUs. {advice}")
+
+
+def _rank(machine: MachineType) -> tuple[bool, int, int]:
+    return machine.multi_host, min(machine.chips, _USUAL_CHIPS), len(machine.capacities)
+
+
+def offered_zones(machine_type: str) -> Collection[str]:
+    """Return the zones that offer a machine type by the catalogue, which ages."""
     machine = MACHINE_TYPES[machine_type]
-    offered = machine.zones or ZONES - set(machine.missing_zones)
-    return min(offered, key=lambda zone: (region_of(zone) != _REGION, zone))
+    return machine.zones or ZONES - set(machine.missing_zones)
+
+
+def first_zone(machine_type: str, near: Iterable[str] = ()) -> str:
+    """Return a zone that offers a machine type by the catalogue: in a region ``near``, else in us-central1."""
+    regions = [*near, _REGION]
+    return min(
+        offered_zones(machine_type),
+        key=lambda zone: (regions.index(region_of(zone)) if region_of(zone) in regions else len(regions), zone),
+    )
 
 
 def first_capacity(machine_type: str) -> str:
@@ -33,26 +102,56 @@ def first_capacity(machine_type: str) -> str:
 
 
 def environment_text(
-    *, project: str, production: bool, machine_type: str, zone: str, capacity: str, emails: Sequence[str] = ()
-) -> str:
-    """Return an environment with one cluster and one node pool of one VM or one slice."""
-    machine = MACHINE_TYPES[machine_type]
-    region = region_of(zone)
-    fields = {"machine_type": machine_type, "zone": zone, "capacity": capacity, "max_nodes": "1"}
-    if machine.kind == "tpu":
-        del fields["max_nodes"]
-        fields |= {"topology": machine.single_host or next(legal_topologies(machine)), "slices": "1"}
-    if capacity == "flex-start":
-        fields["max_run_hours"] = "24"
-    pool = ", ".join(f"{key}: {value}" for key, value in fields.items())
-    name = machine.accelerator.name if machine.accelerator else machine_type
+    *, name: str, project: str, production: bool, pools: Sequence[FirstPool], emails: Sequence[str] = ()) -> str:
+    """Return an environment with its node pools, and a cluster in each of their regions."""
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
-    return (
+    text = (
         f"{SCHEMA}config:\n  {PROJECT}:environment:\n    project: {project}\n"
         f"    production: {str(production).lower()}\n{alerts}"
-        f"    clusters:\n      {region}:\n        location: {region}\n"
-        "        subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/14, services: 10.1.0.0/20}\n"
-        f"        node_pools:\n          {name}: {{{pool}}}\n"
+    )
+    for pool in pools:
+        text, _, _ = with_pool(text, name, pool)
+    return text
+
+
+def with_pool(
+    text: str, stack_name: str, pool: FirstPool, *, name: str | None = None, cluster: str | None = None
+) -> tuple[str, str, str]:
+    """Return an environment's text with one more node pool, and the names of its cluster and of the pool.
+
+    The cluster is the one of a name, else the first in the region of the pool's zone, else a new one, which is called
+    after the region. All other lines stay. Raises UserError where the model refuses the file, or its layout has no
+    place for lines.
+    """
+    file = f"{STACKS_FOLDER}/Pulumi.{stack_name}.yaml"
+    stack = parse_stack(stack_name, parse_source(text, file))
+    environment, region = stack.environment, region_of(pool.zone)
+    if environment is None:
+        raise UserError("\n".join(str(finding) for finding in stack.findings))
+    below, clusters = (*stack.below, "clusters"), environment.clusters
+    near = (key for key, spec in clusters.items() if region_of(spec.location) == region)
+    home = cluster or next(near, region)
+    if home not in clusters:
+        lines = [f"{home}:", f"  location: {region}", f"  subnet: {_free_subnet(environment)}"]
+        text = with_entry(text, file, below, lines)
+    taken = clusters[home].node_pools if home in clusters else {}
+    if name in taken:
+        raise UserError(f"Cluster {home} of {stack_name} already has a node pool {name}: choose another --name.")
+    name = name or pool.name_beside(taken)
+    return with_entry(text, file, (*below, home, "node_pools"), [f"{name}: {pool.value}"]), home, name
+
+
+def _free_subnet(environment: Environment) -> str:
+    """Return the ranges of a cluster's subnet that overlap no other cluster's. Raises UserError where none is free."""
+    subnets = [cluster.subnet for cluster in environment.clusters.values() if cluster.subnet]
+    taken = [IPv4Network(part) for row in subnets for part in (row.nodes, row.pods, row.services)]
+    for number in range(_MOST_CLUSTERS if environment.network is None else 0):
+        nodes, services = f"10.{2 * number}.0.0/20", f"10.{2 * number + 1}.0.0/20"
+        pods = f"10.{64 + 4 * number}.0.0/14"
+        if not any(IPv4Network(part).overlaps(other) for part in (nodes, pods, services) for other in taken):
+            return f"{{nodes: {nodes}, pods: {pods}, services: {services}}}"
+    raise UserError(
+        "The pool needs a cluster in its region, whose address ranges only you know: write the cluster first."
     )
 
 
@@ -68,8 +167,7 @@ def team_text(*, environment: str, name: str, members: Sequence[str], shares: Ma
     return "\n".join(lines) + "\n"
 
 
-def findings_of(root: Path, name: str, text: str) -> tuple[Finding, ...]:
-    """Return what the model finds wrong in a new stack beside those of the repository."""
+def findings_of(workspace: Workspace, name: str, text: str) -> tuple[Finding, ...]:
+    """Return what the model finds wrong in the text of a stack beside all others."""
     stack = parse_stack(name, parse_source(text, f"{STACKS_FOLDER}/Pulumi.{name}.yaml"))
-    workspace = read_workspace(root)
     return cross_check(replace(workspace, stacks={**workspace.stacks, name: stack})).stacks[name].findings

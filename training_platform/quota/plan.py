@@ -6,18 +6,15 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
-
-import yaml
 
 from training_platform.catalog.locations import is_zone
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
-from training_platform.config.reading.finding import Path, UserError
-from training_platform.config.reading.source import Source, UnreadableError, parse_source, value_at
+from training_platform.config.reading.editing import with_entry, with_number
+from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.source import parse_source, value_at
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.charges import QuotaKey, short_quota_id, shown
@@ -28,7 +25,6 @@ LONGEST_NAME = 57  # of a request's key
 MOST_HOLDERS = 3  # that a justification names
 _KEY = "quota_requests"
 _NO_NAME = re.compile(r"[^a-z0-9]+")
-_VALUE = re.compile(r"""(["']?value["']?\s*:\s+)-?\d+""")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,52 +150,11 @@ def with_requests(plan: ProjectPlan, text: str, *, contact: str | None = None, j
     contact = contact or _contact(plan.environment)
     if contact is None:
         raise UserError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")
-    source = parse_source(text, plan.stack.source.file)
-    path = (*plan.stack.below, _KEY)
-    section = value_at(source.value, path)
-    old: dict[str, Any] = section if isinstance(section, dict) else {}
-    newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.removesuffix(newline).split(newline)
-    edits: list[tuple[int, bool, list[str]]] = []  # line, from 0, whether it is replaced, and lines to write there
+    file, path = plan.stack.source.file, (*plan.stack.below, _KEY)
+    old = value_at(parse_source(text, file).value, path) or {}
     for need in plan.needed:
         if need.name in old:
-            place = source.position((*path, need.name, "value"))
-            line, start = lines[place.line - 1], place.column - 1
-            changed = line[:start] + _VALUE.sub(rf"\g<1>{need.value}", line[start:], count=1)
-            edits.append((place.line - 1, True, [changed]))
-    entries = {need.name: _entry_lines(need, contact, justification) for need in plan.needed if need.name not in old}
-    added = [line for entry in entries.values() for line in entry]
-    if old and added:  # before the requests that the file has
-        first = source.position((*path, next(iter(old))))
-        edits.append((first.line - 1, False, [" " * (first.column - 1) + line for line in added]))
-    elif added:  # below the project
-        project = source.position((*path[:-1], "project"))
-        margin = " " * (project.column - 1)
-        edits.append((project.line, False, [f"{margin}{_KEY}:", *(f"{margin}  {line}" for line in added)]))
-    for number, replaced, written in sorted(edits, reverse=True):  # from the end, so that line numbers stay right
-        lines[number : number + replaced] = written
-    text = "".join(f"{line}{newline}" for line in lines)
-    _verify(text, source, path, plan, entries)
-    return text
-
-
-def _verify(written: str, before: Source, path: Path, plan: ProjectPlan, entries: dict[str, list[str]]) -> None:
-    """Raise UserError unless the text holds what the file held, the requests, and nothing else."""
-    wanted = deepcopy(before.value)
-    section = value_at(wanted, path[:-1])
-    requests = section[_KEY] = section.get(_KEY) or {}
-    for need in plan.needed:
-        if need.name in entries:
-            requests |= yaml.safe_load("\n".join(entries[need.name]))
+            text = with_number(text, file, (*path, need.name, "value"), need.value)
         else:
-            requests[need.name]["value"] = need.value
-    try:
-        after = parse_source(written, before.file)
-    except UnreadableError:
-        after = Source(before.file)
-    if after.value != wanted or after.findings:  # such as for a key that is there twice
-        line = before.position(path).line
-        raise UserError(
-            f"{before.file}:{line}: is laid out so that no line of {_KEY} can be written: give each key a line of its "
-            "own, or paste what `training-platform quota plan` prints."
-        )
+            text = with_entry(text, file, path, _entry_lines(need, contact, justification))
+    return text

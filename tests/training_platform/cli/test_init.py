@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from ipaddress import IPv4Network
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ from click.testing import CliRunner, Result
 from tests.places import ROOT
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.cli.main import app
-from training_platform.config.first_files import first_capacity, first_zone
+from training_platform.config.first_files import first_capacity, first_zone, machine_named
+from training_platform.config.model.environment import Environment
+from training_platform.config.workspace import read_workspace
 
 ENVIRONMENT = ("environment", "dev", "--project", "example-lab", "--no-production")
 TEAM = ("team", "vision", "--member", "group:vision@example.com")
@@ -37,6 +41,12 @@ def run(root: Path, *arguments: str) -> Result:
 
 def init(root: Path, *arguments: str) -> Result:
     return run(root, "init", *arguments)
+
+
+def environment(root: Path, name: str = "dev") -> Environment:
+    found = read_workspace(root).stacks[name].environment
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("machine_type", ["a3-highgpu-8g", "a2-highgpu-1g", "ct5lp-hightpu-4t", "ct4p-hightpu-4t"])
@@ -68,7 +78,11 @@ def answered(root: Path, *arguments: str, answers: str) -> str:
         [*command, "--root", str(root)], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         os.write(ours, answers.encode())
-        said, _ = process.communicate(timeout=60)
+        try:
+            said, _ = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:  # a question more than there are answers
+            process.kill()
+            said, _ = process.communicate()
     os.close(theirs)
     os.close(ours)
     assert process.returncode == 0, said
@@ -76,11 +90,11 @@ def answered(root: Path, *arguments: str, answers: str) -> str:
 
 
 def test_what_no_flag_says_is_asked_for_at_a_terminal(root: Path) -> None:
-    asked = answered(root, "init", "environment", "dev", answers="example-lab\nn\n\n\n")
-    answered(root, "init", "team", "vision", answers="\ngroup:vision@example.com\n")
+    asked = answered(root, "init", "environment", "dev", answers="example-lab\nn\n\n\n\n")
+    answered(root, "init", "team", "vision", answers="\ngroup:vision@example.com\n\n")
     job = answered(root, "init", "job", "vision/train", answers="\n\nus-docker.pkg.dev/e/i/t:1\n\n\n")
 
-    order = [asked.index(each) for each in ("project id", "production", "Machine type", "Zone")]
+    order = [asked.index(each) for each in ("project id", "production", "Machine type", "Zone", "Provisioning model")]
     assert order == sorted(order)
     assert "Where it runs" in job
     assert run(root, "quota", "init").exit_code == 0
@@ -177,25 +191,244 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("environment", "dev"), "--project and --production or --no-production are missing."),
-        (("environment", "dev", "--no-production"), "--project is missing: Google Cloud project id."),
-        (("environment", "dev", "--project", "example-lab"), "--production or --no-production is missing."),
-        ((*ENVIRONMENT, "--machine-type", "a3-higpu-8g"), "Nearest: a3-highgpu-8g."),
-        ((*ENVIRONMENT, "--machine-type", "x"), "'x' is not a machine type with TPUs or GPUs.\n"),
-        (("environment", "dev", "--project", "EXAMPLE", "--production"), "project: 'EXAMPLE' is not in the right form"),
-        ((*TEAM, "--environment", "dev"), "'dev' is not an environment"),
-        (("job", "vision/train", "--environment", "dev", "--image", "i"), "is not TEAM/NAME of a team of dev"),
-        ((*JOB, "--environment", "dev"), "a team of dev, which is not an environment."),
+        (("environment", "dev", "--no-production"), ["--project is missing: Google Cloud project id."]),
+        (("environment", "dev", "--project", "example-lab"), ["--production or --no-production is missing."]),
+        ((*ENVIRONMENT, "--machine-type", "x"), ["--machine-type 'x' is not a machine type with TPUs or GPUs. Allow"]),
+        ((*ENVIRONMENT, "--machine-type", "a100"), ["Nearest: a100-80."]),
+        ((*ENVIRONMENT, "--capacity", "reservation"), ["--reservation is missing: Name of the reservation, or any."]),
+        ((*ENVIRONMENT, "--reservation", "H100"), ["--reservation 'H100' is not in the right form"]),
+        ((*ENVIRONMENT, "--capacity", "spot", "--reservation", "r"), ["'r' has no pool of capacity reservation"]),
+        ((*ENVIRONMENT, "--zone", "us-central1-a", "--zone", "us-east4-a"), ["--zone is given 2 times"]),
+        (
+            ("environment", "dev", "--project", "EXAMPLE", "--machine-type", "a3-higpu-8g", "--zone", "us-central1-z",
+             "--capacity", "preemptible", "--alert-email", "me"),
+            ["--project 'EXAMPLE' is not in the right form. Allowed: a project id",
+             "--production or --no-production is missing.", "Nearest: a3-highgpu-8g.", "Nearest: us-central1-c.",
+             "--capacity 'preemptible' is unknown. Allowed: on-demand, spot,", "Nearest: spot.",
+             "--alert-email 'me' is not in the right form"],
+        ),
+        (("environment", "DEV", *ENVIRONMENT[2:]), ["Nearest: Pulumi.dev.yaml"]),
+        (TEAM, ["No environment is declared: training-platform init environment NAME writes one."]),
+        (("pool", "dev"), ["No environment is declared"]),
+        ((*JOB, "--environment", "dev"), ["No environment is declared"]),
     ],
-)
-def test_what_cannot_be_written_is_said_and_nothing_is_written(
-    root: Path, arguments: tuple[str, ...], said: str
+)  # fmt: skip
+def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
+    root: Path, arguments: tuple[str, ...], said: list[str]
 ) -> None:
     done = init(root, *arguments)
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert [sentence for sentence in said if sentence not in done.stderr] == []
     assert not list(root.glob("stacks/*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("team", "vision", "--member", "me", "--share", "h100=8", "--share", "h100-spot=all"),
+         ["--member 'me' is not in the right form", "--share 'h100' is unknown. Allowed: us-central1/h100-spot.",
+          "--share 'all' is not a whole number."]),
+        ((*TEAM, "--environment", "prod"), ["--environment 'prod' is unknown. Allowed: dev."]),
+        (("pool", "dve"), ["ENVIRONMENT 'dve' is unknown. Allowed: dev. Nearest: dev."]),
+        (("pool", "dev", "--cluster", "us-central", "--name", "H", "--zone", "us-central1-g"),
+         ["--cluster 'us-central' is unknown. Allowed: us-central1. Nearest: us-central1.", "--name 'H' is not in",
+          "--zone 'us-central1-g' is unknown."]),
+        (("pool", "dev", "--name", "h100"), ["Cluster us-central1 of dev already has a node pool h100: choose anoth"]),
+        (("pool", "dev", "--slices", "2"), ["node_pools.h100-spot", "slices"]),
+        (("job", "vision/train", "--image", "i"), ["is not TEAM/NAME of a team of dev, which has no team."]),
+    ],
+)  # fmt: skip
+def test_what_an_environment_has_no_place_for_is_refused(
+    root: Path, arguments: tuple[str, ...], said: list[str]
+) -> None:
+    init(root, *ENVIRONMENT)
+    before = {path: path.read_bytes() for path in root.rglob("*.yaml")}
+
+    done = init(root, *arguments)
+
+    assert done.exit_code == 2
+    assert [sentence for sentence in said if sentence not in done.stderr] == []
+    assert {path: path.read_bytes() for path in root.rglob("*.yaml")} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "machine_type"),
+    [("h100", "a3-highgpu-8g"), ("H200", "a3-ultragpu-8g"), ("tpu-v5e", "ct5lp-hightpu-4t"), ("v4", "ct4p-hightpu-4t"),
+     ("a100-40", "a2-highgpu-8g"), ("l4", "g2-standard-96"), ("a2-megagpu-16g", "a2-megagpu-16g")],
+)  # fmt: skip
+def test_an_accelerator_means_its_usual_machine_type(name: str, machine_type: str) -> None:
+    assert machine_named(name).name == machine_type
+
+
+def test_every_machine_type_that_is_asked_for_is_a_pool_in_a_cluster_of_its_region(root: Path) -> None:
+    done = init(root, *ENVIRONMENT, "--machine-type", "h100", "--machine-type", "v4", "--machine-type", "a3-edgegpu-8g")
+
+    assert done.exit_code == 0, done.stderr
+    clusters = environment(root).clusters
+    pools = {name: {pool: spec.machine_type for pool, spec in row.node_pools.items()} for name, row in clusters.items()}
+    assert pools == {
+        "us-central1": {"h100": "a3-highgpu-8g", "h100-spot": "a3-edgegpu-8g"},
+        "us-central2": {"tpu-v4": "ct4p-hightpu-4t"},
+    }
+    subnets = [
+        IPv4Network(part)
+        for row in clusters.values()
+        if row.subnet
+        for part in row.subnet.model_dump().values()
+        if "/" in str(part)
+    ]
+    assert len(subnets) == 2 * 3
+    assert not any(one.overlaps(other) for one, other in combinations(subnets, 2))
+
+
+def test_zones_and_provisioning_models_are_those_of_the_pools_in_their_order(root: Path) -> None:
+    init(
+        root, *ENVIRONMENT, "--machine-type", "h100", "--machine-type", "h100", "--capacity", "flex-start",
+        "--capacity", "reservation", "--zone", "us-east5-a", "--reservation", "any",
+    )  # fmt: skip
+
+    pools = environment(root).clusters["us-east5"].node_pools.values()
+    assert [(pool.zone, pool.capacity, pool.reservation and pool.reservation.any) for pool in pools] == [
+        ("us-east5-a", "flex-start", None),
+        ("us-east5-a", "reservation", True),
+    ]
+
+
+def test_a_wrong_answer_is_asked_for_again_and_no_other_is_lost(root: Path) -> None:
+    wrong_first = (
+        "EXAMPLE",
+        "example-lab",
+        "n",
+        "h10 v5e",
+        "h100 v5e",
+        "us-central1-z",
+        "us-central1-a",
+        "spto",
+        "spot",
+    )
+    asked = answered(
+        root, "init", "environment", "dev", "--alert-email", "a@example.com",
+        answers="\n".join((*wrong_first, "", "reservation", "V5E", "v5e-pool", "")),
+    )  # fmt: skip
+
+    for nearest in (
+        "a project id",
+        "Nearest: h100.",
+        "Nearest: us-central1-c.",
+        "Nearest: spot.",
+        "a reservation's name",
+    ):
+        assert nearest in asked
+    h100, v5e = environment(root).clusters["us-central1"].node_pools.values()
+    assert (h100.zone, h100.capacity, v5e.capacity) == ("us-central1-a", "spot", "reservation")
+    assert v5e.reservation is not None
+    assert v5e.reservation.name == "v5e-pool"
+
+
+def test_a_wrong_flag_is_asked_for_at_a_terminal(root: Path) -> None:
+    asked = answered(
+        root,
+        "init",
+        "environment",
+        "dev",
+        "--project",
+        "EXAMPLE",
+        "--machine-type",
+        "h10",
+        answers="example-lab\nn\nh100\n\n\n",
+    )
+
+    assert "--project 'EXAMPLE' is not in the right form" in asked
+    assert environment(root).project == "example-lab"
+    assert [*environment(root).clusters["us-central1"].node_pools] == ["h100"]
+
+
+def test_a_pool_is_added_and_every_line_and_comment_stays(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    file = root / "stacks" / "Pulumi.dev.yaml"
+    text = file.read_text().replace("        node_pools:\n", "        node_pools: # scarce\n          # ours\n")
+    file.write_text(text + "            # of the first pool\n\n    # the end of the file\n")
+    before = file.read_text().splitlines()
+
+    done = init(root, "pool", "dev", "--machine-type", "v6e", "--topology", "4x4", "--slices", "2")
+
+    assert done.exit_code == 0, done.stderr
+    after = file.read_text().splitlines()
+    (line,) = [line for line in after if line not in before]
+    assert [row for row in after if row != line] == before
+    assert after.index(line) == len(before) - 2  # above the empty line and the comment that end the file
+    pool = environment(root).clusters["us-central1"].node_pools["tpu-v6e"]
+    assert (pool.machine_type, pool.topology, pool.slices) == ("ct6e-standard-4t", "4x4", 2)
+
+
+def test_a_pool_in_another_region_gets_a_cluster_there(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+
+    done = init(
+        root,
+        "pool",
+        "dev",
+        "--machine-type",
+        "a3-highgpu-8g",
+        "--zone",
+        "europe-west4-b",
+        "--name",
+        "eu",
+        "--max-nodes",
+        "3",
+    )
+
+    assert "node pool eu written, in the new cluster europe-west4" in done.stdout
+    assert environment(root).clusters["europe-west4"].node_pools["eu"].max_nodes == 3
+    assert run(root, "quota", "init").exit_code == 0
+    assert run(root, "check", "--fast").exit_code == 0
+
+
+def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+
+    first = init(root, *TEAM)
+    second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
+
+    assert "  share of h100-spot in us-central1: 8 of 8 GPUs\n" in first.stdout
+    left = "Nothing is left for another team: lower a nominal_quota in stacks/Pulumi.dev-vision.yaml first.\n"
+    assert left in first.stdout
+    assert "  no share: dev has no capacity that is assigned to no team\n" in second.stdout
+    assert left in second.stdout
+
+
+def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    init(root, "pool", "dev", "--machine-type", "h100", "--max-nodes", "3")
+
+    first = init(root, *TEAM, "--share", "h100-spot=16")
+    second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
+
+    assert "16 of 32 GPUs" in first.stdout
+    assert "Nothing is left" not in first.stdout
+    assert "16 of 32 GPUs" in second.stdout
+    assert "Nothing is left for another team" in second.stdout
+
+
+def test_an_organisation_by_commands_alone_is_clean(root: Path) -> None:
+    """Two environments, three teams and four pools."""
+    mail = ("--alert-email", "a@example.com")
+    for arguments in (
+        (*ENVIRONMENT, "--machine-type", "h100", "--machine-type", "v5e", *mail),
+        ("environment", "prod", "--project", "example-train-prod", "--production", "--machine-type", "h100",
+         "--capacity", "reservation", "--reservation", "h100-pool", *mail),
+        ("pool", "prod", "--machine-type", "v6e", "--topology", "4x4", "--reservation", "v6e-pool"),
+        (*TEAM, "--environment", "dev", "--share", "h100-spot=8"),
+        ("team", "nlp", "--environment", "dev", "--member", "group:nlp@example.com"),
+        ("team", "speech", "--environment", "prod", "--member", "group:speech@example.com"),
+    ):  # fmt: skip
+        assert init(root, *arguments).exit_code == 0, arguments
+    assert run(root, "quota", "init").exit_code == 0
+
+    checked = run(root, "check", "--fast", "--strict")
+
+    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "5 stacks: clean, 2 notes"), checked.stdout
 
 
 def test_more_demand_raises_a_placeholder_and_is_not_compared_with_it(root: Path) -> None:

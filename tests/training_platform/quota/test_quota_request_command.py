@@ -81,7 +81,8 @@ def test_a_request_that_is_too_low_is_raised_and_others_come_beside_it(repositor
     run(repository, "request")
     if layout == "flow":
         text = (repository / PROD).read_text()
-        start, end = text.index(f"      {NAME}:"), text.index("    labels:")
+        start = text.index(f"      {NAME}:")
+        end = text.index("\n", text.index("contact:", start)) + 1
         entry = requests(repository)[NAME]
         flow = ", ".join(
             f"{key}: {value}" for key, value in entry.items() if key not in {"dimensions", "justification"}

@@ -125,6 +125,20 @@ def fits(kind: Any, value: object) -> bool:
     return True
 
 
+def refusal(kind: Any, value: object) -> str | None:
+    """Return why a field of a type refuses a value and what it takes, as a person is told; None where it takes it."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        context = first.get("ctx", {})
+        form = FORMS.get(str(context.get("pattern")))
+        message = f"{value!r} is not in the right form" if form else first["msg"]
+        allowed, nearest = form or context.get("allowed"), context.get("nearest")
+        return f"{message}. Allowed: {allowed}.{f' Nearest: {nearest}.' if nearest else ''}"
+    return None
+
+
 def _cidr(value: str) -> str:
     try:
         network = ipaddress.IPv4Network(value, strict=False)

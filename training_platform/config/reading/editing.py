@@ -1,0 +1,82 @@
+"""Edits of a YAML file that leave every other line as it is: one more key, or another whole number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+from training_platform.config.reading.finding import Path, UserError
+from training_platform.config.reading.source import Source, UnreadableError, parse_source, value_at
+
+_FLOW = re.compile(r"""("[^"]*"|'[^']*'|[^:]*):\s*\{\s*""")
+_NUMBER = re.compile(r"""("[^"]*"|'[^']*'|[^:]*)(:\s+)-?\d+""")
+_STEP = "  "
+
+
+def with_entry(text: str, file: str, path: Path, lines: Sequence[str]) -> str:
+    """Return a file's text with one more key at the end of the mapping at ``path``, which need not be there yet.
+
+    ``lines`` are the key and its value as block YAML without indentation. Raises UserError where the layout of the file
+    leaves no place for them.
+    """
+    source, home, entry = parse_source(text, file), path, list(lines)
+    while home and home not in source.positions:
+        entry = [f"{home[-1]}:", *(_STEP + line for line in entry)]
+        home = home[:-1]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    rows = text.removesuffix(newline).split(newline)
+    row, column = source.position(home).line, source.position(home).column - 1
+    head, inside = rows[row - 1], value_at(source.value, home)
+    if flow := _FLOW.match(head, column):
+        rows[row - 1] = head[: flow.end()] + entry[0] + (", " if inside else "") + head[flow.end() :]
+    else:
+        margin = source.position((*home, next(iter(inside)))).column - 1 if inside else column + len(_STEP)
+        end = next((at for at in range(row, len(rows)) if _leaves(rows[at], margin)), len(rows))
+        while end > row and (not rows[end - 1].strip() or _indent(rows[end - 1]) < margin):
+            end -= 1
+        rows[end:end] = [" " * margin + line for line in entry]
+    wanted = deepcopy(source.value)
+    section = wanted
+    for part in path:
+        section[part] = section.get(part) or {}
+        section = section[part]
+    section |= parse_source("\n".join(lines), file).value
+    return _verified(newline.join([*rows, ""]), source, wanted, path, lines)
+
+
+def with_number(text: str, file: str, path: Path, number: int) -> str:
+    """Return a file's text with another whole number at ``path``, which has one. Raises UserError as ``with_entry``."""
+    source = parse_source(text, file)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    rows = text.split(newline)
+    row, column = source.position(path).line - 1, source.position(path).column - 1
+    rows[row] = rows[row][:column] + _NUMBER.sub(rf"\g<1>\g<2>{number}", rows[row][column:], count=1)
+    wanted = deepcopy(source.value)
+    value_at(wanted, path[:-1])[path[-1]] = number
+    return _verified(newline.join(rows), source, wanted, path, [f"{path[-1]}: {number}"])
+
+
+def _leaves(row: str, margin: int) -> bool:
+    """Whether a line is outside a block whose keys have a margin; a comment alone never is."""
+    return bool(row.strip()) and not row.lstrip().startswith("#") and _indent(row) < margin
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())
+
+
+def _verified(text: str, before: Source, wanted: Any, path: Path, lines: Sequence[str]) -> str:
+    """Return the text. Raises UserError unless it holds what the file held, the change, and nothing else."""
+    try:
+        after = parse_source(text, before.file)
+    except UnreadableError:
+        after = Source(before.file)
+    if after.value != wanted or len(after.findings) > len(before.findings):  # such as for a key that is there twice
+        by_hand = "\n".join(f"  {line}" for line in lines)
+        raise UserError(
+            f"{before.file}:{before.position(path).line}: is laid out so that no line of {path[-1]} can be written: "
+            f"give each key a line of its own, or write it by hand:\n{by_hand}"
+        )
+    return text
