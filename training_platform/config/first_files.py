@@ -102,7 +102,8 @@ def first_capacity(machine_type: str) -> str:
 
 
 def environment_text(
-    *, name: str, project: str, production: bool, pools: Sequence[FirstPool], emails: Sequence[str] = ()) -> str:
+    *, name: str, project: str, production: bool, pools: Sequence[FirstPool], emails: Sequence[str] = ()
+) -> str:
     """Return an environment with its node pools, and a cluster in each of their regions."""
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
     text = (
