@@ -8,6 +8,7 @@ A data file holds any of these sections; rows of all files are joined, and none 
     disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, images, model_servers:
                        name -> fields of the type
     service_prices:    name -> fields of ServicePrice
+    skus:              machine family or service -> fields of Skus
     locations:         read, source, zones (region -> last parts of its zones' names)
 """
 
@@ -36,6 +37,7 @@ from training_platform.catalog.types import (
     Quota,
     QuotaId,
     ServicePrice,
+    Skus,
     chips_in,
 )
 
@@ -51,6 +53,7 @@ _PLAIN: Mapping[str, type[CatalogRow]] = {
     "lustre_tiers": LustreTier,
     "model_servers": ModelServer,
     "service_prices": ServicePrice,
+    "skus": Skus,
 }
 """Sections whose rows are their fields and nothing else."""
 SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
@@ -70,6 +73,7 @@ class Catalog:
     lustre_tiers: dict[str, LustreTier]
     charts: dict[str, Chart]
     service_prices: dict[str, ServicePrice]
+    skus: dict[str, Skus]
     images: dict[str, Image]
     model_servers: dict[str, ModelServer]
     regions: frozenset[str]

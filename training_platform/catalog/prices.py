@@ -14,8 +14,13 @@ LEFT_OUT = (
     "Vertex AI's own fee and disks",
 )  # fmt: skip
 """Costs that no sum includes, so every sum is a lower bound."""
+FRESH_DAYS = 90  # of the catalogue's prices; older ones are examples
 HOURS_OF_MONTH = 730  # as Google's pages on prices count
+EXAMPLES = (
+    f"the catalogue's prices are examples, older than {FRESH_DAYS} days: training-platform prices pull reads today's"
+)
 LOCAL_SSD = "local SSD"  # how a machine's price says that it leaves it out
+LOCAL_SSD_SERVICE = "local-ssd"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +29,15 @@ class PriceBook:
 
     ``machines`` are USD per VM and hour, by machine type, capacity and region; ``services`` USD as the catalogue
     counts them, by name and region; "*" is any other region. ``discounts`` are shares of the list price that are not
-    paid, by the name of a machine type or service, or ``machines`` and ``services`` for all others.
+    paid, by the name of a machine type or service, or ``machines`` and ``services`` for all others. ``listed`` are list
+    prices that were pulled later than the catalogue's, with ``machines`` and ``services`` alone.
     """
 
     machines: Mapping[str, Mapping[Capacity, Mapping[str, float]]] = field(default_factory=dict)
     services: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     discounts: Mapping[str, float] = field(default_factory=dict)
     read: date | None = None
+    listed: PriceBook | None = None
 
     def share(self, name: str, kind: str) -> float:
         """Return the share of a list price that is paid."""
@@ -65,6 +72,10 @@ class Cost:
         """Whether at least half of the VMs have a price: less would be no sum."""
         return 2 * self.vms_without <= self.vms
 
+    def is_example(self, today: date) -> bool:
+        """Whether it rests on prices of the catalogue that are too old to be more than examples."""
+        return self.shipped is not None and (today - self.shipped).days > FRESH_DAYS
+
     def __add__(self, other: Cost) -> Cost:
         """Return the cost of both."""
         read = [day for day in (self.read, other.read) if day]
@@ -92,6 +103,9 @@ def machines_cost(
     own = _at(book.machines.get(machine.name, {}).get(capacity, {}), region)
     if own is not None:
         return Cost(least=paid * own, most=most * own, read=book.read, vms=most)
+    if book.listed and (pulled := _pulled(book.listed, machine, capacity, region)) is not None:
+        pulled *= book.share(machine.name, "machines")
+        return Cost(least=paid * pulled, most=most * pulled, read=book.listed.read, vms=most)
     usd = hourly_usd(machine, capacity, region)
     if usd is None or machine.price is None:
         name = f"{machine.name} {capacity}"
@@ -114,6 +128,9 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
         return Cost()
     listed = default().service_prices.get(name)
     own = _at(book.services.get(name, {}), region)
+    if own is None and book.listed and (pulled := _at(book.listed.services.get(name, {}), region)) is not None:
+        pulled *= book.share(name, "services") / HOURS_OF_MONTH
+        return Cost(least=least * pulled, most=most * pulled, read=book.listed.read)
     usd = own if own is not None else _at(listed.usd, region) if listed else None
     if usd is None:
         return Cost(unpriced=(f"{name} in {region}",))
@@ -128,7 +145,7 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
 
 def local_ssd_cost(gib: int, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST) -> Cost:
     """Return the cost of VMs' local SSD, of ``gib`` GiB each."""
-    name = "local-ssd-spot" if capacity == "spot" else "local-ssd"
+    name = f"{LOCAL_SSD_SERVICE}-spot" if capacity == "spot" else LOCAL_SSD_SERVICE
     return service_cost(name, region, gib * least, gib * most, book)
 
 
@@ -145,6 +162,15 @@ def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float |
     if usd is None and capacity in ("reservation", "flex-start"):
         usd = _of_region(price, "on-demand", region)
     return None if usd is None else usd * (1 if price.unit == "vm" else machine.chips)
+
+
+def _pulled(book: PriceBook, machine: MachineType, capacity: Capacity, region: str) -> float | None:
+    """Return the pulled list price of one VM, with its local SSD; as ``hourly_usd`` for reservations and flex-start."""
+    by_capacity = book.machines.get(machine.name, {})
+    usd = _at(by_capacity.get(capacity, {}), region)
+    if usd is None and capacity in ("reservation", "flex-start"):
+        usd = _at(by_capacity.get("on-demand", {}), region)
+    return usd
 
 
 def _of_region(price: Price, capacity: Capacity, region: str) -> float | None:

@@ -82,6 +82,20 @@ class ServicePrice(CatalogRow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Skus(CatalogRow):
+    """How Cloud Billing describes what a machine family or a service is billed as; any of several spellings will do.
+
+    Of a machine family the price is that of its vCPUs, GiB and chips or GPUs together, and its bundled local SSD;
+    ``amount`` is a service's GiB and month. ``name`` is the family, as in ``a3-highgpu``, or the service.
+    """
+
+    vcpu: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    chip: tuple[str, ...] = ()
+    amount: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class VertexSupport:
     """How Vertex AI training names an accelerator: enum of ``acceleratorType``, regions, quota per capacity.
 

@@ -26,6 +26,7 @@ from training_platform.cli import (
     init,
     job,
     persistent_resource,
+    prices,
     quota,
     runs,  # noqa: F401 # adds its commands to job's
     sandbox,
@@ -51,7 +52,8 @@ def app() -> None:
 
 for _command in (
     adopt.adopt, adopt.adopt_state, check.check, explain.explain, stacks.schema, stacks.stacks, init.app, catalog.app,
-    job.app, explain.app, image.app, persistent_resource.app, quota.app, sandbox.app,
+    job.app, explain.app, image.app, persistent_resource.app, prices.app,
+    quota.app, sandbox.app,
 ):  # fmt: skip
     app.add_command(_command)
 job.app.add_command(init.job, "init")

@@ -14,7 +14,7 @@ from warnings import catch_warnings, simplefilter
 
 from training_platform.catalog.types import Json
 from training_platform.clients.rest import ApiError, cause
-from training_platform.config.reading.finding import install
+from training_platform.config.reading.finding import UserError, install
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -25,6 +25,14 @@ BUSY: Final = (429, 500, 502, 503, 504)
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _SECONDS = 60
+
+
+def checked_endpoint(endpoint: str | None) -> str | None:
+    """Return an endpoint that is encrypted, or on this machine, which is shown no credentials. Raises UserError."""
+    parts = urlsplit(endpoint or "https://googleapis.com/")
+    if (parts.scheme == "http" and parts.hostname in LOOPBACK) or (parts.scheme == "https" and parts.hostname):
+        return endpoint
+    raise UserError(f"--endpoint {endpoint}: write https://HOST/, or http://127.0.0.1:PORT/ for a local server.")
 
 
 class GoogleError(ApiError):
@@ -49,7 +57,7 @@ class GoogleApi:
         read_only: bool = False,
         extra: str = "jobs",
     ) -> None:
-        self._title, self._where = title, where
+        self._api, self._title, self._where = api, title, where
         endpoint = endpoint or f"https://{api}.googleapis.com/"
         self._base = f"{endpoint.rstrip('/')}/{version}/"
         self._session = _session(endpoint, title, extra, read_only=read_only)
@@ -101,12 +109,22 @@ class GoogleApi:
         with suppress(ValueError, KeyError, TypeError):
             reason = str(answer.json()["error"]["message"])
         reason = " ".join(reason.split())[:300]
-        if status == 401:
+        if any(detail.get("reason") == "SERVICE_DISABLED" for detail in _details(answer)):
+            enable = f"gcloud services enable {self._api}.googleapis.com"
+            message = f"{self._title} is not enabled for the credentials' project: {enable}. It says: {reason}"
+        elif status == 401:
             message = f"{self._title} does not know you: the credentials have expired. {LOG_IN}"
         else:
             verb = "does not let you" if status == 403 else f"refuses ({status})"
             message = f"{self._title} {verb} in {self._where}: {reason}"
         return GoogleError(message, status, reason)
+
+
+def _details(answer: Response) -> list[Json]:
+    """Return the details of an error, none where it has none that can be read."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        return [detail for detail in answer.json()["error"].get("details", ()) if isinstance(detail, dict)]
+    return []
 
 
 def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Session:

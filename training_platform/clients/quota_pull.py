@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
-from training_platform.clients.google_api import BUSY, LOG_IN, LOOPBACK, RETRIES, GoogleApi, GoogleError
+from training_platform.clients.google_api import BUSY, LOG_IN, RETRIES, GoogleApi, GoogleError, checked_endpoint
 from training_platform.config.reading.finding import UserError, install
 from training_platform.quota.quota_ids import known_quotas, services
 from training_platform.quota.snapshot import FOLDER, OTHERS, SCHEMA_LINE, Snapshot, unmarked
@@ -60,17 +59,11 @@ class CloudQuotas(GoogleApi):
     """
 
     def __init__(self, project: str, endpoint: str | None = None) -> None:
-        parts = urlsplit(endpoint or "https://cloudquotas.googleapis.com/")
-        local = parts.scheme == "http" and parts.hostname in LOOPBACK
-        if not local and not (parts.scheme == "https" and parts.hostname):
-            raise UserError(
-                f"--endpoint {endpoint}: write https://HOST/, or http://127.0.0.1:PORT/ for a local server."
-            )
         self.project = project
         super().__init__(
             "cloudquotas",
             "v1",
-            endpoint,
+            checked_endpoint(endpoint),
             title="Cloud Quotas",
             where=f"projects/{project}",
             read_only=True,

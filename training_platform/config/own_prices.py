@@ -1,4 +1,4 @@
-"""Prices and discounts of one's own, from ``stacks/prices.yaml``: what a contract says instead of list prices."""
+"""Prices of a repository: of a contract, from ``stacks/prices.yaml``, and list prices that ``prices pull`` has read."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from training_platform.config.reading.section import MachineTypeName, OneOf, Sec
 from training_platform.config.reading.source import read_source
 
 FILE = "stacks/prices.yaml"
+LISTED_FILE = "stacks/list-prices.yaml"
 RULE = "own-prices"
 _SERVICES = (
     *(name for name in default().service_prices if not name.startswith("filestore-")),  # Lustre, Hyperdisk, buckets...
@@ -42,11 +43,17 @@ class OwnPrices(Section):
 
 
 def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
-    """Return the prices of a repository, list prices where it has none of its own. Raises UnreadableError."""
-    path = root / FILE
+    """Return the prices of a repository, the catalogue's where it has none of its own. Raises UnreadableError."""
+    own, findings = _read(root, FILE)
+    listed, further = _read(root, LISTED_FILE)
+    return (dataclasses.replace(own, listed=listed) if listed is not LIST else own), [*findings, *further]
+
+
+def _read(root: FilePath, file: str) -> tuple[PriceBook, list[Finding]]:
+    path = root / file
     if not path.exists():
         return LIST, []
-    source = read_source(path, FILE)
+    source = read_source(path, file)
     try:
         own = OwnPrices.model_validate_json(json.dumps(source.value))
     except ValidationError as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.prices import Cost, machines_cost
+from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, machines_cost
 from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.pools import Flavor
 from training_platform.jobs.gke.pods import gke_target, layout, run_hours, shape
 from training_platform.jobs.model import Target
 from training_platform.jobs.resolve import ResolvedJob
@@ -26,6 +28,14 @@ class Machines(NamedTuple):
 
     machine_type: str
     vms: int
+
+
+_MEANS: Mapping[Capacity, str] = {
+    "on-demand": "starts as long as Google has VMs",
+    "spot": "Google may stop the VMs at any time, so write checkpoints",
+    "flex-start": "starts when Google has VMs, and ends after 7 days",
+    "reservation": "is paid for whether it is used or not",
+}
 
 
 _Rows = tuple[tuple[MachineType, int], ...]  # of the catalogue, and how many VMs
@@ -48,12 +58,14 @@ class JobCost:
     trials: int = 1
     parallel: int = 1
     borrowed: bool = False  # whether flex-start has no price of its own, and is counted at that of on-demand
+    how: Mapping[Capacity, str] = field(default_factory=dict)  # the job gets another provisioning model
+    today: date | None = None
     paid_already: str = ""  # by what, where the job's machines cost the same without it
 
     def longest_run(self, capacity: Capacity) -> float | None:
         """Return USD of the longest run; None where no price is known, or the run has no limit."""
         cost = self.an_hour[capacity]
-        return None if self.hours is None or cost.read is None else cost.most * self.hours * self.trials
+        return None if self.hours is None or not _has_sum(cost) else cost.most * self.hours * self.trials
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it, for programs."""
@@ -68,10 +80,11 @@ class JobCost:
             "paid_already": self.paid_already or None,
             "at_least_usd": {
                 capacity: {
-                    "an_hour": None if cost.read is None else round(cost.most, 2),
+                    "an_hour": round(cost.most, 2) if _has_sum(cost) else None,
                     "longest_run": None if (most := self.longest_run(capacity)) is None else round(most, 2),
                     "unpriced": list(cost.unpriced),
                     "prices_of": str(cost.read) if cost.read else None,
+                    "example": bool(self.today and cost.is_example(self.today)),
                 }
                 for capacity, cost in self.an_hour.items()
             },
@@ -79,12 +92,12 @@ class JobCost:
         }
 
 
-def job_cost(job: ResolvedJob, target: Target) -> JobCost:
+def job_cost(job: ResolvedJob, target: Target, *, book: PriceBook = LIST, today: date | None = None) -> JobCost:
     """Return what a job costs on one of its targets. Raises ValueError for a job without it."""
-    return _on_gke(job) if target == "gke" else _on_vertex(job)
+    return _on_gke(job, book, today) if target == "gke" else _on_vertex(job, book, today)
 
 
-def _on_gke(job: ResolvedJob) -> JobCost:
+def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
     gke, flavor = gke_target(job)
     pool = shape(flavor)
     jobs, pods = layout(gke, flavor)
@@ -99,12 +112,14 @@ def _on_gke(job: ResolvedJob) -> JobCost:
         hours=run_hours(gke, flavor),
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.size if job.spec.sweep else 1,
-        an_hour=_an_hour(machines, pool.region, head),
-        borrowed=_without_own((*head, *machines)),
+        an_hour=_an_hour(machines, pool.region, book, head),
+        borrowed=_without_own((*head, *machines), book),
+        how=_flavors(job, gke.cluster, flavor),
+        today=today,
     )
 
 
-def _on_vertex(job: ResolvedJob) -> JobCost:
+def _on_vertex(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
     target = vertex_target(job)
     own = vms(target) - target.replicas  # a TPU's slice is one replica of several VMs
     every = [(pool, pool.replicas + (own if pool.vm.title == target.title else 0)) for pool in pools(target)]
@@ -117,18 +132,43 @@ def _on_vertex(job: ResolvedJob) -> JobCost:
         hours=target.timeout_hours,
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.parallel if job.spec.sweep else 1,
-        an_hour=_an_hour(machines, target.region),
-        borrowed=_without_own(machines),
+        an_hour=_an_hour(machines, target.region, book),
+        borrowed=_without_own(machines, book),
+        how={way: f"set vertex.capacity to {way}" for way in ("on-demand", "spot", "flex-start")},
+        today=today,
         paid_already=f"persistent resource {target.persistent_resource}" if target.persistent_resource else "",
     )
 
 
-def _an_hour(machines: _Rows, region: str, on_demand: _Rows = ()) -> dict[Capacity, Cost]:
+def _flavors(job: ResolvedJob, cluster: str, flavor: Flavor) -> dict[Capacity, str]:
+    """Return how a job on GKE gets each provisioning model: by another flavor of its cluster, or by one more pool."""
+    machine, how = shape(flavor).machine, {}
+    for way in machine.capacities:
+        alike = (
+            row.name
+            for row in job.workspace.flavors(job.stack.environment_name, cluster).values()
+            if (row.accelerator, row.topology, row.capacity) == (flavor.accelerator, flavor.topology, way)
+        )
+        if (name := next(alike, None)) is None:
+            pool = f"init pool {job.stack.environment_name} --machine-type {machine.name} --capacity {way}"
+            how[way] = f"no pool of {cluster} has it: training-platform {pool}"
+        else:
+            shared = name in job.team.shares.get(cluster, {})
+            how[way] = (
+                f"set gke.flavor to {name}{'' if shared else f', after the team gets a share of it in {cluster}'}"
+            )
+    return how
+
+
+def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = ()) -> dict[Capacity, Cost]:
     """Return the cost by every provisioning model that the machine with accelerators has; some are on-demand in all."""
-    beside = (machines_cost(machine, "on-demand", region, vms, vms) for machine, vms in on_demand)
+    beside = (machines_cost(machine, "on-demand", region, vms, vms, book=book) for machine, vms in on_demand)
     always = sum(beside, Cost())
     ways = max((machine for machine, _ in machines), key=lambda machine: machine.chips).capacities
-    return {way: sum((machines_cost(row, way, region, vms, vms) for row, vms in machines), always) for way in ways}
+    return {
+        way: sum((machines_cost(row, way, region, vms, vms, book=book) for row, vms in machines), always)
+        for way in ways
+    }
 
 
 def cost_text(cost: JobCost) -> str:
@@ -139,8 +179,9 @@ def cost_text(cost: JobCost) -> str:
     rows = [(*head, f"longest run{hours or ': no limit'}")]
     for capacity, an_hour in cost.an_hour.items():
         own = " (this job)" if capacity == cost.capacity else ""
-        usd = an_hour.most if an_hour.read else None
-        rows.append((f"{capacity}{own}", _usd(usd), _usd(cost.longest_run(capacity))))
+        bound = "at most" if capacity == "flex-start" and cost.borrowed else "at least"
+        usd = an_hour.most if _has_sum(an_hour) else None
+        rows.append((f"{capacity}{own}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
     cells = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
@@ -148,29 +189,49 @@ def cost_text(cost: JobCost) -> str:
         f"On {cost.target} in {cost.place}: {machines}{trials}",
         *(f"  {'  '.join(row).rstrip()}" for row in cells),
         f"  {_note(cost)}",
+        *(f"  {way}: {_advice(cost, way)}." for way in cost.an_hour if way != cost.capacity and way in cost.how),
     ]
     if cost.paid_already:
         lines.append(f"  Paid already by {cost.paid_already}, whether the job runs or not.")
     return "\n".join(lines)
 
 
-def _usd(amount: float | None) -> str:
-    return "-" if amount is None else f"at least ${amount:,.2f}"
+def _has_sum(cost: Cost) -> bool:
+    return cost.read is not None and cost.sums_up
+
+
+def _advice(cost: JobCost, way: Capacity) -> str:
+    """Return what another provisioning model saves, what it means, and how the job gets it."""
+    ours, other = cost.an_hour.get(cost.capacity, Cost()), cost.an_hour[way]
+    parts = [_MEANS[way], cost.how[way]]
+    if _has_sum(ours) and _has_sum(other) and round(other.most, 2) != round(ours.most, 2):
+        percent = round(100 * abs(1 - other.most / ours.most))
+        parts.insert(0, f"{percent}% {'less' if other.most < ours.most else 'more'} than this job")
+    return "; ".join(parts)
+
+
+def _usd(amount: float | None, bound: str) -> str:
+    return "-" if amount is None else f"{bound} ${amount:,.2f}"
 
 
 def _note(cost: JobCost) -> str:
     """Return what the prices rest on, and what they leave out."""
     dates = [an_hour.read for an_hour in cost.an_hour.values() if an_hour.read]
     unpriced = dict.fromkeys(name for an_hour in cost.an_hour.values() for name in an_hour.unpriced)
-    prices = f"List prices of {min(dates)}" if dates else "No list price is known"
-    no_price = f"; no price known: {', '.join(unpriced)}" if dates and unpriced else ""
-    counted = (
-        "; flex-start has none of its own, and costs at most what on-demand does"
-        if "flex-start" in cost.an_hour and cost.borrowed
-        else ""
+    parts = [f"Oldest price of {min(dates)}" if dates else "No price is known"]
+    parts[0] += f", of machines alone: without {', '.join(LEFT_OUT[cost.target])}"
+    if cost.today and any(an_hour.is_example(cost.today) for an_hour in cost.an_hour.values()):
+        parts.append(EXAMPLES)
+    if dates and unpriced:
+        parts.append(f"no price known: {', '.join(unpriced)}")
+    if "flex-start" in cost.an_hour and cost.borrowed:
+        parts.append("flex-start has no list price, and costs at most what on-demand does")
+    return f"{'; '.join(parts)}."
+
+
+def _without_own(machines: _Rows, book: PriceBook) -> bool:
+    """Whether flex-start has no price of its own, neither of a contract nor in a list."""
+    return any(
+        "flex-start" not in {**book.machines.get(machine.name, {}), **(machine.price.usd if machine.price else {})}
+        for machine, _ in machines
     )
-    return f"{prices}, of machines alone: without {', '.join(LEFT_OUT[cost.target])}{no_price}{counted}."
-
-
-def _without_own(machines: _Rows) -> bool:
-    return any(machine.price and "flex-start" not in machine.price.usd for machine, _ in machines)

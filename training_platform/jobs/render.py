@@ -69,17 +69,19 @@ def cost_of_file(
 
     Raises UnreadableError and UserError.
     """
+    from training_platform.config.own_prices import read_own_prices
     from training_platform.jobs.cost import job_cost
 
+    book, wrong = read_own_prices(root)
     job, findings = read_job(path, root, read_workspace(root))
     if job is None:
-        return [], tuple(findings)
+        return [], (*wrong, *findings)
     asked = targets(job) if target is None else [chosen_target(job, target)]
-    judged = tuple(finding for one in asked for finding in judge(job, one, today).findings)
+    judged = (*wrong, *(finding for one in asked for finding in judge(job, one, today).findings))
     errors = tuple(finding for finding in judged if finding.severity == "error")
     if not all(error.rule.startswith("job-quota-") for error in errors):
         return [], judged
-    return [job_cost(job, one) for one in asked], errors
+    return [job_cost(job, one, book=book, today=today) for one in asked], errors
 
 
 def check_jobs(

@@ -13,7 +13,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
 from training_platform.catalog.prices import HOURS_OF_MONTH, LIST, Cost, PriceBook, machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
-from training_platform.checks.reports.wording import is_example, price, price_note
+from training_platform.checks.reports.wording import price, price_note
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.own_prices import read_own_prices
@@ -72,10 +72,10 @@ def test_shipped_prices_are_examples_after_90_days(days: int, example: bool) -> 
     assert cost.shipped is not None
     day = cost.shipped + timedelta(days=days)
 
-    assert is_example(cost, day) is example
+    assert cost.is_example(day) is example
     assert ("the catalogue's prices are examples" in price_note(cost, day)) is example
     own = PriceBook(services={"cluster-fee": {"*": 0.1}}, read=cost.shipped)
-    assert not is_example(service_cost("cluster-fee", "us-central1", 1, 1, own), day)
+    assert not service_cost("cluster-fee", "us-central1", 1, 1, own).is_example(day)
 
 
 def test_what_is_around_machines_is_in_the_sum() -> None:

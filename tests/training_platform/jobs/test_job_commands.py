@@ -328,13 +328,32 @@ def test_costs_are_at_least_and_the_job_s_own_provisioning_model_is_marked(price
     result = asked(priced_root, "--target", "vertex")
 
     assert result.exit_code == 0
-    first, head, *rows, note = result.stdout.splitlines()
+    first, head, *lines = result.stdout.splitlines()
+    rows, (note, *advice) = lines[:4], lines[4:]
     assert first == "On vertex in us-central1: 1 x a3-highgpu-8g and 2 x a3-highgpu-8g"
     assert "longest run, 72 hours" in head
     assert [row.split()[0] for row in rows] == list(MACHINE_TYPES["a3-highgpu-8g"].capacities)
     assert [row for row in rows if "(this job)" in row] == [row for row in rows if row.split()[0] == "flex-start"]
-    assert all("at least $" in row for row in rows)
+    assert all(("at most $" if row.split()[0] == "flex-start" else "at least $") in row for row in rows)
+    assert [line.split(":")[0].strip() for line in advice] == ["on-demand", "spot"]
+    assert "the job" not in note
+    assert advice[1].endswith(
+        "% less than this job; Google may stop the VMs at any time, so write checkpoints; set vertex.capacity to spot."
+    )
     assert "without disks, storage, network, Vertex AI's own fee" in note
+
+
+def test_a_job_on_gke_hears_which_flavor_or_pool_has_another_provisioning_model(priced_root: Path) -> None:
+    advice = asked(priced_root, "--target", "gke").stdout.splitlines()[7:]
+
+    assert [line.split(":")[0].strip() for line in advice] == ["spot", "flex-start", "reservation"]
+    pool = "no pool of gpus has it: training-platform init pool lab --machine-type a3-highgpu-8g --capacity spot."
+    assert advice[0].endswith(pool)
+
+
+def test_old_prices_of_the_catalogue_are_examples_in_the_cost_of_a_job_too(priced_root: Path) -> None:
+    assert "examples, older than 90 days" not in asked(priced_root, "--today", "2025-04-01").stdout
+    assert "examples, older than 90 days" in asked(priced_root, "--today", "2030-01-01").stdout
 
 
 def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:

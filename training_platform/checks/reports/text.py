@@ -36,7 +36,6 @@ from training_platform.checks.reports.wording import (
     conclusion,
     counted,
     following,
-    is_example,
     more_about,
     price,
     price_note,
@@ -266,7 +265,7 @@ def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> Renderabl
                 Text(price(stack.cost)),
             ]
         )
-    price_column = "example price" if any(is_example(stack.cost, today) for stack in stacks) else "list price"
+    price_column = "example price" if any(stack.cost.is_example(today) for stack in stacks) else "list price"
     columns = ("stack", "project", ">resources", "at the most", price_column)
     return fitting_table(columns, rows, width, drop=("project", "at the most", price_column))
 

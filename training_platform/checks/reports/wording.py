@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Literal, NamedTuple
 
-from training_platform.catalog.prices import LEFT_OUT, Cost
+from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
 from training_platform.checks.report import Report, folded, identity
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import stack_file
-
-FRESH_DAYS = 90  # of the catalogue's prices
 
 
 class Conclusion(NamedTuple):
@@ -100,16 +98,11 @@ def price(cost: Cost) -> str:
     return f"at least ${cost.least:,.2f} to ${cost.most:,.2f} per hour{without}"
 
 
-def is_example(cost: Cost, today: date) -> bool:
-    """Whether a price rests on prices of the catalogue that are too old to be more than examples."""
-    return cost.shipped is not None and (today - cost.shipped).days > FRESH_DAYS
-
-
 def price_note(cost: Cost, today: date) -> str:
     """Return the basis of a price and what it leaves out."""
-    parts = [f"at prices of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
-    if is_example(cost, today):
-        parts.append(f"the catalogue's prices are examples, older than {FRESH_DAYS} days")
+    parts = [f"oldest price of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
+    if cost.is_example(today):
+        parts.append(EXAMPLES)
     if cost.unverified:
         parts.append(f"prices not verified: {', '.join(cost.unverified)}")
     if cost.unpriced:
