@@ -352,13 +352,10 @@ def test_pods_that_wait_beside_running_training_fit_into_the_namespaces_quota() 
     assert int(after[gpus]) - int(before[gpus]) == 2 * 8
 
 
-def test_kueue_queues_pods_of_teams_alone_and_only_where_something_needs_it() -> None:
-    without, with_pods = configuration([]), configuration([], pods=True)
+def test_kueue_queues_pods_only_where_something_needs_it() -> None:
+    without, with_pods = (set(configuration([], pods=pods)["integrations"]["frameworks"]) for pods in (False, True))
 
-    assert "managedJobsNamespaceSelector" not in without
-    assert {"pod", "deployment"} <= set(with_pods["integrations"]["frameworks"])
-    (selected,) = with_pods["managedJobsNamespaceSelector"]["matchExpressions"]
-    assert selected == {"key": "training-platform/team", "operator": "Exists"}
+    assert with_pods - without == {"pod", "deployment", "leaderworkerset.x-k8s.io/leaderworkerset"}
 
 
 def test_the_capacity_ledger_says_what_servers_can_have_of_a_share() -> None:

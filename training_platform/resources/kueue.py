@@ -245,8 +245,8 @@ _SPREAD = {
 }
 
 
-# A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod, and
-# the setting that switches it on, are used only where pods are queued, for namespaces of teams alone.
+# A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod of a
+# team, is used only where pods are queued.
 FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -258,6 +258,8 @@ FRAMEWORKS = (
 )
 
 POD_FRAMEWORKS = ("pod", "deployment", "leaderworkerset.x-k8s.io/leaderworkerset")
+# Kueue's webhooks fail closed. Its chart gives this selector to all that stand before jobs and pods; without it they
+# spare kube-system and Kueue's own namespace alone, and no Job of other software starts while Kueue is down.
 OF_TEAMS = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
 
 # Accelerators are what is scarce, and queues count them alone. A pod that also asks for one of these, in a queue that
@@ -291,8 +293,8 @@ _CONCURRENCY = {
 def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> dict[str, Any]:
     """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
 
-    With ``pods`` it queues those of model servers and notebooks, and looks at namespaces of teams alone: the chart
-    gives the same selector to its webhooks.
+    It looks at namespaces of teams alone, and so do the webhooks that the chart registers. With ``pods`` it queues
+    those of model servers and notebooks.
 
     With a pool of flex-start, jobs that never get ready hold their machines for its 24 hours; an alert says so after
     one. Jobs that were ready once get the longest time of the other pools to recover.
@@ -313,7 +315,7 @@ def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, 
         # True would also hold back Jobs of other software; every team's namespace has a default queue instead.
         "manageJobsWithoutQueueName": False,
         "integrations": {"frameworks": [*FRAMEWORKS, *(POD_FRAMEWORKS if pods else ())]},
-        **({"managedJobsNamespaceSelector": OF_TEAMS} if pods else {}),
+        "managedJobsNamespaceSelector": OF_TEAMS,
         "waitForPodsReady": {
             "timeout": ready,
             "recoveryTimeout": recovered,

@@ -162,6 +162,14 @@ def test_jobs_and_jobsets_are_queued_and_no_webhook_stands_before_every_pod() ->
     assert len(frameworks) == len(set(frameworks))
 
 
+@pytest.mark.parametrize("pods", [True, False])
+def test_kueue_and_its_webhooks_look_at_namespaces_of_teams_alone(*, pods: bool) -> None:
+    """The chart gives the selector to its webhooks, which fail closed (v0.19.2, templates/webhook/manifests.yaml)."""
+    (selected,) = configuration([], pods=pods)["managedJobsNamespaceSelector"]["matchExpressions"]
+
+    assert selected == {"key": "training-platform/team", "operator": "Exists"}
+
+
 def test_only_accelerators_are_counted() -> None:
     resources = configuration([])["resources"]
 
