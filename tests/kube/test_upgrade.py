@@ -1,18 +1,21 @@
-"""Kueue or JobSet of an older version, and then this one in its place: what runs and waits goes on.
+"""A controller gives way to its next version: what runs, waits or was preempted goes on.
 
-``TRAINING_PLATFORM_KUEUE_BEFORE`` and ``TRAINING_PLATFORM_JOBSET_BEFORE`` name the older controllers, the same with
-``_DEFINITIONS`` the folders of their CustomResourceDefinitions (``config/components/crd/bases`` of their sources).
+Kueue goes from an older version to ours and on to a newer one, JobSet from an older one to ours.
+``TRAINING_PLATFORM_KUEUE_BEFORE``, ``TRAINING_PLATFORM_KUEUE_NEXT`` and ``TRAINING_PLATFORM_JOBSET_BEFORE`` name the
+other versions' controllers, the same with ``_DEFINITIONS`` the folders of their CustomResourceDefinitions
+(``config/components/crd/bases`` of their sources).
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -20,28 +23,31 @@ from tests.kube.clusters import NEEDED, folder_of, needed_binaries
 from tests.kube.queues import KUEUE, Queues, planned, until
 from tests.kube.test_jobs_admitted import case, lab, node
 from tests.kube.test_pathways import JOBSETS, Heads
+from training_platform.catalog.types import Json
 from training_platform.jobs.gke.jobset import jobset as rendered
 from training_platform.jobs.naming import as_run
 from training_platform.resources.kueue import configuration
 from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
+from training_platform.sandbox.kubernetes.store import ObjectRefused
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-BEFORE = "TRAINING_PLATFORM_{}_BEFORE"
 SETTINGS = configuration(["reservation", "queued-provisioning"])
 QUEUED = "h100-queued-provisioning"
-SHARES = {"main": {"h100-reservation": {"nominal_quota": 16}, QUEUED: {"nominal_quota": 8}}}
+SHARES = {"main": {"h100-reservation": {"nominal_quota": 16, "borrowing_limit": 0}, QUEUED: {"nominal_quota": 8}}}
 TEAMS: dict[str, dict[str, Any]] = {
     "vision": {"shares": SHARES, "cohort": "robots"},
     "nlp": {"shares": SHARES, "cohort": "research", "hold": {"main": "Hold"}},
 }
 COHORTS = {"research": {"weight": 2}, "robots": {"parent": "research"}}
+PRIORITIES = {"low": 10, "high": 20}
+When = Literal["before", "now", "next"]
 
 
 class Releases:
-    """One cluster, and what runs in it of a controller: nothing, the older version, or this one."""
+    """One cluster, and the versions of one controller that run in it in turn; ``now`` is ours."""
 
     def __init__(self, name: str, server: ApiServer, binaries: Mapping[str, Path], folder: Path) -> None:
         self._name = name
@@ -50,26 +56,17 @@ class Releases:
         self._folder = folder
 
     @contextmanager
-    def before(self) -> Iterator[None]:
-        """Run the older version, with its own definitions."""
-        variable = BEFORE.format(self._name.upper())
-        old = {**self._binaries, self._name: Path(os.environ[variable])}
-        with self._release("before", old, f"{variable}_DEFINITIONS"):
-            yield
-
-    @contextmanager
-    def now(self) -> Iterator[None]:
-        """Run this version, with its definitions in place of the older ones."""
-        with self._release("now", self._binaries, self._name):
-            yield
-
-    @contextmanager
-    def _release(self, when: str, binaries: Mapping[str, Path], definitions: str) -> Iterator[None]:
+    def run(self, when: When) -> Iterator[None]:
+        """Run a version, with its own definitions in place of those of the version before."""
+        binaries, definitions = dict(self._binaries), self._name
+        if when != "now":
+            variable = variable_of(self._name, when)
+            binaries[self._name], definitions = Path(os.environ[variable]), f"{variable}_DEFINITIONS"
         found = [one for each in (definitions, "autoscaler") for one in read_definitions(folder_of(each))]
         with run_controllers(self._server, binaries, self._folder / when, found, SETTINGS):
             yield
 
-    def version(self, when: str) -> str:
+    def version(self, when: When) -> str:
         """Return the version that the controller says of itself in its log."""
         (log,) = (self._folder / when).glob(f"{self._name}*.log")
         said = re.search(r'"gitVersion": ?"([^"]+)"', log.read_text(encoding="utf-8"))
@@ -77,28 +74,34 @@ class Releases:
         return said[1]
 
 
+def variable_of(name: str, when: When) -> str:
+    """Return the variable that names another version of a controller."""
+    return f"TRAINING_PLATFORM_{name}_{when}".upper()
+
+
 @contextmanager
-def api_server(name: str, folder: Path) -> Iterator[ApiServer]:
-    """Run an API server; the test is skipped where no older version is named."""
-    if BEFORE.format(name.upper()) not in os.environ:
-        pytest.skip(f"{BEFORE.format(name.upper())} names no older {name}")
+def api_server(name: str, folder: Path, *others: When) -> Iterator[ApiServer]:
+    """Run an API server; the test is skipped where one of the other versions is not named."""
+    for variable in (variable_of(name, when) for when in others):
+        if variable not in os.environ:
+            pytest.skip(f"{variable} names no other {name}")
     with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), folder) as planes:
         yield planes.server("main")
 
 
 @pytest.fixture
-def releases(tmp_path: Path) -> Iterator[tuple[Releases, Queues]]:
+def releases(tmp_path: Path) -> Iterator[tuple[Releases, Queues, ApiServer]]:
     """Kueue's releases, with which all other controllers come and go."""
-    with api_server("kueue", tmp_path) as server, server.client() as client:
-        yield Releases("kueue", server, needed_binaries(), tmp_path), Queues(client)
+    with api_server("kueue", tmp_path, "before", "next") as server, server.client() as client:
+        yield Releases("kueue", server, needed_binaries(), tmp_path), Queues(client), server
 
 
 @pytest.fixture
 def jobsets(tmp_path: Path) -> Iterator[tuple[Releases, Heads]]:
     """JobSet's releases, in a cluster whose other controllers go on while it restarts."""
     binaries = needed_binaries((*NEEDED, "jobset"))
-    with api_server("jobset", tmp_path) as server, server.client() as client:
-        folders = map(folder_of, ("kueue", "autoscaler", f"{BEFORE.format('JOBSET')}_DEFINITIONS"))
+    with api_server("jobset", tmp_path, "before") as server, server.client() as client:
+        folders = map(folder_of, ("kueue", "autoscaler", f"{variable_of('jobset', 'before')}_DEFINITIONS"))
         definitions = [one for folder in folders for one in read_definitions(folder)]
         jobset = {"jobset": binaries.pop("jobset")}
         with run_controllers(server, binaries, tmp_path / "others", definitions, SETTINGS):
@@ -115,39 +118,102 @@ def active(queues: Queues) -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_what_runs_and_what_waits_goes_on_under_the_next_version(releases: tuple[Releases, Queues]) -> None:
-    kueue, queues = releases
-    with kueue.before():
-        queues.deploy(TEAMS, cohorts=COHORTS)
-        queues.submit("vision", "runs", 16)
+def without(version: str, definitions: list[Json]) -> list[Json]:
+    """Return definitions that neither serve nor store a version."""
+    found = copy.deepcopy(definitions)
+    for each in found:
+        each["spec"]["versions"] = [row for row in each["spec"]["versions"] if row["name"] != version]
+    return found
+
+
+def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
+    releases: tuple[Releases, Queues, ApiServer],
+) -> None:
+    kueue, queues, server = releases
+    running = {"runs": "h100-reservation", "queued": QUEUED}
+
+    def uids() -> dict[str, tuple[str, set[str]]]:
+        """Return the Workload and the pods of each job that runs."""
+        pods = {name: f"/api/v1/namespaces/vision/pods?labelSelector=job-name={name}" for name in running}
+        return {
+            name: (
+                queues.workload("vision", name)["metadata"]["uid"],
+                {pod["metadata"]["uid"] for pod in queues.get(path)["items"]},
+            )
+            for name, path in pods.items()
+        }
+
+    with kueue.run("before"):
+        queues.deploy(TEAMS, cohorts=COHORTS, priorities=PRIORITIES)
+        queues.submit("vision", "preempted", 16, priority="low")
+        queues.runs("vision", "preempted")
+        queues.submit("vision", "runs", 16, priority="high")
         queues.runs("vision", "runs")
         queues.submit("vision", "queued", 8, flavor=QUEUED)
         queues.says(queues.request("vision", "queued"), "Provisioned", ResizeRequestName="resize-1")
         queues.runs("vision", "queued", QUEUED)
-        queues.submit("vision", "waits", 24)
+        queues.submit("vision", "waits", 16, priority="high")
         queues.waits("vision", "waits")
         queues.submit("nlp", "held", 8)
         queues.waits("nlp", "held")
         said = active(queues)
-        admitted = {name: queues.workload("vision", name)["metadata"]["uid"] for name in ("runs", "queued")}
+        admitted = until(uids, lambda now: all(pods for _, pods in now.values()))
 
-    with pytest.raises(AssertionError, match="failed calling webhook"):
-        queues.submit("vision", "meanwhile", 8)
+    versions = {kueue.version("before")}
+    for when in ("now", "next"):
+        with pytest.raises(AssertionError, match="failed calling webhook"):
+            queues.submit("vision", f"meanwhile-{when}", 8)
+        with kueue.run(when):  # type: ignore[arg-type]
+            versions.add(kueue.version(when))  # type: ignore[arg-type]
+            queues.deploy(TEAMS, cohorts=COHORTS, priorities=PRIORITIES)
+            assert until(lambda: active(queues), lambda now: now == said)["vision"] == ("True", "Ready")
+            for name, flavor in running.items():
+                queues.runs("vision", name, flavor)
+            assert uids() == admitted
+            for team, name in (("vision", "waits"), ("vision", "preempted"), ("nlp", "held")):
+                queues.waits(team, name)
+            assert queues.conditions("vision", "preempted")["Preempted"]["reason"] == "InClusterQueue"
+            if when == "now":
+                continue
 
-    with kueue.now():
-        assert kueue.version("before") != kueue.version("now")
-        queues.deploy(TEAMS, cohorts=COHORTS)
-        assert until(lambda: active(queues), lambda now: now == said)["vision"] == ("True", "Ready")
-        for name, uid in admitted.items():
-            assert queues.workload("vision", name)["metadata"]["uid"] == uid
-        queues.runs("vision", "runs")
-        queues.runs("vision", "queued", QUEUED)
-        queues.waits("vision", "waits")
+            # 0.20.0 does not know v1beta1 (its notes; this commit still does): nothing here is stored in it.
+            server.define(without("v1beta1", read_definitions(folder_of(f"{variable_of('kueue', when)}_DEFINITIONS"))))
+            queues.delete("/apis/batch/v1/namespaces/vision/jobs/runs")
+            queues.runs("vision", "waits")
+            queues.delete("/apis/batch/v1/namespaces/vision/jobs/waits")
+            queues.runs("vision", "preempted")
+            teams = {**TEAMS, "nlp": {"shares": SHARES, "cohort": "research"}}
+            queues.deploy(teams, cohorts=COHORTS, priorities=PRIORITIES)
+            queues.runs("nlp", "held")
+    assert len(versions) == 3
 
-        queues.delete("/apis/batch/v1/namespaces/vision/jobs/runs")
-        queues.runs("vision", "waits")
-        queues.deploy({**TEAMS, "nlp": {"shares": SHARES, "cohort": "research"}}, cohorts=COHORTS)
-        queues.runs("nlp", "held")
+
+def test_a_version_that_objects_are_stored_in_stays_until_they_are_migrated(tmp_path: Path) -> None:
+    """As a cluster has them whose Kueue was older than 0.16."""
+    name = "resourceflavors.kueue.x-k8s.io"
+    (newer,) = (each for each in read_definitions(folder_of("kueue")) if each["metadata"]["name"] == name)
+    older = copy.deepcopy(newer)
+    for row in older["spec"]["versions"]:
+        row["storage"] = row["name"] == "v1beta1"
+    definition = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+    flavor = f"{KUEUE}/resourceflavors/h100"
+
+    with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), tmp_path) as planes:
+        server = planes.server("main")
+        server.define([older])
+        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "h100"}}
+        server.apply(flavor, body)
+        server.define([newer])
+
+        with pytest.raises(
+            ObjectRefused, match=r"storedVersions.*must remain in spec.versions until a storage migration"
+        ):
+            server.define(without("v1beta1", [newer]))
+
+        server.merge(flavor, {"metadata": {"annotations": {"migrated": "yes"}}})
+        server.merge(f"{definition}/status", {"status": {"storedVersions": ["v1beta2"]}})
+        server.define(without("v1beta1", [newer]))
+        assert server.read(flavor) is not None
 
 
 def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jobsets: tuple[Releases, Heads]) -> None:
@@ -163,7 +229,7 @@ def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jo
         pods = (pod for pod in queues.pods(run) if pod["status"].get("phase") == "Running")
         return {pod["metadata"]["uid"] for pod in pods}
 
-    with jobset.before():
+    with jobset.run("before"):
         queues.deploy_all(planned(workspace))
         for index in range(4):
             node(queues, job, index, "pool-0")
@@ -181,7 +247,7 @@ def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jo
     of_job = f"/apis/batch/v1/namespaces/{team}/jobs/train-fails-slice-0"
     until(lambda: queues.get(of_job)["status"].get("failed"), bool)
 
-    with jobset.now():
+    with jobset.run("now"):
         assert jobset.version("before") != jobset.version("now")
 
         def again() -> set[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ModelServer,
         Quota,
         QuotaId,
+        Release,
     )
 
 ACCELERATORS: Mapping[str, Accelerator]
@@ -42,6 +43,7 @@ MACHINE_TYPES: Mapping[str, MachineType]
 MODEL_SERVERS: Mapping[str, ModelServer]
 QUOTAS: Mapping[QuotaId, Quota]
 REGIONS: frozenset[str]
+RELEASES: Mapping[str, Release]
 VERTEX_BOOT_DISK_MAX_GB: int
 VERTEX_BOOT_DISK_MIN_GB: int
 ZONES: frozenset[str]

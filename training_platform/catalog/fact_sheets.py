@@ -24,6 +24,7 @@ KINDS: Mapping[str, str] = {
     "Filestore tier": "filestore_tiers",
     "Managed Lustre tier": "lustre_tiers",
     "chart": "charts",
+    "release": "releases",
     "image": "images",
     "model server": "model_servers",
 }

@@ -5,7 +5,7 @@ A data file holds any of these sections; rows of all files are joined, and none 
     quotas:            name -> fields of QuotaId (dimensions as a mapping), source, unverified
     accelerators:      name -> fields of Accelerator; a quota is written as its name
     machine_types:     group -> shared (fields of every row), and rows (name -> fields of MachineType) or sizes
-    disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, images, model_servers:
+    disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, images, model_servers, releases:
                        name -> fields of the type
     service_prices:    name -> fields of ServicePrice
     skus:              machine family or service -> fields of Skus
@@ -36,6 +36,7 @@ from training_platform.catalog.types import (
     ModelServer,
     Quota,
     QuotaId,
+    Release,
     ServicePrice,
     Skus,
     chips_in,
@@ -52,6 +53,7 @@ _PLAIN: Mapping[str, type[CatalogRow]] = {
     "images": Image,
     "lustre_tiers": LustreTier,
     "model_servers": ModelServer,
+    "releases": Release,
     "service_prices": ServicePrice,
     "skus": Skus,
 }
@@ -76,6 +78,7 @@ class Catalog:
     skus: dict[str, Skus]
     images: dict[str, Image]
     model_servers: dict[str, ModelServer]
+    releases: dict[str, Release]
     regions: frozenset[str]
     zones: frozenset[str]
     locations_read: date

@@ -442,6 +442,21 @@ class Chart(CatalogRow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Release(CatalogRow):
+    """A minor version of a chart of the catalogue, and the releases of others that it goes with, by its owner's word.
+
+    ``goes_with`` are the versions that it was built and tested with, by chart; ``breaks`` are minor versions that it
+    does not work with; ``kubernetes`` is the oldest minor version that it supports.
+    """
+
+    chart: str
+    minor: str
+    goes_with: dict[str, str] = field(default_factory=dict)
+    breaks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    kubernetes: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelServer(CatalogRow):
     """A program that serves models: where it answers, and the gauge by which its replicas are scaled."""
 

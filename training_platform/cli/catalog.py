@@ -29,7 +29,7 @@ def _names() -> list[str]:
 @click.argument(
     "name",
     shell_complete=completion(_names),
-    help="A machine type, accelerator, disk type, Filestore tier, chart, image or model server.",
+    help="A machine type, accelerator, disk type, Filestore tier, chart, release of one, image or model server.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Print every fact, also empty ones.")
 @format_option
@@ -159,6 +159,7 @@ def _brief(sheet: Sheet) -> str:
         "Managed Lustre tier": ("bands",),
         "chart": ("version", "chart"),
         "image": ("image",),
+        "release": ("chart", "minor"),
         "model server": ("port", "metric", "target"),
     }[sheet.kind]
     facts = {fact.field: fact for fact in sheet.facts}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from training_platform.catalog import CHARTS
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.access import AlertPolicyView, LabelledView, ReleaseView
@@ -41,10 +40,10 @@ def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
 
     A chart from a folder, or one that names no version, has a version that nobody knows.
     """
-    chart = CHARTS.get(release.chart or "")
+    chart = release.catalogued
     if chart is None or not chart.tested or release.version is None:
         return
-    if not any(f"{release.version}.".startswith(f"{minor}.") for minor in chart.tested):
+    if not any(release.of_minor(minor) for minor in chart.tested):
         tested = enumeration([f"{minor}.x" for minor in chart.tested])
         message = f"{release.version} of {chart.name} is outside of what is tested, which was {chart.tested_with}"
         yield finding(release, "version", message, allowed=tested, nearest=chart.version)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from training_platform.catalog import CHARTS
+from training_platform.catalog.types import Chart
 from training_platform.config.reading.finding import Path
 from training_platform.resources import register
 from training_platform.resources.planned import Planned
@@ -92,3 +93,12 @@ class ReleaseView(View):
         view = cls.viewed(planned, origin, planned.inputs)
         known = of.as_text(view.read("name"))
         yield cls.viewed(planned, ("charts", known), planned.inputs) if origin and known in CHARTS else view
+
+    @property
+    def catalogued(self) -> Chart | None:
+        """The catalogue's chart of that name, wherever the release has it from."""
+        return next((chart for chart in CHARTS.values() if chart.chart.rpartition("/")[2] == self.chart), None)
+
+    def of_minor(self, minor: str) -> bool:
+        """Whether its version, which is known, belongs to a minor version such as ``0.19``."""
+        return f"{self.version}.".startswith(f"{minor}.")

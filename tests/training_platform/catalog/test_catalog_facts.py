@@ -35,7 +35,7 @@ def rows() -> Iterator[tuple[str, object]]:
     catalog = default()
     parts = (
         catalog.quotas, catalog.accelerators, catalog.machine_types, catalog.disk_types, catalog.boot_disk_limits,
-        catalog.filestore_tiers, catalog.charts, catalog.images, catalog.model_servers,
+        catalog.filestore_tiers, catalog.charts, catalog.releases, catalog.images, catalog.model_servers,
         {name: a.vertex for name, a in catalog.accelerators.items() if a.vertex is not None},
         {name: a.attachment for name, a in catalog.accelerators.items() if a.attachment is not None},
         {name: a.price for name, a in catalog.accelerators.items() if a.price is not None},
@@ -571,3 +571,13 @@ def test_filestore_tiers_have_the_bands_of_their_source() -> None:
 )
 def test_a_filestore_instance_is_charged_by_tier_and_band(tier: str, capacity_gib: int, quota_id: str) -> None:
     assert FILESTORE_TIERS[tier].quota_for(capacity_gib).quota_id == quota_id
+
+
+def test_the_charts_that_the_platform_installs_go_together() -> None:
+    catalog = default()
+    for row in catalog.releases.values():
+        assert row.breaks.keys() <= row.goes_with.keys() <= catalog.charts.keys()
+        for name, minors in row.breaks.items():
+            installed = catalog.charts[row.chart].version.startswith(f"{row.minor}.")
+            versions = {row.goes_with[name], *([catalog.charts[name].version] if installed else [])}
+            assert not any(version.startswith(f"{minor}.") for version in versions for minor in minors), row.name

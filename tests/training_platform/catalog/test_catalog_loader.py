@@ -308,7 +308,7 @@ def test_charts_and_images_are_those_the_platform_installs() -> None:
         "jobset": ("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system"),
         "jupyterhub": ("jupyterhub", "4.4.0", "jupyterhub"),
         "ray": ("kuberay-operator", "1.7.0", "kuberay-system"),
-        "trainer": ("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system"),
+        "trainer": ("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.2.1", "kubeflow-system"),
         "leader-worker-set": ("oci://registry.k8s.io/lws/charts/lws", "0.10.0", "lws-system"),
         "wandb-launch": ("launch-agent", "0.13.12", "wandb"),
     }

@@ -378,6 +378,10 @@ ROWS = [
             "namespace": "kueue-system",
         }),
     }),
+    Row("releases-together", "error", {"trainer-release.version": "2.3.0"}, {
+        f"{name}-release": ("kubernetes:helm.sh/v3:Release", {"name": name, "chart": chart, "version": version})
+        for name, chart, version in (("kueue", "kueue", "0.19.2"), ("trainer", "kubeflow-trainer", "2.2.1"))
+    }),
     Row("private-cluster", "error", {"cluster.privateClusterConfig": {"enablePrivateEndpoint": True}}),
     Row("private-nodes", "error", {"gpu.networkConfig.enablePrivateNodes": False}),
     Row("private-control-plane", "error", {"cluster.privateClusterConfig.enablePrivateEndpoint": False}),

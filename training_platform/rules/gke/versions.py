@@ -1,4 +1,4 @@
-"""GKE versions: floors of machines and features, release channels, pools beside their control plane.
+"""Versions: of GKE (floors of machines and features, release channels, pools), and of charts beside one another.
 
 As numbers ``1.34.1-gke.2541000`` is (1, 34, 1, 2541000): texts do not compare.
 """
@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from training_platform.catalog import RELEASES
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.registry import Draft, finding, rule
+from training_platform.views.access import ReleaseView
 from training_platform.views.cluster import AutoProvisioningView, ClusterView, cluster_of, version_of
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
@@ -199,6 +201,35 @@ def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         pool, "queued", message, allowed="flex-start alone, with jobs queued by Kueue", nearest="flex-start",
         severity="error" if old else "warning",
     )  # fmt: skip
+
+
+@rule(
+    "releases-together",
+    ruleset="charts",
+    owner="documents",
+    across=True,
+    source="release notes and go.mod of each: training_platform/catalog/data/software.yaml, releases, read 2026-11-23",
+)
+def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]:
+    """Find a chart or a cluster whose version does not go with that of a chart in the same cluster."""
+    chart = release.catalogued
+    if chart is None or release.version is None:
+        return
+    cluster = release.name.removesuffix(f"{chart.name}-release")
+    others = {other.name: other for other in program.all(ReleaseView) if other.version is not None}
+    for row in RELEASES.values():
+        if row.chart != chart.name or not release.of_minor(row.minor):
+            continue
+        ours = f"{release.version} of {chart.name}"
+        for name, minors in row.breaks.items():
+            other = others.get(f"{cluster}{name}-release")
+            if other is not None and any(map(other.of_minor, minors)):
+                message = f"{other.version} of {name} does not go with {ours} in the same cluster"
+                fits = row.goes_with[name]
+                yield finding(other, "version", message, allowed=f"{fits.rpartition('.')[0]}.x", nearest=fits)
+        for gke in program.all(ClusterView):
+            if row.kubernetes and gke.name == f"{cluster}cluster":
+                yield from _floor(gke, gke.version, row.kubernetes, ours)
 
 
 def _floor(view: View, version: str | None, floor: str, subject: str) -> Iterator[Draft]:
