@@ -163,8 +163,8 @@ def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
     for when in ("now", "next"):
         with pytest.raises(AssertionError, match="failed calling webhook"):
             queues.submit("vision", f"meanwhile-{when}", 8)
-        with kueue.run(when):  # type: ignore[arg-type]
-            versions.add(kueue.version(when))  # type: ignore[arg-type]
+        with kueue.run(when):
+            versions.add(kueue.version(when))
             queues.deploy(TEAMS, cohorts=COHORTS, priorities=PRIORITIES)
             assert until(lambda: active(queues), lambda now: now == said)["vision"] == ("True", "Ready")
             for name, flavor in running.items():
