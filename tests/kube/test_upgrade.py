@@ -36,7 +36,8 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 SETTINGS = configuration(["reservation", "queued-provisioning"])
 QUEUED = "h100-queued-provisioning"
-SHARES = {"main": {"h100-reservation": {"nominal_quota": 16, "borrowing_limit": 0}, QUEUED: {"nominal_quota": 8}}}
+OWN = {"borrowing_limit": 0}
+SHARES = {"main": {"h100-reservation": {"nominal_quota": 16, **OWN}, QUEUED: {"nominal_quota": 8, **OWN}}}
 TEAMS: dict[str, dict[str, Any]] = {
     "vision": {"shares": SHARES, "cohort": "robots"},
     "nlp": {"shares": SHARES, "cohort": "research", "hold": {"main": "Hold"}},
@@ -177,7 +178,10 @@ def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
                 continue
 
             # 0.20.0 does not know v1beta1 (its notes; this commit still does): nothing here is stored in it.
-            server.define(without("v1beta1", read_definitions(folder_of(f"{variable_of('kueue', when)}_DEFINITIONS"))))
+            newest = without("v1beta1", read_definitions(folder_of(f"{variable_of('kueue', when)}_DEFINITIONS")))
+            server.define(newest)
+            lists = [f"{KUEUE}/{each['spec']['names']['plural']}" for each in newest]
+            until(lambda lists=lists: [server.http.get(path).is_success for path in lists], all)  # type: ignore[misc]
             queues.delete("/apis/batch/v1/namespaces/vision/jobs/runs")
             queues.runs("vision", "waits")
             queues.delete("/apis/batch/v1/namespaces/vision/jobs/waits")
