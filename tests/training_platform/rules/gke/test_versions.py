@@ -12,11 +12,18 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
     test_rule_finds_what_does_not_go_together,
 )
 from tests.training_platform.rules.tables import Together, TogetherNearest
+from training_platform.config.model.stack import parse_stack
+from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import UNKNOWN
+from training_platform.config.reading.source import parse_source
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.register import RELEASE
 from training_platform.rules.gke.versions import below, floor_of, parse
+from training_platform.rules.registry import RULES, evaluate
+from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import ResourceLimit
 from training_platform.views.node_pool import PoolNic
+from training_platform.views.program import program
 
 Check = Callable[..., list[Finding]]
 IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
@@ -163,3 +170,60 @@ def test_each_minor_version_has_its_own_floor_and_later_ones_none(version: str |
 
 def test_nothing_has_no_floor() -> None:
     assert floor_of((), "1.30") is None
+
+
+PAIRS = """\
+config:
+  training-platform:environment:
+    project: example-train
+    production: false
+    charts:
+      kueue: {version: "KUEUE"}
+      trainer: {version: "TRAINER"}
+    clusters:
+      a: {location: us-central1-a, subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}}
+"""
+
+
+def found_pairs(kueue: str, trainer: str, clusters: tuple[str, str] = ("a", "a"), gke: str = "1.34") -> list[Finding]:
+    text = PAIRS.replace("KUEUE", kueue).replace("TRAINER", trainer)
+    stack = parse_stack("env", parse_source(text, "stacks/Pulumi.env.yaml"))
+    releases = [
+        Planned(
+            stack="env", type=RELEASE, name=f"{cluster}-{name}-release", options={},
+            inputs={"name": name, "chart": f"oci://mirror.example.com/{chart}", "version": version},
+        )
+        for cluster, (name, chart, version) in zip(
+            clusters, (("kueue", "kueue", kueue), ("trainer", "kubeflow-trainer", trainer)), strict=True
+        )
+    ]  # fmt: skip
+    inputs = {"name": "a", "minMasterVersion": gke}
+    cluster = Planned(stack="env", type="gcp:container/cluster:Cluster", name="a-cluster", inputs=inputs, options={})
+    views = views_of_plan([*releases, cluster], Locator(stack.section) if stack.section else None)
+    whole = program(views, stack="env", environment="env", team=None, production=False)
+    return evaluate(whole, [RULES["releases-together"]], stack)
+
+
+@pytest.mark.parametrize(
+    ("kueue", "trainer", "nearest"),
+    [("0.19.2", "2.3.0", "2.2.1"), ("0.19.14", "2.3.1", "2.2.1"), ("0.20.0", "2.2.1", "2.3.0")],
+)
+def test_trainer_of_a_version_that_kueue_does_not_read_is_found_at_its_line(
+    kueue: str, trainer: str, nearest: str
+) -> None:
+    (each,) = found_pairs(kueue, trainer)
+
+    assert (each.severity, each.path, each.nearest) == ("error", "charts.trainer.version", nearest)
+    assert each.position is not None
+    assert each.position.line == 7
+    assert found_pairs(kueue, nearest) == []
+    assert found_pairs(kueue, trainer, clusters=("a", "b")) == []
+
+
+@pytest.mark.parametrize(
+    ("kueue", "gke", "count"), [("0.20.0", "1.33", 1), ("0.20.0", "1.34", 0), ("0.19.2", "1.33", 0)]
+)
+def test_a_cluster_older_than_kueue_supports_is_found(kueue: str, gke: str, count: int) -> None:
+    trainer = "2.3.0" if kueue == "0.20.0" else "2.2.1"
+
+    assert [each.nearest for each in found_pairs(kueue, trainer, gke=gke)] == ["1.34"] * count
