@@ -1,0 +1,185 @@
+"""``software outdated``: registries and repositories on the loopback, as they answer and as they fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from training_platform import catalog
+from training_platform.catalog import CHARTS
+from training_platform.cli.main import app
+
+TAGS = "/v2/charts/kueue/tags/list"
+HAS = ["0.19.2", "0.19.10", "v0.19.9", "0.20.0", "0.21.0-devel", "0.20.1-rc.0", "sha256-abc.sig", "latest"]
+STACK = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    charts: {kueue: {version: "0.20.0"}}
+"""
+
+
+class Answer(NamedTuple):
+    """What the server says to one path."""
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
+class Registry:
+    """A server on the loopback with an answer for each path, of which the list of what was asked is kept."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self.asked: list[tuple[str, str]] = []
+        registry = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                token = self.headers.get("Authorization", "")
+                registry.asked.append((self.path, token))
+                answer = registry.answers.get(self.path, Answer("nothing", 404))
+                if answer.status == 401 and token == "Bearer for-anybody":
+                    answer = Answer(answer.body)
+                body = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.place = f"127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    made = Registry()
+    Thread(target=made.server.serve_forever, daemon=True).start()
+    row = CHARTS["kueue"]
+    own = dataclasses.replace(row, chart=f"oci://{made.place}/charts/kueue", version="0.19.2")
+    monkeypatch.setattr(catalog, "CHARTS", {"kueue": own})
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def outdated(root: Path, *arguments: str) -> Result:
+    (root / "stacks").mkdir(exist_ok=True)
+    (root / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\nstackConfigDir: stacks\n")
+    return CliRunner().invoke(app, ["software", "outdated", "--root", str(root), *arguments])
+
+
+def test_a_newer_patch_is_a_finding_and_the_newest_of_all_is_named(registry: Registry, tmp_path: Path) -> None:
+    registry.answers[TAGS] = Answer({"name": "charts/kueue", "tags": HAS})
+
+    said = outdated(tmp_path)
+
+    assert said.output == "kueue 0.19.2 (catalogue): newer: 0.19.10 of its minor version, 0.20.0 newest\n"
+    assert said.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("tags", "newer"), [(["0.19.2"], "the newest"), (["0.19.2", "0.20.0"], "newer: 0.20.0 newest")]
+)
+def test_a_newer_minor_version_alone_is_no_finding(
+    registry: Registry, tmp_path: Path, tags: list[str], newer: str
+) -> None:
+    registry.answers[TAGS] = Answer({"tags": tags})
+
+    said = outdated(tmp_path)
+
+    assert (said.output, said.exit_code) == (f"kueue 0.19.2 (catalogue): {newer}\n", 0)
+
+
+def test_an_environment_that_names_a_version_of_its_own_is_asked_for_too(registry: Registry, tmp_path: Path) -> None:
+    registry.answers[TAGS] = Answer({"tags": HAS})
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.lab.yaml").write_text(STACK)
+
+    rows = json.loads(outdated(tmp_path, "--format", "json").output)["charts"]
+
+    assert [(row["used_by"], row["version"], row["patch"], row["newest"]) for row in rows] == [
+        ("catalogue", "0.19.2", "0.19.10", "0.20.0"),
+        ("lab", "0.20.0", None, None),
+    ]
+
+
+def test_a_registry_with_pages_and_a_token_for_anybody_is_read_to_its_end(registry: Registry, tmp_path: Path) -> None:
+    realm = f"http://{registry.place}/token"
+    challenge = {"WWW-Authenticate": f'Bearer realm="{realm}",service="registry",scope="repository:charts/kueue:pull"'}
+    registry.answers = {
+        TAGS: Answer({"tags": ["0.19.2"]}, 401, challenge),
+        "/token?service=registry&scope=repository%3Acharts%2Fkueue%3Apull": Answer({"token": "for-anybody"}),
+    }
+    first = outdated(tmp_path)
+    assert (first.output, first.exit_code) == ("kueue 0.19.2 (catalogue): the newest\n", 0)
+
+    registry.answers[TAGS] = Answer({"tags": ["0.19.2"]}, 200, {"Link": f'<{TAGS}?last=0.19.2>; rel="next"'})
+    registry.answers[f"{TAGS}?last=0.19.2"] = Answer({"tags": ["0.19.3"]})
+    assert "0.19.3" in outdated(tmp_path).output
+
+
+def test_a_repository_is_read_by_its_index(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = dataclasses.replace(CHARTS["ray"], repository=f"http://{registry.place}/charts/", version="1.7.0")
+    monkeypatch.setattr(catalog, "CHARTS", {"ray": row})
+    entries = {row.chart: [{"version": "1.7.1"}, {"version": "1.8.0-rc.1"}, {"version": "1.7.0"}], "other": []}
+    registry.answers["/charts/index.yaml"] = Answer(yaml.safe_dump({"apiVersion": "v1", "entries": entries}))
+
+    assert outdated(tmp_path).output == "ray 1.7.0 (catalogue): newer: 1.7.1 of its minor version\n"
+
+    registry.answers["/charts/index.yaml"] = Answer(yaml.safe_dump({"entries": {}}))
+    said = outdated(tmp_path)
+    assert said.exit_code == 2
+    assert "has no chart kuberay-operator." in said.output
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (Answer("nothing", 404), "answers 404."),
+        (Answer({}, 403), "does not let you read it."),
+        (Answer({}, 401), "wants credentials"),
+        (Answer("<html>"), "the answer cannot be read"),
+        (Answer([1]), "the answer is no object."),
+        (Answer({"tags": None}), "its registry lists no tags."),
+        (Answer({"tags": ["latest"]}), "there is no release."),
+    ],
+)
+def test_a_registry_that_does_not_answer_as_it_should_is_one_sentence_and_exit_code_2(
+    registry: Registry, tmp_path: Path, answer: Answer, sentence: str
+) -> None:
+    registry.answers[TAGS] = answer
+
+    said = outdated(tmp_path)
+
+    assert said.exit_code == 2
+    assert said.output.count("\n") == 1
+    assert sentence in said.output
+
+
+def test_a_chart_that_cannot_be_asked_for_hides_no_other(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.answers[TAGS] = Answer({"tags": HAS})
+    gone = dataclasses.replace(CHARTS["jobset"], chart="oci://127.0.0.1:1/charts/jobset")
+    monkeypatch.setattr(catalog, "CHARTS", {"jobset": gone, **catalog.CHARTS})
+
+    said = outdated(tmp_path)
+
+    assert said.exit_code == 2
+    assert "jobset: 127.0.0.1:1 cannot be reached" in said.output
+    assert "0.19.10 of its minor version" in said.output

@@ -1,0 +1,82 @@
+"""``training-platform software``: the versions of the charts that are installed, and newer ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from training_platform.cli.shared import Commands, Format, format_option, print_json, repository, root_option, say
+
+if TYPE_CHECKING:
+    from training_platform.clients.chart_versions import ChartVersions
+    from training_platform.config.workspace import Workspace
+
+app = Commands("software", help="Versions of the charts that the platform installs.")
+
+
+@app.command("outdated")
+@format_option
+@root_option
+def outdated(output_format: Format, root: Path | None) -> None:
+    """Ask registries for newer versions of the catalogue's charts, and of those that environments name.
+
+    Reads the network. A newer minor version is only shown: `docs/upgrade.md` has its order. Exit code 1: a chart has a
+    newer release of its minor version. 2: a registry could not be asked.
+    """
+    from training_platform.clients.chart_versions import ChartVersions
+    from training_platform.clients.rest import ApiError
+    from training_platform.config.workspace import read_workspace
+
+    client = ChartVersions()
+    rows, unasked = [], []
+    for used_by, name, chart, repo, version in _charts(read_workspace(repository(root))):
+        try:
+            row = _row(client, chart, repo, version)
+        except ApiError as error:
+            unasked.append(str(error))
+            continue
+        rows.append({"chart": name, "used_by": used_by, "version": version, **row})
+    if output_format == "json":
+        print_json({"charts": rows, "not_asked": unasked})
+    else:
+        for row in rows:
+            newer = [
+                f"{row[key]} {says}"
+                for key, says in (("patch", "of its minor version"), ("newest", "newest"))
+                if row[key]
+            ]
+            said = f"newer: {', '.join(newer)}" if newer else "the newest"
+            say(f"{row['chart']} {row['version']} ({row['used_by']}): {said}")
+    for sentence in unasked:
+        say(f"training-platform: {sentence}", err=True)
+    sys.exit(2 if unasked else int(any(row["patch"] for row in rows)))
+
+
+def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]:
+    """Return who uses a chart, its name, place, repository and version: the catalogue's, and environments' own."""
+    from training_platform.catalog import CHARTS
+
+    found = {name: [("catalogue", name, row.chart, row.repository, row.version)] for name, row in CHARTS.items()}
+    for stack in workspace.stacks.values():
+        for name, own in stack.environment.charts.items() if stack.environment else ():
+            row = CHARTS[name]
+            chart, version = own.chart or row.chart, own.version or row.version
+            if chart.startswith("oci://") or own.repository or own.chart is None:  # a folder has no versions
+                repo = own.repository or (None if own.chart else row.repository)
+                found[name].append((stack.name, name, chart, repo, version))
+    return [each for rows in found.values() for each in dict.fromkeys(rows)]
+
+
+def _row(client: ChartVersions, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
+    """Return the newest release of a version's minor version, and of all, where they are newer. Raises ApiError."""
+    from training_platform.clients.chart_versions import parse
+    from training_platform.clients.rest import ApiError
+
+    versions, now = client.of(chart, repo), parse(version)
+    if not versions:
+        raise ApiError(f"{chart}: there is no release.")
+    same = [each for each in versions if parse(each)[:2] == now[:2]]
+    patch = same[-1] if same and parse(same[-1]) > now else None
+    newest = versions[-1] if parse(versions[-1]) > now and versions[-1] != patch else None
+    return {"patch": patch, "newest": newest}
