@@ -56,7 +56,8 @@ class ChartVersions:
     def _tags(self, chart: str) -> Iterator[str]:
         place, _, name = chart.removeprefix(_OCI).partition("/")
         scheme = "http" if urlsplit(f"//{place}").hostname in LOOPBACK else "https"
-        url, headers = f"{scheme}://{place}/v2/{name}/tags/list", {}
+        url = f"{scheme}://{place}/v2/{name}/tags/list"
+        headers: dict[str, str] = {}
         for _page in range(_MOST_PAGES):
             answer = self._get(url, chart, headers)
             if answer.status_code == 401 and not headers:
