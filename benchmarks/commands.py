@@ -113,7 +113,7 @@ REHEARSAL: Final = "A rehearsal on your machine"
 CLOUD: Final = "Google Cloud"
 _SAMPLE = re.compile(r"(stacks|jobs)/.*\.yaml$")
 _SECTION = re.compile(r"^## ([^\n]+)$\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
-_BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def commands() -> dict[str, list[str]]:
@@ -137,13 +137,18 @@ def clone(folder: Path) -> Path:
             shutil.copy2(ROOT / name, folder / name)
     for part in ("stacks", "jobs"):
         shutil.copytree(ORGANISATION / part, folder / part, dirs_exist_ok=True)
-    (folder / ".venv").symlink_to(BIN.parent)
+    (folder / ".venv").mkdir()
+    for part in ("bin", "lib", "pyvenv.cfg"):
+        (folder / ".venv" / part).symlink_to(BIN.parent / part)
+    for stamp in (".created", ".runtime", ".development"):  # for make, which then installs nothing
+        (folder / ".venv" / stamp).touch()
     for words in (
-        "init -q",
+        "init -q -b main",
         "config user.name example",
         "config user.email me@example.com",
         "add .",
         "commit -q -m New",
+        "update-ref refs/remotes/origin/main HEAD",
     ):
         subprocess.run(["git", *words.split()], cwd=folder, check=True)
     return folder

@@ -57,6 +57,8 @@ def _command(command: click.Command, context: click.Context, heading: str) -> It
         if rows := [record for parameter in parameters if (record := parameter.get_help_record(context))]:
             yield f"\n**{kind.title()}s**:\n"
             yield from (f"* `{name}`: {means}" for name, means in rows)
+    if command.epilog:
+        yield f"\n**Example**:\n\n```console\n$ {command.epilog.split(chr(10))[-1].strip()}\n```"
     below = command.commands if isinstance(command, click.Group) else {}
     if below:
         yield "\n**Commands**:\n"

@@ -26,7 +26,7 @@ MOST = {
 }
 
 
-def block(section: str, kind: str = "") -> str:
+def block(section: str, kind: str = "sh") -> str:
     (text,) = re.findall(rf"^```{kind}\n(.*?)^```$", SECTIONS[section], re.MULTILINE | re.DOTALL)
     return str(text)
 

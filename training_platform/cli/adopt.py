@@ -18,6 +18,7 @@ from training_platform.cli.init import Answers
 from training_platform.cli.shared import (
     PATH,
     Format,
+    example,
     fail,
     format_option,
     local_cloud_option,
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 _PROGRAM = ("Pulumi.yaml", "__main__.py", "modules")
 
 
-@click.command()
+@click.command(
+    epilog=example("training-platform adopt example-train-prod --stack prod --production --kubeconfig ~/.kube/config")
+)
 @click.argument("project", help="Google Cloud project id.")
 @click.option("--stack", required=True, help="Stack to write; its resources are called STACK-KEY.")
 @click.option("--production/--no-production", default=None, help="Whether the rules for production apply.")
@@ -76,6 +79,7 @@ def adopt(
 ) -> None:
     """Write the nearest stack files for an existing project, and the files that import it.
 
+    Needs the extra `adopt`, and application default credentials unless with --local-cloud.
     Prints changes of the first update by field, and settings that no stack file can express. Changes nothing in the
     project. Exit code 1: something is left out or would change. 2: nothing could be read or written.
     """
@@ -177,7 +181,9 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
         say(f"  pulumi stack import -s {stack.name} --file state.json && pulumi preview -s {stack.name}")
 
 
-@click.command()
+@click.command(
+    epilog=example("pulumi stack export -s prod | training-platform adopt-state import-prod.json > state.json")
+)
 @click.argument(
     "imports", nargs=-1, required=True, type=PATH, help="The import files that `adopt` wrote and `pulumi import` read."
 )

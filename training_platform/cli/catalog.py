@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.cli.shared import Commands, Format, completion, fail, format_option, print_json
+from training_platform.cli.shared import Commands, Format, completion, example, fail, format_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -25,7 +25,7 @@ def _names() -> list[str]:
     return [sheet.name for sheet in sheets()]
 
 
-@app.command("show")
+@app.command("show", epilog=example("training-platform catalog show a3-highgpu-8g"))
 @click.argument(
     "name",
     shell_complete=completion(_names),
@@ -46,7 +46,7 @@ def show(name: str, verbose: bool, output_format: Format) -> None:
     print_sheets(named, output_format, verbose=verbose)
 
 
-@app.command("list")
+@app.command("list", epilog=example("training-platform catalog list --gpu h100 --region us-central1"))
 @click.option("--family", help="Only this family, such as a3, ct5lp-hightpu or h100.")
 @click.option("--gpu", help="Only machine types with this GPU or TPU, such as h100.")
 @click.option("--region", help="Only machine types with a zone in this region.")

@@ -12,10 +12,10 @@ import click
 
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.process import collector_off
-from training_platform.cli.shared import complete_stacks, fail, need, repository, root_option, today_option
+from training_platform.cli.shared import complete_stacks, example, fail, need, repository, root_option, today_option
 
 
-@click.command()
+@click.command(epilog=example("training-platform check --base origin/main --new-only"))
 @collector_off()
 @click.argument(
     "stacks", nargs=-1, metavar="[STACK]...", shell_complete=complete_stacks, help="Stacks to check; default: all."

@@ -14,6 +14,7 @@ from training_platform.cli.shared import (
     Commands,
     Format,
     completion,
+    example,
     fail,
     format_option,
     need,
@@ -47,7 +48,7 @@ def _rule_sets() -> Iterable[str]:
     return GROUPS
 
 
-@click.command()
+@click.command(epilog=example("training-platform explain tpu-topology"))
 @click.argument(
     "subject",
     metavar="RULE|FILE:LINE|QUOTA|MACHINE",
@@ -79,7 +80,7 @@ def explain(subject: str, output_format: Format, root: Path | None) -> None:
         _unknown(subject, rules)
 
 
-@app.command("list")
+@app.command("list", epilog=example("training-platform rules list tpu"))
 @click.argument(
     "group",
     required=False,

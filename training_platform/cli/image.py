@@ -16,6 +16,7 @@ from training_platform.cli.shared import (
     Commands,
     Format,
     complete_stacks,
+    example,
     fail,
     format_option,
     print_json,
@@ -32,7 +33,9 @@ PROGRAMS: Mapping[Builder, str] = {"cloud-build": "gcloud", "docker": "docker", 
 """By what builds an image and pushes it: the program that has to be on PATH."""
 
 
-@app.command("build")
+@app.command(
+    "build", epilog=example("training-platform image build examples/jobs/fsdp_torch --environment prod --dry-run")
+)
 @click.argument("folder", type=PATH, help="The folder with the Dockerfile and its files.")
 @click.option("--environment", required=True, shell_complete=complete_stacks, help="Stack of the environment.")
 @click.option("--name", help="Name of the image; default: the folder's.")
@@ -52,19 +55,22 @@ def build(
     output_format: Format,
     root: Path | None,
 ) -> None:
-    """Build an image and push it to the environment's repository; print its name for job files, by its digest.
+    """Build an image and push it to the environment's repository; print its name for job files.
 
-    Cloud Build gets the folder uploaded with your account; docker and buildah build locally. Exit code 2: not built.
+    Cloud Build gets the folder uploaded with your account; docker and buildah build locally. Only
+    --dry-run works without one of them. Exit code 2: not built.
     """
     from training_platform.config.workspace import read_workspace
-    from training_platform.jobs.images import by_digest, commands, image_name, repository_of
+    from training_platform.jobs.images import commands, image_name, repository_of
 
     if not folder.is_dir():
         fail(f"{folder} is not a folder.")
     workspace = read_workspace(repository(root))
     where = repository_of(workspace, environment)
     image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
-    chosen = builder or next((kind for kind, program in PROGRAMS.items() if shutil.which(program)), None)
+    chosen = builder or next(
+        (kind for kind, program in PROGRAMS.items() if shutil.which(program)), "cloud-build" if dry_run else None
+    )
     if chosen is None:
         fail(f"None of {', '.join(PROGRAMS.values())} is on PATH: install one of them.")
     run = commands(chosen, image, folder, where.project)
@@ -72,25 +78,20 @@ def build(
         text = "\n".join(shlex.join(command) for command in run)
     else:
         text = image
-        image = text = by_digest(image, [_run(command) for command in run][-1])
+        for command in run:
+            _run(command)
     print_json({"image": image, "commands": run}) if output_format == "json" else say(text)
 
 
-def _run(command: list[str]) -> str:
-    """Run a command and return its output, which goes to standard error as well; ends ours where it fails."""
+def _run(command: list[str]) -> None:
+    """Run a command, whose own output goes to standard error; ends ours where it fails."""
     say(f"$ {shlex.join(command)}", err=True)
-    printed = ""
     try:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as done:  # noqa: S603 # as the person asked
-            for line in done.stdout or ():
-                printed += line
-                say(line.rstrip("\n"), err=True)
-        code = done.returncode
+        code = subprocess.run(command, check=False, stdout=2).returncode  # noqa: S603 # as the person asked
     except OSError as error:
         fail(f"{command[0]} cannot be run: {error.strerror}.")
     if code:
         fail(f"{shlex.join(command[:3])} ended with {code}; nothing was pushed that a job could name.")
-    return printed
 
 
 def _commit(folder: Path) -> str:

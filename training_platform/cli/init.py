@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from training_platform.cli.shared import Commands, fail, repository, root_option, say
+from training_platform.cli.shared import Commands, example, fail, repository, root_option, say
 
 if TYPE_CHECKING:
     from training_platform.config.first_files import FirstPool
@@ -22,7 +22,12 @@ _Value = TypeVar("_Value")
 _MACHINES = "Machine type, or accelerator such as h100 or tpu-v5e"
 
 
-@app.command("environment")
+@app.command(
+    "environment",
+    epilog=example(
+        "training-platform init environment lab --project example-lab --no-production --machine-type a3-highgpu-8g"
+    ),
+)
 @click.argument("name", help="Name of the stack, such as dev.")
 @click.option("--project", help="Google Cloud project id.")
 @click.option("--production/--no-production", default=None, help="Whether the rules for production apply.")
@@ -73,7 +78,7 @@ def environment(
     click.echo("Next: training-platform quota init, then training-platform check.")
 
 
-@app.command("pool")
+@app.command("pool", epilog=example("training-platform init pool prod --machine-type a2-highgpu-1g"))
 @click.argument("environment", help="Stack of the environment.")
 @click.option("--name", help="Name of the pool; default: the accelerator's.")
 @click.option("--machine-type", help=f"{_MACHINES}.")
@@ -134,7 +139,9 @@ def pool(
     )
 
 
-@app.command("team")
+@app.command(
+    "team", epilog=example("training-platform init team robots --environment prod --member group:robots@example.com")
+)
 @click.argument("name", help="Name of the team; also its namespace in the clusters.")
 @click.option("--environment", help="Stack of its environment.")
 @click.option("--member", "members", multiple=True, help="IAM member, such as group:vision@example.com; repeatable.")
@@ -216,7 +223,10 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
             say(f"Nothing is left for another team: lower a nominal_quota in {files} first.")
 
 
-@app.command("job")
+@app.command(
+    "job",
+    epilog=example("training-platform init job vision/train --environment prod --image registry.example.com/train:1"),
+)
 @click.argument("name", help="Team and name of the job, such as vision/train.")
 @click.option("--environment", help="Stack of the environment.")
 @click.option("--image", help="Container image with its tag.")

@@ -13,6 +13,7 @@ from training_platform.cli.shared import (
     Commands,
     Format,
     complete_jobs,
+    example,
     format_option,
     print_json,
     repository,
@@ -33,7 +34,7 @@ target_type = click.Choice(["gke", "vertex"])
 job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
 
 
-@app.command("render")
+@app.command("render", epilog=example("training-platform job render jobs/nlp/pretrain.yaml --target gke"))
 @job_file
 @click.option("--target", type=target_type, help="Where it runs; required if the job has both.")
 @today_option
@@ -56,7 +57,7 @@ def render(file: Path, target: Target | None, today: str | None, root: Path | No
     sys.exit(int(rendered.failed))
 
 
-@app.command("check")
+@app.command("check", epilog=example("training-platform job check jobs/vision/finetune.yaml"))
 @click.argument(
     "files",
     nargs=-1,
@@ -95,7 +96,7 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
     sys.exit(2 if unreadable else int(errors > 0))
 
 
-@app.command("cost")
+@app.command("cost", epilog=example("training-platform job cost jobs/vision/finetune.yaml"))
 @job_file
 @click.option("--target", type=target_type, help="Default: every target of the job.")
 @format_option

@@ -11,6 +11,7 @@ import click
 from training_platform.cli.shared import (
     Commands,
     complete_stacks,
+    example,
     fail,
     local_cloud_option,
     local_endpoint,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 app = Commands("persistent-resource", help="Show and restart the VMs that Vertex AI keeps for a team.")
 
 
-@app.command("list")
+@app.command("list", epilog=example("training-platform persistent-resource list prod-vision"))
 @click.argument(
     "stack", required=False, shell_complete=complete_stacks, help="The team's stack; default: those of all teams."
 )
@@ -40,7 +41,8 @@ app = Commands("persistent-resource", help="Show and restart the VMs that Vertex
 def list_resources(stack: str | None, local_cloud: str | None, root: Path | None) -> None:
     """Print persistent resources with state, VMs in use and cost, for people and for a nightly alert.
 
-    Exit code 1: a resource is idle, or older than 30 days, after which Google advises a new one. 2: no answer.
+    Needs application default credentials. Exit code 1: a resource is idle, or older than 30 days, after which Google
+    advises a new one. 2: no answer.
     """
     from datetime import UTC, datetime
 
@@ -58,7 +60,7 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
     sys.exit(int(wrong))
 
 
-@app.command("reboot")
+@app.command("reboot", epilog=example("training-platform persistent-resource reboot prod-vision tuning"))
 @click.argument("stack", shell_complete=complete_stacks, help="The team's stack, such as prod-vision.")
 @click.argument("name", help="The persistent resource, by its key in the stack file.")
 @local_cloud_option
@@ -66,7 +68,7 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
 def reboot(stack: str, name: str, local_cloud: str | None, root: Path | None) -> None:
     """Restart the idle VMs of a persistent resource; pools that scale restart with their fewest VMs.
 
-    Exit code 2: Vertex AI refuses, or does not answer.
+    Needs application default credentials. Exit code 2: Vertex AI refuses, or does not answer.
     """
     from training_platform.catalog.nearest import find_nearest
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.cli.shared import Commands, fail, repository, root_option, say, today_option
+from training_platform.cli.shared import Commands, example, fail, repository, root_option, say, today_option
 
 if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace
@@ -17,7 +17,7 @@ app = Commands("prices", help="List prices by which reports and job cost estimat
 _SHOWN = 12  # names in a line, without --verbose
 
 
-@app.command("pull")
+@app.command("pull", epilog=example("training-platform prices pull --region us-central1"))
 @click.option("--region", "regions", multiple=True, help="Regions to read; repeatable; default: those of all stacks.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
 @click.option("--verbose", "-v", is_flag=True, help="Name everything that has no price.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
-from training_platform.cli.shared import Commands, fail, repository, root_option, say, today_option
+from training_platform.cli.shared import Commands, example, fail, repository, root_option, say, today_option
 from training_platform.config.reading.finding import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _format = click.option(
 _only_projects = click.option("--project", "projects", multiple=True, help="Only these; repeatable.")
 
 
-@app.command("show")
+@app.command("show", epilog=example("training-platform quota show --by team --region us-central1"))
 @click.option("--by", default="project", type=click.Choice(get_args(By)), help="Grouping of the output.")
 @_only_projects
 @click.option("--region", "regions", multiple=True, help="Only these; repeatable.")
@@ -75,7 +75,7 @@ def show(
     sys.exit(2 if overview.not_counted else 0)
 
 
-@app.command("plan")
+@app.command("plan", epilog=example("training-platform quota plan"))
 @_only_projects
 @_format
 @today_option
@@ -100,7 +100,7 @@ def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | Non
     sys.exit(2 if overview.not_counted else 0)
 
 
-@app.command("init")
+@app.command("init", epilog=example("training-platform quota init"))
 @today_option
 @root_option
 def init(today: str | None, root: Path | None) -> None:
@@ -143,7 +143,7 @@ def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder:
                 yield file, placeholder_text(ledger.project, needs, overview.today, snapshot)
 
 
-@app.command("pull")
+@app.command("pull", epilog=example("training-platform quota pull"))
 @click.argument("projects", nargs=-1, metavar="[PROJECT]...", help="Projects to read; default: those of all stacks.")
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @click.option("--endpoint", metavar="URL", help="Another Cloud Quotas, such as the sandbox's.")
@@ -245,7 +245,7 @@ def say_not_counted(overview: Overview) -> None:
         say(f"training-platform: not counted: {sentence}", err=True)
 
 
-@app.command()
+@app.command(epilog=example("training-platform quota request"))
 @_only_projects
 @click.option("--justification", metavar="TEXT", help="Reason; default: the use by stack.")
 @click.option("--contact", metavar="EMAIL", help="Contact for Google; default: the first of alerts.emails.")

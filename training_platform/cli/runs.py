@@ -16,6 +16,7 @@ from training_platform.cli.job import Target, app, job_file, print_findings, tar
 from training_platform.cli.shared import (
     Format,
     completion,
+    example,
     fail,
     format_option,
     local_cloud_option,
@@ -122,7 +123,7 @@ class RunsOptions:
         return local_endpoint(self.local_cloud, service)
 
 
-@app.command("submit")
+@app.command("submit", epilog=example("training-platform job submit jobs/vision/finetune.yaml --target gke"))
 @job_file
 @click.option("--target", type=target_type, help="Where it runs, if the job has both.")
 @click.option("--run", help="The run's name; default: the job's and five letters.")
@@ -131,6 +132,8 @@ class RunsOptions:
 @_access
 def submit(file: Path, target: Target | None, run: str | None, today: str | None, **chosen: Any) -> None:
     """Submit a job, and print the name of its run; on GKE a grid has a run for each point.
+
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
 
     A job with errors in `job check` is not submitted. On GKE the API server and every webhook first have to accept the
     job in a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
@@ -173,12 +176,13 @@ def submit(file: Path, target: Target | None, run: str | None, today: str | None
         say("\n".join(names))
 
 
-@app.command("list")
+@app.command("list", epilog=example("training-platform job list --team vision"))
 @click.option("--environment", help="Only runs of this environment.")
 @_of_a_run
 def list_runs(environment: str | None, **chosen: Any) -> None:
     """List the runs of teams, in all their clusters and regions.
 
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     If a cluster or region does not answer, print one sentence, then the others' runs, and exit with 2.
     """
     from training_platform.clients.kubernetes_api import NoKubeconfigError
@@ -203,21 +207,27 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
     sys.exit(2 if silent else 0)
 
 
-@app.command("status")
+@app.command("status", epilog=example("training-platform job status finetune-7x2kq"))
 @_run
 @_of_a_run
 def status(run: str, **chosen: Any) -> None:
-    """Show the state of a run."""
+    """Show the state of a run.
+
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
+    """
     options = RunsOptions(**chosen)
     record, _, _ = find_run(run, options)
     print_runs([record], options.output_format)
 
 
-@app.command("cancel")
+@app.command("cancel", epilog=example("training-platform job cancel finetune-7x2kq"))
 @_run
 @_of_a_run
 def cancel(run: str, **chosen: Any) -> None:
-    """Stop a run. On GKE its objects are deleted, and its output stays; on Vertex AI it ends as cancelled."""
+    """Stop a run. On GKE its objects are deleted, and its output stays; on Vertex AI it ends as cancelled.
+
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
+    """
     from training_platform.clients.kubernetes_api import JOBSETS
 
     options = RunsOptions(**chosen)
@@ -233,13 +243,14 @@ def cancel(run: str, **chosen: Any) -> None:
         say(f"{record.name} has ended already: {record.state}." if record.done else f"{record.name} is being stopped.")
 
 
-@app.command("wait")
+@app.command("wait", epilog=example("training-platform job wait finetune-7x2kq"))
 @_run
 @click.option("--timeout", "timeout_minutes", type=click.FloatRange(min=0), help="Minutes to wait at most.")
 @_of_a_run
 def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     """Wait until a run has ended.
 
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     Exit code 0: success. 1: failed or cancelled. 2: unknown. 3: timeout.
     """
     from training_platform.jobs.runs.state import EXIT_CODES
@@ -260,11 +271,14 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     sys.exit(EXIT_CODES.get(last.state, TIME_IS_UP))
 
 
-@app.command("why")
+@app.command("why", epilog=example("training-platform job why finetune-7x2kq"))
 @_run
 @_of_a_run
 def why_it_waits(run: str, **chosen: Any) -> None:
-    """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs."""
+    """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs.
+
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
+    """
     from training_platform.jobs.resolve import FOLDER, read_job
     from training_platform.jobs.runs.watching import why_gke, why_vertex
 
@@ -284,13 +298,14 @@ def why_it_waits(run: str, **chosen: Any) -> None:
         say("\n".join(sentences))
 
 
-@app.command("logs")
+@app.command("logs", epilog=example("training-platform job logs finetune-7x2kq --follow"))
 @_run
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the run has ended.")
 @_of_a_run
 def logs(run: str, follow: bool, **chosen: Any) -> None:
     """Print the logs of a run's containers, each line with its pod's or replica's name.
 
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     Logs of Vertex AI, and of deleted pods on GKE, are read from Cloud Logging. With --format json each line is an
     object.
     """

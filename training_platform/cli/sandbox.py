@@ -15,6 +15,7 @@ from training_platform.cli.shared import (
     PATH,
     Commands,
     complete_stacks,
+    example,
     fail,
     need,
     repository,
@@ -88,7 +89,7 @@ class SandboxOptions:
         return click.confirm(f"The Pulumi CLI is not on PATH. Download version {version}?", err=True)
 
 
-@app.command("up")
+@app.command("up", epilog=example("training-platform sandbox up dev-vision --duration real/100"))
 @_stack
 @click.option("--resume", is_flag=True, help="Continue after a killed run: remove its lock, import what it created.")
 @_durations
@@ -99,47 +100,51 @@ class SandboxOptions:
 def up(stack: str, resume: bool, **chosen: Any) -> None:
     """Bring a stack up, and a team's environment before it.
 
-    Exit code 0: success. 1: the engine or the cloud refused. 2: the command could not run.
+    Needs the extra `sandbox`, the Pulumi CLI and its gcp plugin. Exit code 0: success. 1: the engine or the cloud
+    refused. 2: the command could not run.
     """
     with _session(stack, SandboxOptions(**chosen)) as session:
         for summary in session.up(stack, resume=resume):
             _print(summary)
 
 
-@app.command("preview")
+@app.command("preview", epilog=example("training-platform sandbox preview dev"))
 @_stack
 @_crds
 @_run
 def preview(stack: str, **chosen: Any) -> None:
-    """Print the changes of an up; a team's environment must be up."""
+    """Print the changes of an up; a team's environment must be up. Needs the Pulumi CLI and its gcp plugin."""
     with _session(stack, SandboxOptions(**chosen)) as session:
         _print(session.preview(stack))
 
 
-@app.command("refresh")
+@app.command("refresh", epilog=example("training-platform sandbox refresh dev"))
 @_stack
 @_crds
 @_scenario
 @_run
 def refresh(stack: str, **chosen: Any) -> None:
-    """Update the state from the local cloud."""
+    """Update the state from the local cloud. Needs the Pulumi CLI and its gcp plugin."""
     with _session(stack, SandboxOptions(**chosen)) as session:
         _print(session.refresh(stack))
 
 
-@app.command("destroy")
+@app.command("destroy", epilog=example("training-platform sandbox destroy prod --lift-protection"))
 @_stack
 @click.option("--lift-protection", is_flag=True, help="First remove all protection from the stack.")
 @_durations
 @_scenario
 @_run
 def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
-    """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack."""
+    """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack.
+
+    Needs the Pulumi CLI and its gcp plugin.
+    """
     with _session(stack, SandboxOptions(**chosen), by_state=True) as session:
         _print(session.destroy(stack, lift=lift_protection))
 
 
-@app.command("serve")
+@app.command("serve", epilog=example("training-platform sandbox serve --port 8431"))
 @click.option(
     "--port", default=0, type=click.IntRange(min=0, max=65535), help="Port of the local cloud; 0 picks a free one."
 )
@@ -190,7 +195,7 @@ def serve(port: int, **chosen: Any) -> None:
             wait_for_the_end()
 
 
-@app.command("status")
+@app.command("status", epilog=example("training-platform sandbox status"))
 @_where
 def status(**chosen: Any) -> None:
     """Print the sandbox's resources, and the quota in use."""
@@ -246,10 +251,10 @@ def _print(summary: Summary) -> None:
     say(as_text(summary))
 
 
-@faults.command("list")
+@faults.command("list", epilog=example("training-platform sandbox faults list"))
 @_where
 def list_faults(**chosen: Any) -> None:
-    """Say which faults there are, and what each hit."""
+    """List the faults, and the hits of each. Needs a running `sandbox serve`."""
     options = SandboxOptions(**chosen)  # before the import, for which the extra is needed
     from training_platform.sandbox.run.faults import fault_lines
 
@@ -257,19 +262,21 @@ def list_faults(**chosen: Any) -> None:
         say(line)
 
 
-@faults.command("add")
+@faults.command(
+    "add", epilog=example("training-platform sandbox faults add training_platform/sandbox/scenarios/bad-day.yaml")
+)
 @click.argument("scenario", type=PATH, metavar="FILE", help="A scenario file.")
 @_where
 def add(scenario: Path, **chosen: Any) -> None:
-    """Add the faults of a scenario file; their times begin now."""
+    """Add the faults of a scenario file; their times begin now. Needs a running `sandbox serve`."""
     say(f"added: {', '.join(_served(SandboxOptions(**chosen)).add(scenario))}")
 
 
-@faults.command("clear")
+@faults.command("clear", epilog=example("training-platform sandbox faults clear h100-sold-out"))
 @click.argument("names", nargs=-1, metavar="[NAME]...", help="Faults; all of them without.")
 @_where
 def clear(names: tuple[str, ...], **chosen: Any) -> None:
-    """Take faults away; what waited for them goes on."""
+    """Remove faults; operations that waited for them continue. Needs a running `sandbox serve`."""
     _served(SandboxOptions(**chosen)).clear(names)
 
 

@@ -86,6 +86,11 @@ def local_endpoint(local_cloud: str | None, service: str) -> str | None:
     return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
 
 
+def example(command: str) -> str:
+    """Return the end of a command's help: the command as it is typed, in one line."""
+    return f"\b\nExample:\n  {command}"
+
+
 def repository(path: Path | None) -> Path:
     """Return the repository's root: ``path``, or the nearest folder upwards that has ``Pulumi.yaml`` and ``stacks/``.
 

@@ -6,7 +6,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from training_platform.cli.shared import Commands, Format, format_option, print_json, repository, root_option, say
+from training_platform.cli.shared import (
+    Commands,
+    Format,
+    example,
+    format_option,
+    print_json,
+    repository,
+    root_option,
+    say,
+)
 
 if TYPE_CHECKING:
     from training_platform.clients.chart_versions import ChartVersions
@@ -15,13 +24,13 @@ if TYPE_CHECKING:
 app = Commands("software", help="Versions of the charts that the platform installs.")
 
 
-@app.command("outdated")
+@app.command("outdated", epilog=example("training-platform software outdated"))
 @format_option
 @root_option
 def outdated(output_format: Format, root: Path | None) -> None:
     """Ask registries for newer versions of the catalogue's charts, and of those that environments name.
 
-    Reads the network. A newer minor version is only shown: `docs/upgrade.md` has its order. Exit code 1: a chart has a
+    Needs the network. A newer minor version is only shown: `docs/upgrade.md` has its order. Exit code 1: a chart has a
     newer release of its minor version. 2: a registry could not be asked.
     """
     from training_platform.clients.chart_versions import ChartVersions

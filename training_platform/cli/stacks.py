@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.cli.shared import fail, repository, root_option, say
+from training_platform.cli.shared import example, fail, repository, root_option, say
 
 if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace
 
 
-@click.command()
+@click.command(epilog=example("training-platform stacks prod"))
 @click.argument(
     "environment", required=False, help="Print this environment's stack and its teams'; default: the environments."
 )
@@ -66,7 +66,7 @@ def _ordered(names: list[str], environment: str, workspace: Workspace, base: str
     return [*(name for name in names if name in order.before), *after]
 
 
-@click.command()
+@click.command(epilog=example("training-platform schema"))
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is not current.")
 @root_option
 def schema(check: bool, root: Path | None) -> None:

@@ -43,7 +43,6 @@ class FilestoreView(View):
     fixed_iops = fields.whole("performanceConfig.fixedIops.maxIops", place="iops")
     exports = fields.entries("fileShares.nfsExportOptions", Export.of)
     directory_services = fields.written("directoryServices", place="")
-    network = fields.reference("networks.network", register.NETWORK, place="")
 
     @fields.field("networks.network", place="")
     def network_project(self) -> str | None:
@@ -98,17 +97,6 @@ class EncryptedView(View):
         "gceSetup.bootDisk.kmsKey",
         "gceSetup.dataDisks.kmsKey",
     )
-
-
-class RepositoryView(View):
-    """A repository of Artifact Registry; one of the same id in another location may keep the same images."""
-
-    TYPES = (register.REPOSITORY,)
-
-    location = fields.required("location")
-    repository = fields.text("repositoryId", place="")
-    format = fields.text("format", place="")
-    mode = fields.text("mode", place="")
 
 
 class BucketView(View):

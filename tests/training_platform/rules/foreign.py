@@ -175,18 +175,9 @@ RESOURCES: Resources = {
         {
             **PROJECT, "tier": "ZONAL", "location": "us-central1-a", "protocol": "NFS_V3", "labels": LABELS,
             "deletionProtectionEnabled": True, "fileShares": {"name": "home", "capacityGb": 1024.0},
-            "networks": [
-                {
-                    "network": "net", "modes": ["MODE_IPV4"], "connectMode": "DIRECT_PEERING",
-                    "reservedIpRange": "10.2.0.0/24",
-                }
-            ],
+            "networks": [{"network": "net", "modes": ["MODE_IPV4"], "connectMode": "DIRECT_PEERING"}],
             "performanceConfig": {"iopsPerTb": {"maxIopsPerTb": 4000.0}},
         },
-    ),
-    "images": (
-        "gcp:artifactregistry/repository:Repository",
-        {**PROJECT, "location": "us", "repositoryId": "images", "format": "DOCKER", "labels": LABELS},
     ),
     "bucket": ("gcp:storage/bucket:Bucket", {**PROJECT, "location": "us-central1", "labels": LABELS}),
     "vm": (
