@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.cli.shared import Commands, Format, completion, example, fail, format_option, print_json
+from training_platform.cli.shared import (
+    Commands,
+    Format,
+    completion,
+    example,
+    fail,
+    format_option,
+    print_json,
+    say_beside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -83,7 +92,7 @@ def list_(family: str | None, gpu: str | None, region: str | None, zone: str | N
         if sheet.kind != kind:
             click.echo(f"{chr(10) if kind else ''}{sheet.kind}s")
             kind = sheet.kind
-        click.echo(f"  {sheet.name:<24}{_brief(sheet)}".rstrip())
+        say_beside(f"  {sheet.name:<24}", _brief(sheet))
 
 
 def sheets_of(name: str) -> list[Sheet]:
@@ -122,10 +131,12 @@ def print_sheets(shown: Iterable[Sheet], output_format: Format, *, verbose: bool
         width = max(len(fact.field) for fact in facts)
         for fact in facts:
             mark = "  (unverified)" if fact.unverified else ""
-            click.echo(f"  {fact.field:<{width}}  {_shown(fact.value)}{f' {fact.unit}' if fact.unit else ''}{mark}")
-        click.echo(f"  {'source':<{width}}  {sheet.source}")
+            say_beside(
+                f"  {fact.field:<{width}}  ", f"{_shown(fact.value)}{f' {fact.unit}' if fact.unit else ''}{mark}"
+            )
+        say_beside(f"  {'source':<{width}}  ", sheet.source)
         if any(fact.unverified for fact in facts):
-            click.echo("  (unverified): no primary source was read for it, or sources disagree.")
+            say_beside("  ", "(unverified): no primary source was read for it, or sources disagree.")
 
 
 def _zones(sheet: Sheet) -> set[str]:

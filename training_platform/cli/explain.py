@@ -21,6 +21,7 @@ from training_platform.cli.shared import (
     print_json,
     repository,
     say,
+    say_beside,
 )
 
 if TYPE_CHECKING:
@@ -108,9 +109,9 @@ def list_(group: str | None, output_format: Format) -> None:
     last = ""
     for sheet in sheets:
         if sheet.group != last:
-            say(f"{chr(10) if last else ''}{sheet.group}: {GROUPS[sheet.group]}")
+            say_beside(f"{chr(10) if last else ''}{sheet.group}: ", GROUPS[sheet.group])
             last = sheet.group
-        say(f"  {sheet.id:<32} {sheet.severity:<8} {sheet.looks_for}")
+        say_beside(f"  {sheet.id:<32} {sheet.severity:<8} ", sheet.looks_for)
 
 
 def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
@@ -158,14 +159,14 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
             say("")
         if finding:
             say(f"{finding.severity} {finding}\n")
-        say(f"{sheet.id}: {sheet.severity}, rule set {sheet.group}")
-        say(f"  Looks for {sheet.looks_for}")
+        say_beside("", f"{sheet.id}: {sheet.severity}, rule set {sheet.group}")
+        say_beside("  ", f"Looks for {sheet.looks_for}")
         if sheet.details:
-            say(f"  {sheet.details}")
-        say(f"  Refused by {sheet.refused_by}.")
+            say_beside("  ", sheet.details)
+        say_beside("  ", f"Refused by {sheet.refused_by}.")
         if sheet.source:
-            say(f"  Source: {sheet.source}.")
-        say(f"  To fix it: {_fix(finding)}")
+            say_beside("  ", f"Source: {sheet.source}.")
+        say_beside("  ", f"To fix it: {_fix(finding)}")
         if sheet.exemptible:
             place = {"stack": finding.stack or "dev", "path": finding.path or "..."} if finding else {}
             say("  To exempt one section, in stacks/exemptions.yaml:")
@@ -199,17 +200,18 @@ def _print_quotas(quotas: list[Quota], output_format: Format) -> None:
     for number, quota in enumerate(quotas):
         dimensions = "".join(f", {name} {value}" for name, value in quota.id.dimensions)
         where = "the whole project" if quota.id.per == "project" else f"each {quota.id.per}"
-        say(f"{chr(10) if number else ''}{quota.id.quota_id}: quota of {quota.id.service}{dimensions}")
-        say(f"  Counts {quota.id.unit} for {where}.")
+        say_beside("\n" if number else "", f"{quota.id.quota_id}: quota of {quota.id.service}{dimensions}")
+        say_beside("  ", f"Counts {quota.id.unit} for {where}.")
         users = [
             name
             for name, row in loader.default().accelerators.items()
             if quota.id in row.quotas.values() or (row.vertex and quota.id in row.vertex.quotas.values())
         ]
         if users:
-            say(f"  Asked by {', '.join(users)}.")
-        say(f"  Source: {quota.source}.{' Not verified.' if quota.unverified else ''}")
-        say("  To raise it: `quota_requests` in the environment's file, or `training-platform quota request`.")
+            say_beside("  ", f"Asked by {', '.join(users)}.")
+        say_beside("  ", f"Source: {quota.source}.{' Not verified.' if quota.unverified else ''}")
+        raising = "`quota_requests` in the environment's file, or `training-platform quota request`."
+        say_beside("  ", f"To raise it: {raising}")
 
 
 def _document(sheet: RuleSheet) -> dict[str, object]:

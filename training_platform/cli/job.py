@@ -19,6 +19,7 @@ from training_platform.cli.shared import (
     repository,
     root_option,
     say,
+    say_beside,
     today_option,
 )
 
@@ -118,7 +119,9 @@ def cost(file: Path, target: Target | None, output_format: Format, today: str | 
     if output_format == "json":
         print_json([estimate.as_json() for estimate in costs])
     elif costs:
-        say("\n\n".join(map(cost_text, costs)))
+        for line in "\n\n".join(map(cost_text, costs)).splitlines():
+            said = line.lstrip()
+            say_beside(line[: len(line) - len(said)], said)
     sys.exit(int(any(finding.severity == "error" for finding in findings)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from training_platform.cli.shared import (
     example,
     fail,
     format_option,
+    line_width,
     local_cloud_option,
     local_endpoint,
     need,
@@ -400,15 +401,14 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
     if output_format == "json":
         print_json([run.as_json() for run in runs])
         return
-    columns: tuple[tuple[str, Callable[[Run], str]], ...] = (
-        ("RUN", lambda run: run.name),
-        ("TEAM", lambda run: run.team),
-        ("WHERE", lambda run: f"{run.target} {run.place}"),
-        ("STATE", lambda run: run.state),
-        ("RESTARTS", lambda run: str(run.restarts)),
-        ("CREATED", lambda run: run.created),
+    from rich.text import Text
+
+    from training_platform.checks.reports.text import fitting_table, table_text
+
+    columns = ("RUN", "TEAM", "WHERE", "STATE", "RESTARTS", "CREATED")
+    cells = (
+        (run.name, run.team, f"{run.target} {run.place}", run.state, str(run.restarts), run.created) for run in runs
     )
-    rows = [tuple(title for title, _ in columns), *(tuple(text(run) for _, text in columns) for run in runs)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
-    for row in rows:
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    rows = [[Text(cell) for cell in row] for row in cells]
+    width = line_width()
+    say(table_text(fitting_table(columns, rows, width, drop=("CREATED", "RESTARTS"), subject=2), width))

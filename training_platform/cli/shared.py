@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from functools import reduce
 from importlib.util import find_spec
@@ -174,6 +176,24 @@ def need(extra: Literal["adopt", "deploy", "jobs", "sandbox", "scheduler"], comm
 def say(text: str, *, err: bool = False) -> None:
     """Print text that may hold names from files: printable, so that no log takes it for a command."""
     click.echo(printable(text), err=err)
+
+
+def line_width() -> int:
+    """Return the columns of the terminal, or what COLUMNS says; for a pipe, more than any line has."""
+    return shutil.get_terminal_size((10_000, 0)).columns
+
+
+def say_beside(head: str, text: str) -> None:
+    """Print text beside a head: on a narrow terminal, or where COLUMNS is small, in lines below one another.
+
+    Where too little room is left beside the head, the text is below it. A pipe's lines are not folded.
+    """
+    width = line_width()
+    room = width - len(head)
+    if room < max(min(len(text), 30), *map(len, text.split()), 0):
+        head, room = f"{head.rstrip()}\n    ", width - 4
+    indent = " " * (len(head) - head.rfind("\n") - 1)
+    say(head + f"\n{indent}".join(textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)))
 
 
 def print_json(value: object) -> None:

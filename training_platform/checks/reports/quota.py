@@ -36,7 +36,7 @@ from training_platform.checks.reports.sections import (
     taken,
     unpromised_label,
 )
-from training_platform.checks.reports.text import FULLNESS, PrintableConsole, plain_width, section_text
+from training_platform.checks.reports.text import FULLNESS, PrintableConsole, heading, plain_width, section_text
 from training_platform.checks.reports.wording import counted
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Line
@@ -143,21 +143,19 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
     """Print the holders of every limit, then of every flavor, then what the snapshots leave open."""
     for section in _limit_sections(overview, by):
         title = Text.assemble(f"{by} ", (section.title, "bold"), (f"  {section.unit}" if section.unit else "", "dim"))
-        console.print(_below_rule(title, _limit_table(section, by, console.width >= WIDE)), Text())
+        table = _limit_table(section, by, console.width >= WIDE)
+        console.print(heading(title, console.width), Padding(table, (0, 0, 0, 2), expand=False), Text())
     if overview.capacity:
         section = _capacity_section(overview)
         title = Text.assemble(section.title, (f"  {section.unit}", "dim"))
-        console.print(_below_rule(title, _capacity_table(section)), Text())
+        table = _capacity_table(section)
+        console.print(heading(title, console.width), Padding(table, (0, 0, 0, 2), expand=False), Text())
     if overview.files:
         console.print(section_text(file_section(overview.files), console.width), Text())
     for sentence in overview.unknown():
         console.print(Text(f"not known: {sentence}.", style="dim"))
     for sentence in overview.not_counted:
         console.print(Text(f"not counted: {sentence}", style="bold red"), soft_wrap=True)
-
-
-def _below_rule(title: Text, table: Table) -> Group:
-    return Group(Rule(title, align="left", style="dim"), Padding(table, (0, 0, 0, 2), expand=False))
 
 
 def _limit_table(section: ReportSection, by: By, wide: bool) -> Table:
@@ -220,9 +218,9 @@ def _plan_text(plan: ProjectPlan) -> Iterator[RenderableType]:
         line = need.line
         name = (f"{quota_name(line.key)} in {location(line.key)}: ", "bold")
         parts = [Text.assemble(name, f"{limit(line)} -> {need.value:,} {line.unit}")]
-        parts.append(Text(f"  held by {held_by(line, len(line.holders))}", style="dim"))
-        parts += (Text(f"  or, within today's limits, {way}") for way in need.instead)
-        yield Padding(Group(*parts), (0, 0, 0, 2))
+        parts.append(Text(f"held by {held_by(line, len(line.holders))}", style="dim"))
+        parts += (Text(f"or, within today's limits, {way}") for way in need.instead)
+        yield Padding(Group(parts[0], Padding(Group(*parts[1:]), (0, 0, 0, 2))), (0, 0, 0, 2))
     yield from (Text(f"  {sentence}") for sentence in _waiting(plan))
     if plan.unknown:
         yield Text(f"  nobody can tell: the snapshot does not list {_unlisted(plan)}", style="bold red")

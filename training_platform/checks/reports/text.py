@@ -137,14 +137,16 @@ def section_text(section: ReportSection, width: int) -> Group:
     inner: list[RenderableType] = [section_table(section, width - _INDENT)]
     if section.note:
         inner.append(Text(section.note, style="dim"))
-    return Group(Rule(title, align="left", style="dim"), Padding(Group(*inner), (0, 0, 0, _INDENT), expand=False))
+    return Group(heading(title, width), Padding(Group(*inner), (0, 0, 0, _INDENT), expand=False))
+
+
+def heading(title: Text, width: int) -> RenderableType:
+    """Return a title with a rule beside it, or alone where the rule would cut it."""
+    return Rule(title, align="left", style="dim") if title.cell_len + 3 <= width else title
 
 
 def section_table(section: ReportSection, width: int, *, skip: int = 0) -> Table:
-    """Return a section's rows as a table, without its first ``skip`` columns.
-
-    Where even single words are too wide, the cells before the subject are a line above it.
-    """
+    """Return a section's rows as a table, without its first ``skip`` columns."""
     columns, subject = section.columns[skip:], section.subject - skip
     rows: list[list[Text]] = []
     last: Sequence[str] = ()
@@ -159,13 +161,6 @@ def section_table(section: ReportSection, width: int, *, skip: int = 0) -> Table
         last = cells
     if section.noted:
         return noted_table(columns, rows, width, below=subject)
-    if subject and _total(_widths(columns, rows, str.split)) > width:
-        above = [Text(" ").join(row[:subject]) for row in rows]
-        rows = [
-            [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
-            for place, row in zip(above, rows, strict=True)
-        ]
-        columns, subject = columns[subject:], 0
     return fitting_table(columns, rows, width, subject=subject)
 
 
@@ -179,15 +174,24 @@ def fitting_table(
 ) -> Table:
     """Return a table no wider than ``width`` where that is possible.
 
-    Columns named in ``drop`` are left out first, in that order. Then columns are folded between words, the widest
-    first and the ``subject`` last: by it rows are told apart. Of words only those of the subject, else of the widest
-    column, are broken. A title that begins with ``>`` is aligned to the right.
+    Columns named in ``drop`` are left out first, in that order: none by which rows are told apart. Then columns are
+    folded between words, the widest first and the ``subject`` last. Where even single words are too wide, the cells
+    before the subject are a line above it. Of words only those of the subject, else of the widest column, are broken. A
+    title that begins with ``>`` is aligned to the right.
     """
     left, wide, words = list(range(len(columns))), _widths(columns, rows), _widths(columns, rows, str.split)
     for name in drop:
         if _total(wide[at] for at in left) <= width:
             break
         left.remove(columns.index(name))
+    if subject and left[0] < subject and _total(words[at] for at in left) > width:
+        places = [Text(" ").join(row[at] for at in left if at < subject) for row in rows]
+        below = [
+            [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
+            for place, row in zip(places, rows, strict=True)
+        ]
+        rest = columns[subject:]
+        return fitting_table(rest, below, width, drop=[name for name in drop if name in rest], subject=0)
     excess = _total(wide[at] for at in left) - width
     for at in sorted(left, key=lambda at: (at == subject, -wide[at])):
         cut = min(max(excess, 0), wide[at] - words[at])
@@ -233,6 +237,13 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Seque
     return table
 
 
+def table_text(table: Table, width: int) -> str:
+    """Return a table as text without colours, and without the blanks that fill its lines."""
+    plain = io.StringIO()
+    PrintableConsole(highlight=False, width=width, file=plain).print(table)
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())
+
+
 def summary(report: Report, width: int) -> Iterator[RenderableType]:
     """Yield what a check found out beside its findings, in one screen: stacks, what is nearly full, and how much fits.
 
@@ -267,7 +278,7 @@ def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> Renderabl
         )
     price_column = "example price" if any(stack.cost.is_example(today) for stack in stacks) else "list price"
     columns = ("stack", "project", ">resources", "at the most", price_column)
-    return fitting_table(columns, rows, width, drop=("project", "at the most", price_column))
+    return fitting_table(columns, rows, width, drop=("project", "at the most"))
 
 
 def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
@@ -278,13 +289,15 @@ def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
     title += f", {unknown:,} without a known limit" if unknown else ""
     yield Text(f"{title}{':' if full else ''}")
     if full:
-        columns = ("  project", "location", "quota", ">needs", ">limit", ">left")
+        columns = ("project", "location", "quota", ">needs", ">limit", ">left")
         rows = []
         for project, line in full:
             (place, *cells, _), state = quota_row(line)
             numbers = (Text(cell, style=FULLNESS[state]) for cell in cells)
-            rows.append((Text(f"  {project}", style="dim"), Text(place), *numbers))
-        yield fitting_table(columns, rows, width, drop=("  project", ">left", "location"))
+            rows.append((Text(project, style="dim"), Text(place), *numbers))
+        alone = ("project",) if len({project for project, _ in full}) == 1 else ()
+        table = fitting_table(columns, rows, width - _INDENT, drop=(*alone, ">left"), subject=2)
+        yield Padding(table, (0, 0, 0, _INDENT), expand=False)
 
 
 def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
@@ -301,7 +314,7 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
     yield Text(f"{flavors}, {len(over):,} promised beyond what the pools hold:")
     rows = [
         (
-            Text(f"  {line.environment}"),
+            Text(line.environment),
             Text(line.cluster),
             Text(line.flavor.name, style="bold red"),
             Text(f"{line.capacity:,}"),
@@ -309,12 +322,13 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
         )
         for line in over
     ]
-    yield fitting_table(("  environment", "cluster", "flavor", ">holds", ">promised"), rows, width, drop=("cluster",))
+    columns = ("environment", "cluster", "flavor", ">holds", ">promised")
+    yield Padding(fitting_table(columns, rows, width - _INDENT, subject=2), (0, 0, 0, _INDENT), expand=False)
 
 
 def _changes(comparison: Comparison, width: int) -> Iterator[RenderableType]:
     """Yield each stack with what happens to its resources, then the amounts that differ."""
-    yield Rule(Text(change_summary(comparison), style="bold"), align="left", style="dim")
+    yield heading(Text(change_summary(comparison), style="bold"), width)
     if comparison.unknown:
         yield Text(f"  {comparison.unknown}", style="yellow")
     for stack in comparison.stacks:
@@ -322,7 +336,7 @@ def _changes(comparison: Comparison, width: int) -> Iterator[RenderableType]:
             continue
         yield Text(f"  {stack_title(stack)}", style="bold")
         for kind, name, inputs in resource_rows(stack):
-            yield Text.assemble("    ", (f"{kind:<8}", _CHANGES[kind]), f" {name}")
+            yield Padding(Text.assemble((f"{kind:<8}", _CHANGES[kind]), f" {name}"), (0, 0, 0, 4), expand=False)
             for line in inputs:
                 yield Padding(Text(line, style="dim"), (0, 0, 0, 15), expand=False)
     for section in amounts(comparison):

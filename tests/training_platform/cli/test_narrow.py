@@ -1,0 +1,161 @@
+"""Every table of every command on a narrow terminal: nothing is cut, and rows are still told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.table import Table
+from rich.text import Text
+
+from tests.places import ORGANISATION
+from training_platform.checks.reports import text
+from training_platform.cli.main import app
+from training_platform.cli.runs import print_runs
+from training_platform.cli.shared import say_beside
+from training_platform.jobs.runs.state import Run
+
+WIDTHS = [80, 60]
+WALKED = {
+    "check": ["", "--fast --verbose"],
+    "quota show": ["", "--by region", "--by quota", "--by stack", "--by team"],
+    "quota plan": [""],
+    "catalog list": [""],
+    "catalog show": ["a3-highgpu-8g", "ct5lp-hightpu-4t", "vllm"],
+    "rules list": [""],
+    "explain": ["boot-disk-size", "a3-highgpu-8g", "GPUS-PER-GPU-FAMILY-per-project-region"],
+    "stacks": ["", "prod"],
+    "job check": [""],
+    "job cost": ["jobs/vision/finetune.yaml"],
+}
+"""Commands that print tables or lists from the files alone, and how each is run."""
+OTHERS = {
+    "adopt", "adopt-state", "schema", "init environment", "init team", "init job", "init pool", "image build",
+    "job render", "job init", "job submit", "job cancel", "job wait", "job logs", "job why",
+    "quota init", "quota pull", "quota request", "prices pull",
+    "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
+    "sandbox faults add", "sandbox faults list", "sandbox faults clear",
+    "persistent-resource list", "persistent-resource reboot",
+}  # fmt: skip
+"""Commands that print sentences, files, or what another program says."""
+RUNS = {"job list", "job status"}  # their table is tried by itself
+
+
+def leaves(command: click.Command, name: str = "") -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for part, each in command.commands.items():
+            yield from leaves(each, f"{name} {part}".strip())
+    else:
+        yield name
+
+
+def test_every_command_that_prints_a_table_is_tried_here() -> None:
+    assert set(leaves(app)) - {*WALKED, *RUNS} - OTHERS == set()
+
+
+def told_apart(table: Table) -> list[tuple[str, ...]]:
+    """Return the cells of each row that are no numbers; a blank cell says what the one above it says."""
+    names = [column for column in table.columns if column.justify != "right"]
+    last = [""] * len(names)
+    rows = []
+    for row in zip(*(column.cells for column in names), strict=True):
+        last = [str(cell) or above for cell, above in zip(row, last, strict=True)]
+        rows.append(tuple(last))
+    return rows
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> list[Table]:
+    """Return a list that will have every table that reports print."""
+    found: list[Table] = []
+    make = text._table
+
+    def record(*arguments: object) -> Table:
+        found.append(make(*arguments))  # type: ignore[arg-type]
+        return found[-1]
+
+    monkeypatch.setattr(text, "_table", record)
+    return found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("command", [f"{name} {how}".strip() for name, hows in WALKED.items() for how in hows])
+def test_no_line_is_too_wide_and_no_two_rows_look_alike(command: str, width: int, tables: list[Table]) -> None:
+    words = [str(ORGANISATION / word) if word.startswith("jobs/") else word for word in command.split()]
+    rooted = [] if words[0] in {"catalog", "rules", "explain"} else ["--root", str(ORGANISATION)]
+
+    done = CliRunner().invoke(app, [*words, *rooted], env={"COLUMNS": str(width)})
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line.rstrip()) > width and len(line.split()) > 1] == []
+    assert "…" not in done.stdout
+    for table in tables:
+        rows = told_apart(table)
+        assert len(rows) == len(set(rows)), [row for row in rows if rows.count(row) > 1]
+
+
+def test_a_summary_has_tables_to_look_at(tables: list[Table]) -> None:
+    CliRunner().invoke(app, ["check", "--fast", "--root", str(ORGANISATION)], env={"COLUMNS": "60"})
+
+    assert len(tables) >= 2
+    assert {"dev", "prod"} <= {row[0] for row in told_apart(tables[0])}
+
+
+RUN = Run(
+    name="finetune-20261122-140559-x7k2",
+    job="finetune",
+    team="vision",
+    target="gke",
+    place="us-central1",
+    identity="finetune",
+    state="running",
+    created="2026-11-22T14:05:59Z",
+)
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, 200])
+def test_runs_keep_their_names_and_places_whole(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    print_runs([RUN], "text")
+
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if len(line) > width] == []
+    assert all(part in said for part in ("finetune-20261122-140559-x7k2", "vision", "us-central1", "running"))
+    assert ("2026-11-22T14:05:59Z" in said) == (width == 200)
+
+
+def test_columns_by_which_rows_are_told_apart_are_a_line_above_where_they_do_not_fit_beside() -> None:
+    rows = [
+        [Text("example-train-dev"), Text("us-central2"), Text("N2-CPUS"), Text("20")],
+        [Text("example-train-prod"), Text("us-central2"), Text("N2-CPUS"), Text("20")],
+    ]
+
+    narrow = text.fitting_table(("project", "location", "quota", ">left"), rows, 36, drop=(">left",), subject=2)
+    wide = text.fitting_table(("project", "location", "quota", ">left"), rows, 50, drop=(">left",), subject=2)
+
+    assert told_apart(narrow) == [
+        ("example-train-dev us-central2\nN2-CPUS",),
+        ("example-train-prod us-central2\nN2-CPUS",),
+    ]
+    assert len(told_apart(wide)[0]) == 3
+
+
+def test_text_beside_a_head_is_folded_below_itself_and_whole_in_a_pipe(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "one two three four five six seven eight nine"
+    for columns in ("40", "20", ""):
+        monkeypatch.setenv("COLUMNS", columns)
+        say_beside("  head  ", words)
+
+    assert capsys.readouterr().out == (
+        "  head  one two three four five six\n        seven eight nine\n"
+        "  head\n    one two three\n    four five six\n    seven eight nine\n"
+        f"  head  {words}\n"
+    )
