@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+import yaml
+from pydantic import BaseModel
 
 from training_platform.cli.main import app
 from training_platform.config.reading.section import listed
+from training_platform.config.reading.source import read_source
 from training_platform.config.schema import stack_schema
+from training_platform.config.workspace import read_workspace
+from training_platform.jobs.model import Job
 from training_platform.jobs.schema import job_schema
 from training_platform.rules.descriptions import GROUPS, rule_sheets
 
 FOLDER = Path(__file__).parent
+EXAMPLES = FOLDER / "examples"
+"""A repository in which every section of a stack file and of a job file is used, and which `check --fast` accepts."""
 NAME = "training-platform"
+_MOST_LINES = 14  # of an example; a longer one leaves the sections below it out
 _BOUNDS = {"minimum": "at least", "maximum": "at most"}
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page by its file name."""
+    stacks = [stack.environment or stack.team for stack in read_workspace(EXAMPLES).stacks.values()]
+    files = sorted(EXAMPLES.glob("jobs/*/*.yaml"))
+    jobs = [Job.model_validate_json(json.dumps(read_source(file, file.name).value)) for file in files]
     context = click.Context(app, info_name=NAME, **app.context_settings)
     texts = {
         "rules.md": _rules(),
         "commands.md": ("# Command line\n", *_command(app, context, "##")),
-        "stack-file.md": _fields("Stack file", "stacks/Pulumi.<stack>.yaml", stack_schema(), ("Environment", "Team")),
-        "job-file.md": _fields("Job file", "jobs/<team>/<job>.yaml", job_schema(), ()),
+        "stack-file.md": _fields("Stack file", "stacks/Pulumi.<stack>.yaml", stack_schema(), examples(stacks)),
+        "job-file.md": _fields("Job file", "jobs/<team>/<job>.yaml", job_schema(), examples(jobs)),
     }
     return {name: "\n".join(lines).rstrip() + "\n" for name, lines in texts.items()}
 
@@ -68,19 +80,62 @@ def _command(command: click.Command, context: click.Context, heading: str) -> It
         yield from _command(child, click.Context(child, parent=context, info_name=name), f"{heading}#")
 
 
-def _fields(title: str, file: str, schema: Mapping[str, Any], first: tuple[str, ...]) -> Iterator[str]:
+def examples(files: Iterable[BaseModel | None]) -> dict[str, str]:
+    """Return the first use of each section in files, by the section's name, as YAML with the fields above it."""
+    found: dict[str, str] = {}
+    for file in files:
+        _note(file, (), found)
+    return found
+
+
+def _note(value: object, path: tuple[str | int, ...], found: dict[str, str]) -> None:
+    below: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, BaseModel):
+        below = [(name, getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set]
+        found.setdefault(type(value).__name__, _text(value, path))
+    elif isinstance(value, Mapping):
+        below = value.items()
+    elif isinstance(value, list | tuple):
+        below = enumerate(value)
+    for key, child in below:
+        _note(child, (*path, key), found)
+
+
+def _text(section: BaseModel, path: tuple[str | int, ...]) -> str:
+    document = section.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    text = _nested(document, path)
+    if text.count("\n") > _MOST_LINES:
+        text = _nested({name: value for name, value in document.items() if not _deep(value)}, path)
+    return text
+
+
+def _deep(value: object) -> bool:
+    """Whether a value holds mappings or lists of mappings, as sections by name do."""
+    children = list(value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ())
+    return any(isinstance(child, Mapping | list) for child in children)
+
+
+def _nested(document: object, path: tuple[str | int, ...]) -> str:
+    for key in reversed(path):
+        document = [document] if isinstance(key, int) else {key: document}
+    return str(yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=110))
+
+
+def _fields(title: str, file: str, schema: Mapping[str, Any], shown: Mapping[str, str]) -> Iterator[str]:
     sections: dict[str, Any] = schema.get("$defs", {})
-    yield f"# {title}\n\nThe fields of `{file}`, as its JSON Schema has them."
+    first = [name for name in ("Environment", "Team") if name in sections]
+    yield f"# {title}\n\nThe fields of `{file}`, as its JSON Schema has them, and an example of each section."
     if not first:
-        yield from _section("the file", schema)
+        yield from _section("the file", schema, shown[Job.__name__])
     for name in (*first, *(section for section in sections if section not in first)):
         if "properties" in sections[name]:
-            yield from _section(name, sections[name])
+            yield from _section(name, sections[name], shown[name])
 
 
-def _section(name: str, section: Mapping[str, Any]) -> Iterator[str]:
+def _section(name: str, section: Mapping[str, Any], shown: str) -> Iterator[str]:
     paragraphs = section.get("description", "").replace("``", "`").strip().split("\n\n")
     yield f"\n## {name}\n\n" + "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs) + "\n"
+    yield f"```yaml\n{shown}```\n"
     yield "| field | value | means |\n| --- | --- | --- |"
     for field, value in section["properties"].items():
         kind = _kind(value) + (", required" if field in section.get("required", ()) else "")

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import click
 import pytest
 import yaml
+from click.testing import CliRunner
 
-from docs.reference.write import FOLDER, pages
+from docs.reference.write import EXAMPLES, FOLDER, pages
 from tests.places import ORGANISATION, ROOT
 from training_platform.catalog import CHARTS
 from training_platform.cli.main import app
@@ -207,6 +208,25 @@ def test_each_page_links_to_the_other_language() -> None:
 @pytest.mark.parametrize("name", ["commands.md", "job-file.md", "rules.md", "stack-file.md"])
 def test_a_page_of_the_reference_is_current(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `make reference`"
+
+
+def test_the_examples_of_the_reference_are_accepted() -> None:
+    result = CliRunner().invoke(app, ["check", "--fast", "--format", "json", "--root", str(EXAMPLES)])
+
+    assert {each["rule"] for each in json.loads(result.stdout)["findings"]} == {
+        "quota-no-snapshot",
+        "job-quota-snapshot",
+    }
+
+
+@pytest.mark.parametrize("name", ["stack-file.md", "job-file.md"])
+def test_every_section_of_the_reference_has_an_example(name: str) -> None:
+    _, *sections = re.split(r"^## ", pages()[name], flags=re.MULTILINE)
+
+    assert sections
+    for section in sections:
+        (example,) = re.findall(r"^```yaml\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+        assert yaml.safe_load(example), section.partition("\n")[0]
 
 
 def test_every_rule_has_its_heading() -> None:

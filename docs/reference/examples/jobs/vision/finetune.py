@@ -1,0 +1,1 @@
+"""Where the program of finetune.yaml begins."""
