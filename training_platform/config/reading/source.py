@@ -16,9 +16,8 @@ from typing import Any
 import yaml
 
 from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, UserError, dotted
-from training_platform.config.reading.unparsed import ODD_SPACE, space_name, why_not_yaml
+from training_platform.config.reading.unparsed import LOADER, ODD_SPACE, space_name, why_not_yaml
 
-_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+\Z")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -108,7 +107,7 @@ def parse_source(text: str, file: str) -> Source:
     """
     source = Source(file)
     try:
-        source.value = Reader(source, yaml.parse(text, Loader=_LOADER)).document()
+        source.value = Reader(source, yaml.parse(text, Loader=LOADER)).document()
     except yaml.MarkedYAMLError as error:
         position, why = why_not_yaml(text, error)
         place = ":".join(map(str, (file, *(position or ()))))

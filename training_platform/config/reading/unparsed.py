@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import yaml
 
@@ -16,7 +17,10 @@ ODD_SPACE = re.compile("[\u00a0\u202f\u3000]")
 _ODD_SPACE = re.compile(rf"(?:^[ \t]*|[:-] *)({ODD_SPACE.pattern})")
 _NO_SPACE = re.compile(r" *(?:- +)*(?P<key>[\w.-]+):(?P<value>[^\s:/][^:]*)$")
 _TAB = re.compile(" *\t")
-_ITEM = re.compile(r" *- +")
+_SECOND_KEY = re.compile(r" *(?:- +)*[^\s:#]+: +(?P<rest>[^\s\"'{\[|>&*!][^:]*:(?: .*)?$)")
+_MOST_LINES = 500  # of a text in which other indentations are tried
+_NEAR = 12  # lines up from the place where the parser gave up
+LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _ENDS = {"{": "}", "[": "]"}
 
 
@@ -42,7 +46,8 @@ def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | Non
         _wrong_space(lines, at, above)
         or _unclosed(lines, error)
         or (_no_space_after_colon(lines, above) if "mapping values" in problem or "':'" in problem else None)
-        or _indentation(lines, at, mark)
+        or (_second_key(lines, mark) if "mapping values" in problem else None)
+        or _indentation(lines, at)
         or (_position(mark), f"{problem}; put a value with a colon in quotes" if "mapping" in problem else problem)
     )
 
@@ -93,26 +98,83 @@ def _no_space_after_colon(lines: Sequence[str], at: int) -> _Why:
     return Position(at + 1, missing.start("key") + 1), said
 
 
-def _indentation(lines: Sequence[str], at: int, mark: yaml.Mark) -> _Why:
-    """Return a line that is indented as none above it that it could belong to, or deeper than a key with a value."""
-    own, levels = len(lines[at]) - len(lines[at].lstrip(" ")), _levels(lines, at)
-    if not levels or (own <= levels[0] and (own in levels or mark.column != own)):
+def _second_key(lines: Sequence[str], mark: yaml.Mark) -> _Why:
+    """Return a key and its value behind another key on one line, with a brace missing or with none."""
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    keys = _SECOND_KEY.match(line)
+    if keys is None or mark.column <= keys.start("rest"):
         return None
-    nearest = min(levels, key=lambda level: abs(level - own))
-    said = f"the line is indented by {own} spaces and the one above by {levels[0]}; indent it by {nearest} spaces"
-    return Position(at + 1, own + 1), said
+    rest = keys["rest"].strip()
+    if rest.endswith("}") and "{" not in rest:
+        said = f"the }} has no {{; write {{{rest}"
+    else:
+        said = f"two keys are on one line; write {{{rest}}}, or quotes if it is a text"
+    return Position(mark.line + 1, keys.start("rest") + 1), said
 
 
-def _levels(lines: Sequence[str], at: int) -> list[int]:
-    """Return how far the lines above a line that enclose its place are indented, the nearest first."""
-    levels: list[int] = []
-    for line in reversed(lines[:at]):
-        own = len(line) - len(line.lstrip(" "))
-        item = _ITEM.match(line)
-        for level in (item.end(), own) if item else (own,):
-            if _is_content(line) and (not levels or level < levels[-1]):
-                levels.append(level)
-    return levels
+def _indentation(lines: Sequence[str], at: int) -> _Why:
+    """Return the line near a place that alone, or with all below it, makes the text YAML if it is indented otherwise.
+
+    Of several the one counts that leaves the fewest keys without a value, then the one that moves a line alone, then
+    the nearest to the place; the deeper of two.
+    """
+    if len(lines) > _MOST_LINES:
+        return None
+    near = [number for number in range(at, -1, -1) if _is_content(lines[number])][:_NEAR]
+    levels = {_indent(line) + more for line in lines[: at + 1] if _is_content(line) for more in (0, 2)}
+    ways: list[tuple[int, bool, int, int, int]] = []
+    for rank, number in enumerate(near):
+        own = _indent(lines[number])
+        for level in levels - {own}:
+            for end in {number + 1, _end_of_block(lines, number)}:
+                moved = (f"{' ' * (level - own)}{line}"[max(0, own - level) :] for line in lines[number:end])
+                odd = _odd_keys("\n".join((*lines[:number], *moved, *lines[end:], "")))
+                if odd is not None:
+                    ways.append((odd, end > number + 1, rank, abs(level - own), -level))
+    if not ways:
+        return None
+    _, _, rank, _, negative = min(ways)
+    number, own, level = near[rank], _indent(lines[near[rank]]), -negative
+    above = next((_indent(line) for line in reversed(lines[:number]) if _is_content(line)), 0)
+    said = f"the line is indented by {_spaces(own)} and the one above by {above}; indent it by {_spaces(level)}"
+    return Position(number + 1, own + 1), said
+
+
+def _end_of_block(lines: Sequence[str], start: int) -> int:
+    """Return the number of the first line after one that is indented no deeper than it, and is no item of it."""
+    own = _indent(lines[start])
+    return next(
+        (at for at in range(start + 1, len(lines)) if _is_content(lines[at]) and _indent(lines[at]) <= own), len(lines)
+    )
+
+
+def _odd_keys(text: str) -> int | None:
+    """Return how many keys of a text have no value or are given twice; None where it is not YAML."""
+    odd, inside = 0, list[tuple[bool, list[str]]]()  # whether it is a mapping; its keys, and the values between them
+    try:
+        for event in yaml.parse(text, Loader=LOADER):
+            if isinstance(event, yaml.CollectionEndEvent):
+                inside.pop()
+            elif isinstance(event, yaml.NodeEvent):
+                value = str(getattr(event, "value", "value"))
+                if inside:
+                    mapping, parts = inside[-1]
+                    is_key = len(parts) % 2 == 0
+                    odd += mapping and (value in parts[::2] if is_key else value == "" and not event.style)
+                    parts.append(value)
+                if isinstance(event, yaml.CollectionStartEvent):
+                    inside.append((isinstance(event, yaml.MappingStartEvent), []))
+    except yaml.YAMLError:
+        return None
+    return odd
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _spaces(count: int) -> str:
+    return f"{count} space{'' if count == 1 else 's'}"
 
 
 def _is_content(line: str) -> bool:
