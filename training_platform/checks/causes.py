@@ -32,12 +32,13 @@ def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
 
 
 def _spoilers(errors: Iterable[Finding]) -> dict[Place, Finding]:
-    """Return the error that spoils each place: the first, of those that rest on no other if there are any."""
+    """Return the error that spoils each place: the first, of those that do not rest on it as well if there are any."""
     spoilers: dict[Place, Finding] = {}
-    for error in sorted(errors, key=lambda error: bool(error.rests_on)):
+    resting: dict[Place, Finding] = {}
+    for error in errors:
         for place in error.spoils:
-            spoilers.setdefault(place, error)
-    return spoilers
+            (resting if place in error.rests_on else spoilers).setdefault(place, error)
+    return {**resting, **spoilers}
 
 
 def _cause(finding: Finding, spoilers: Mapping[Place, Finding]) -> Finding | None:

@@ -140,11 +140,12 @@ def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
 
 
 def _quotas(name: str) -> list[Quota]:
-    """Return the quotas with an id: whole, as reports shorten it, or by the catalogue's own name."""
+    """Return the quotas with an id: whole, as reports shorten and print it, or by the catalogue's own name."""
     from training_platform.catalog import loader
     from training_platform.quota.charges import short_quota_id
 
     known = loader.default().quotas.values()
+    name = name.partition(" ")[0]  # reports add what is counted and where: A2-CPUS (vCPUs)
     return [quota for quota in known if name in {quota.name, quota.id.quota_id, short_quota_id(quota.id.quota_id)}]
 
 

@@ -87,13 +87,16 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
     for sentence in unreadable:
         say(f"training-platform: {sentence}", err=True)
     warnings = sum(finding.severity == "warning" for finding in findings)
-    errors = len(unreadable) + sum(finding.severity == "error" for finding in findings)
+    errors = sum(finding.severity == "error" for finding in findings)
     if output_format == "json":
         documents = [finding_document(finding) for finding in findings]
-        print_json({"jobs": len(paths), "errors": errors, "warnings": warnings, "findings": documents})
+        counts = {"errors": errors + len(unreadable), "warnings": warnings}
+        print_json({"jobs": len(paths), **counts, "findings": documents})
     else:
         print_findings(findings)
-        say(f"{_counted(len(paths), 'job')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
+        counted = [_counted(errors, "error"), _counted(warnings, "warning")]
+        counted += [f"{_counted(len(unreadable), 'thing')} not checked"] if unreadable else []
+        say(f"{_counted(len(paths), 'job')}: {', '.join(counted)}")
     sys.exit(2 if unreadable else int(errors > 0))
 
 

@@ -50,6 +50,11 @@ class Workspace:
             self._flavors[key] = flavors(cluster, home.clusters[cluster]) if home else {}
         return self._flavors[key]
 
+    @property
+    def uncounted(self) -> int:
+        """The number of stack files that say nothing, since they are rejected or unreadable."""
+        return sum(stack.section is None for stack in self.stacks.values()) + len(self.unreadable)
+
     def environment_of(self, stack: Stack) -> Environment | None:
         """Return the environment that a stack is or belongs to, None where its file is missing or rejected."""
         home = self.stacks.get(stack.environment_name)
@@ -167,9 +172,11 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
     its_own = workspace.stacks.get(team.environment)
     if its_own is None or its_own.team:
         names = [name for name, other in workspace.stacks.items() if other.team is None]
-        missing = ((stack_file(team.environment),),)
-        finding = stack.dangling(("environment",), team.environment, "environment", names, rests_on=missing)
-        yield dataclasses.replace(finding, spoils=(*missing, stack.source.place(())))
+        missing = stack_file(team.environment)
+        finding = stack.dangling(("environment",), team.environment, "environment", names, rests_on=((missing,),))
+        if its_own is None:
+            finding = dataclasses.replace(finding, message=f"{finding.message}: there is no {missing}")
+        yield dataclasses.replace(finding, spoils=((missing,), stack.source.place(())))
         return
     home = workspace.environment_of(stack)
     if home is None:

@@ -124,12 +124,6 @@ def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Findin
     )
 
 
-def unknown_stacks(workspace: Workspace) -> int:
-    """Return the number of stack files that say nothing, since they are rejected or unreadable."""
-    rejected = sum(stack.section is None for stack in workspace.stacks.values())
-    return rejected + len(workspace.unreadable)
-
-
 def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
     place = PurePosixPath(source.file)
     home = workspace.stacks.get(job.environment)
@@ -203,10 +197,13 @@ def _shares(
     """Find a cluster or flavor that the team has no share of, or that the environment does not have."""
     cluster, flavor, team = gke.cluster, gke.flavor, own.team
     assert team is not None  # of a team's stack
+    shares = own.at(("shares",))
     clusters = team.shares.keys() & environment.clusters.keys()
     if cluster not in clusters:
         what = f"a cluster of {team.environment} in which team {team.name} has a share"
-        yield _dangling(source, ("gke", "cluster"), cluster, what, clusters, rests_on=(own.at(("shares", cluster)),))
+        yield _dangling(
+            source, ("gke", "cluster"), cluster, what, clusters, rests_on=(own.at(("shares", cluster)), shares)
+        )
         return
     if environment.clusters[cluster].software.jobset == "none":
         message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
@@ -217,8 +214,12 @@ def _shares(
     if flavor not in flavors:
         what = f"a flavor of which team {team.name} has a share in {cluster}"
         pools = pools_meant(workspace.stacks[team.environment], cluster, flavor, known)
-        causes = (*pools[:-1], own.at(("shares", cluster, flavor)), pools[-1])
+        causes = (*pools[:-1], own.at(("shares", cluster, flavor)), pools[-1], shares)
         finding = _dangling(source, ("gke", "flavor"), flavor, what, flavors, rests_on=causes)
+        elsewhere = sorted(name for name in clusters if flavor in team.shares[name])
+        if elsewhere:
+            message = f"{finding.message}, but in {enumeration(elsewhere)}"
+            finding = dataclasses.replace(finding, message=message, nearest=f"cluster: {elsewhere[0]}")
         yield of_pool(finding, flavor, (known[name] for name in sorted(flavors)))
 
 
@@ -232,5 +233,5 @@ def _dangling(
 
 
 def _uncounted(workspace: Workspace) -> str:
-    unknown = unknown_stacks(workspace)
+    unknown = workspace.uncounted
     return f"; stack files that are rejected or unreadable, {unknown} of them, are not counted" if unknown else ""

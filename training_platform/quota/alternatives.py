@@ -88,7 +88,7 @@ class Alternatives:
         rooms = self.elsewhere(held.holder.stack, pool)  # none fits where all regions are short together
         fitting = [room for room in rooms if room.fits and region_of(room.zone) != line.key.location]
         if fitting:
-            yield f"zone {named(fitting, line.unit)}"
+            yield f"a cluster in another region, zone {named(fitting, line.unit)}"
 
     def pool(self, holder: Holder) -> ExpandedPool | None:
         """Return the pool of a stack file that makes a charge, None where the holder is no pool."""

@@ -124,6 +124,7 @@ class CapacityLine(_Shared):
     cluster: str
     flavor: Flavor
     lends: bool = False  # whether all may borrow what no team was promised
+    uncounted: bool = False  # whether a file says nothing that may promise some of it
 
     @property
     def resource(self) -> str:
@@ -131,9 +132,14 @@ class CapacityLine(_Shared):
         return self.flavor.accelerator.resource
 
     @property
+    def unit(self) -> str:
+        """What it counts."""
+        return "chips" if self.flavor.accelerator.kind == "tpu" else "GPUs"
+
+    @property
     def unpromised(self) -> int:
-        """What neither a team nor a cohort was promised, in whole slices."""
-        return self.flavor.in_whole_slices(int(self.headroom))
+        """What neither a team nor a cohort was promised, in whole slices; 0 where that is not known."""
+        return 0 if self.uncounted else self.flavor.in_whole_slices(int(self.headroom))
 
     @property
     def lent(self) -> int:
@@ -255,6 +261,7 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
             flavor=flavor,
             shares=_sorted(shares[stack.name, cluster, name]),
             lends=environment.lend_unpromised,
+            uncounted=workspace.uncounted > 0,
         )
         for stack, environment in workspace.environments()
         for cluster in environment.clusters

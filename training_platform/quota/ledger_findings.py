@@ -60,12 +60,14 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
         findings.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
         others = Alternatives(ledger, workspace)
         short: dict[tuple[str, Path], list[tuple[Line, Held]]] = defaultdict(list)  # by the field that one could lower
-        for line in ledger.lines:
-            if line.over:
-                largest = {held.holder.stack: held for held in reversed(line.holders)}
-                for stack in dict.fromkeys(held.holder.stack for held in line.holders):
-                    holder = largest[stack].holder
-                    short[stack, holder.field or holder.path].append((line, largest[stack]))
+        # A limit that one pool exceeds says which is too large, also of limits that many pools share.
+        for line in sorted((line for line in ledger.lines if line.over), key=lambda line: len(line.holders)):
+            for stack in dict.fromkeys(held.holder.stack for held in line.holders):
+                own = [held for held in line.holders if held.holder.stack == stack]
+                enough = [held for held in own if line.used - held.amount <= (line.limit or 0)]
+                accused = (held for held in enough if (stack, held.holder.field or held.holder.path) in short)
+                held = next(accused, own[0])
+                short[stack, held.holder.field or held.holder.path].append((line, held))
         for lines in short.values():
             findings.extend(_exceeded(lines, workspace, others, ledger.snapshot))
     return findings

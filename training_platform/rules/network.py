@@ -47,6 +47,7 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
             cluster, "pods_range", message, allowed=f"a /{wanted} or larger",
             nearest=f"{room.network_address}/{wanted}",
             severity=None if least > room.num_addresses else "warning",  # an autoscaler may never reach its maximum
+            rests_on=pods,
         )  # fmt: skip
 
 
@@ -57,15 +58,17 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     room = network_of(subnet.cidr) if subnet else None
     if subnet is None or room is None:
         return
-    nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
+    pools = list(pools_of(cluster, program))
+    nodes = sum(pool.most_vms for pool in pools)
     if nodes > room.num_addresses - RESERVED_ADDRESSES:
         wanted = 32 - (nodes + RESERVED_ADDRESSES - 1).bit_length()
         message = (
             f"the nodes' range {room} has {room.num_addresses - RESERVED_ADDRESSES:,} addresses for {nodes:,} nodes"
         )
         yield finding(
-            subnet, "cidr", message, allowed=f"a /{wanted} or larger", nearest=f"{room.network_address}/{wanted}"
-        )
+            subnet, "cidr", message, allowed=f"a /{wanted} or larger", nearest=f"{room.network_address}/{wanted}",
+            rests_on=pools,
+        )  # fmt: skip
 
 
 @rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")

@@ -57,6 +57,7 @@ class Draft:
     allowed: str | None = None
     nearest: str | None = None
     severity: Severity | None = None
+    rests_on: tuple[View, ...] = ()
     failed: bool = False
 
 
@@ -114,8 +115,12 @@ def finding(
     allowed: object = None,
     nearest: object = None,
     severity: Severity | None = None,
+    rests_on: Iterable[View] = (),
 ) -> Draft:
-    """Return what a rule found wrong with one field of a view; ``severity`` where it differs from the rule's own."""
+    """Return what a rule found wrong with one field of a view; ``severity`` where it differs from the rule's own.
+
+    ``rests_on`` are other views that it counts.
+    """
     return Draft(
         view=view,
         field=field,
@@ -123,6 +128,7 @@ def finding(
         allowed=None if allowed is None else str(allowed),
         nearest=None if nearest is None else str(nearest),
         severity=severity,
+        rests_on=tuple(rests_on),
     )
 
 
@@ -197,5 +203,6 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
         nearest=draft.nearest,
         source=rule.source,
         failed=draft.failed,
-        spoils=(file.at(view.origin),) if file and rule.spoils else (),
+        spoils=(file.at(path), file.at(view.origin)) if file and rule.spoils else (),
+        rests_on=tuple(file.at(place) for place in (path, *(read.origin for read in draft.rests_on))) if file else (),
     )

@@ -11,6 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import nearest_topology
 from training_platform.catalog.types import chips_in
 from training_platform.config.pools import ExpandedPool
@@ -46,19 +47,27 @@ class Suggestions:
 
 
 def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
-    """Say of every zone with the machine whether the limits hold the pool there, and name the nearest that does."""
+    """Say of every zone with the machine whether the limits hold the pool there, and name the nearest that does.
+
+    Zones of another region than the cluster's are for a pool of another cluster, and are listed where its own has none.
+    """
     rooms = others.elsewhere(finding.stack or "", pool)
     if not rooms:
         return finding
+    here = [room for room in rooms if region_of(room.zone) == pool.region]
     unit = "chips" if pool.machine.kind == "tpu" else "GPUs"
     sorts = {
-        f"with quota for {shown(pool.max_chips)} {unit}": [room for room in rooms if room.fits],
-        "offered, quota short": [room for room in rooms if room.short],
-        "offered, quota not known": [room for room in rooms if not room.fits and not room.short],
+        f"with quota for {shown(pool.max_chips)} {unit}": [room for room in here or rooms if room.fits],
+        "offered, quota short": [room for room in here or rooms if room.short],
+        "offered, quota not known": [room for room in here or rooms if not room.fits and not room.short],
     }
     allowed = "; ".join(f"{sort}: {named(some, unit, _MOST_REGIONS)}" for sort, some in sorts.items() if some)
-    best = next((room for room in rooms if room.fits), rooms[0])
-    return dataclasses.replace(finding, allowed=allowed, nearest=_nearest(best, unit, others.project))
+    best = next((room for room in here or rooms if room.fits), (here or rooms)[0])
+    nearest = _nearest(best, unit, others.project)
+    if not here:
+        allowed = f"a pool in a cluster of another region, {allowed}"
+        nearest = f"a cluster in {region_of(best.zone)}, zone {nearest}"
+    return dataclasses.replace(finding, allowed=allowed, nearest=nearest)
 
 
 def _nearest(room: Room, unit: str, project: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 
@@ -41,6 +42,7 @@ from training_platform.checks.reports.wording import (
     price_note,
 )
 from training_platform.config.reading.finding import Finding, printable
+from training_platform.config.reading.section import listed
 from training_platform.quota.charges import shown
 
 FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
@@ -48,6 +50,7 @@ FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _CHANGES = {"replaced": "bold red", "removed": "red", "changed": "yellow", "added": "green"}
 _OF_STACKS = ("accelerators", "cost")  # sections that are printed with their stack
+_WITH_ALL = " (--verbose shows each)"
 _LOG_WIDTH = 160  # columns where no terminal says how wide it is
 _INDENT = 2  # columns before a table
 _GAP = 2  # columns between two cells
@@ -127,7 +130,7 @@ def _stack(stack: StackReport, width: int, today: date) -> Iterator[RenderableTy
         yield Padding(section_table(section, width - _INDENT, skip=1), (1, 0, 0, _INDENT), expand=False)
     if stack.cost.most or stack.cost.unpriced:
         usd, note = price(stack.cost), price_note(stack.cost, today)
-        line = Text.assemble((usd, "bold"), " " if usd else "", (note, "" if usd else "dim"))
+        line = Text.assemble((usd, "bold"), "; " if usd else "", (note, "" if usd else "dim"))
         yield Padding(line, (1, 0, 0, _INDENT), expand=False)
 
 
@@ -305,10 +308,13 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
     clusters = {(line.environment, line.cluster) for line in report.capacity}
     flavors = f"{counted(len(report.capacity), 'flavor')} in {counted(len(clusters), 'cluster')}"
     if not over:
-        lent = sum(line.lent for line in report.capacity)
-        idle = sum(line.unpromised for line in report.capacity) - lent
-        unpromised = [f"{amount:,} {what}" for amount, what in ((lent, "lent to all"), (idle, "idle")) if amount]
-        rest = f"; of what no team was promised, {' and '.join(unpromised)}" if unpromised else ""
+        amounts = Counter[tuple[str, str]]()
+        for line in report.capacity:
+            amounts[line.unit, "lent to all" if line.lends else "idle"] += line.unpromised
+        unpromised = [f"{amount:,} {unit} {how}" for (unit, how), amount in sorted(amounts.items()) if amount]
+        rest = f"; of what no team was promised, {listed(unpromised)}" if unpromised else ""
+        if any(line.uncounted for line in report.capacity):
+            rest += "; shares in files that are rejected or cannot be read are not counted"
         yield Text(f"{flavors}: no team is promised more than the pools hold{rest}")
         return
     yield Text(f"{flavors}, {len(over):,} promised beyond what the pools hold:")
@@ -351,7 +357,7 @@ def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
         for finding, more in folded(report.all_findings()):
             yield finding_text(finding)
             if more:
-                yield Text(f"  {following(more)}", style="dim")
+                yield Text(f"  {following(more)}{_WITH_ALL if len(more) > 1 else ''}", style="dim")
     else:
         yield from map(finding_text, ordered(report.all_findings()))
     for exempted in report.all_exempted():

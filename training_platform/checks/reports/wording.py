@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from typing import Literal, NamedTuple
@@ -27,8 +28,8 @@ class Conclusion(NamedTuple):
 
 
 def conclusion(report: Report) -> Conclusion:
-    """Return the result of a check: a thing that could not be checked is an error, a consequence of another is none."""
-    counts = {"error": len(report.failures), "warning": 0, "note": 0}
+    """Return the result of a check: what could not be checked is counted apart, a consequence of another not at all."""
+    counts = {"error": 0, "warning": 0, "note": 0}
     for finding, _ in folded(report.all_findings()):
         counts[finding.severity] += 1
     parts = [counted(count, severity) for severity, count in counts.items() if count]
@@ -72,10 +73,14 @@ def field_message(finding: Finding) -> str:
     return ": ".join(part for part in (finding.path, finding.message) if part)
 
 
-def following(findings: Sequence[Finding], most: int = 3) -> str:
-    """Return what follows from a finding, by place, or by subject at its own place; empty where nothing does."""
-    places = [identity(each)[-1] if each.place == each.follows else each.place for each in findings]
-    places = list(dict.fromkeys(place or each.message for place, each in zip(places, findings, strict=True)))
+def following(findings: Sequence[Finding], most: int = 6) -> str:
+    """Return what follows from a finding, by place, or by subject at its own place; empty where nothing does.
+
+    A place of several of them has their number.
+    """
+    subjects = (identity(each)[-1] if each.place == each.follows else each.place for each in findings)
+    counts = Counter(subject or each.message for subject, each in zip(subjects, findings, strict=True))
+    places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
     verb = "follows" if len(findings) == 1 else "follow"
     return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
 

@@ -199,7 +199,15 @@ _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts G
 _SYSTEM = "n2-standard-8"
 _HEADS = "n2-standard-64"  # Source: AI Hypercomputer docs, create a GKE cluster with Pathways, read 2026-11-22
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
-AcceleratorMachineName = Annotated[str, OneOf("machine type with TPUs or GPUs", _WITH_CHIPS, MACHINE_TYPES)]
+AcceleratorMachineName = Annotated[
+    str,
+    OneOf(
+        "machine type with TPUs or GPUs",
+        _WITH_CHIPS,
+        MACHINE_TYPES,
+        elsewhere="machine_type of the cluster's system_pool",
+    ),
+]
 CpuMachineName = Annotated[str, OneOf("CPU-only machine type", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
 
 

@@ -19,7 +19,7 @@ from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, rejections, right_part
 from training_platform.config.reading.section import FORMS, NAME, article, enumeration
-from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.reading.source import Source, UnreadableError, read_source, value_at
 
 PROJECT = "training-platform"
 SECTIONS: Mapping[str, type[Environment] | type[Team]] = {
@@ -105,6 +105,7 @@ class Stack:
         names = (value, nearest or value) if path[-1] == value else ()
         spoils = tuple(self.at((*path[:-1], name)) for name in names)
         message = f"{value!r} is not {article(what)} {what}"
+        rests_on = (*rests_on, *spoils[:1])
         return self.finding(RULE, path, message, allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on)
 
 
@@ -191,7 +192,8 @@ def _envelope(name: str, source: Source) -> list[Finding]:
             meant = f"{PROJECT}:{key}"
             nearest = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
             message, allowed = "is not a key of a stack file", ", ".join(ENGINE_KEYS)
-            findings.append(source.finding(RULE, (key,), message, stack=name, allowed=allowed, nearest=nearest))
+            finding = source.finding(RULE, (key,), message, stack=name, allowed=allowed, nearest=nearest)
+            findings.append(_of_section(finding, key, source))
     config = source.value.get("config")
     if config is not None and not isinstance(config, dict):
         return [*findings, source.finding(RULE, ("config",), "is not a mapping", stack=name)]
@@ -200,10 +202,21 @@ def _envelope(name: str, source: Source) -> list[Finding]:
         if key not in SECTIONS and (misspelt or not _CONFIG_KEY.match(key)):
             path, allowed = ("config", key), f"{', '.join(SECTIONS)}, gcp:<setting>"
             nearest = _meant(key) or find_nearest(key, SECTIONS)
-            findings.append(
-                source.finding(RULE, path, "is not a setting", stack=name, allowed=allowed, nearest=nearest)
-            )
+            finding = source.finding(RULE, path, "is not a setting", stack=name, allowed=allowed, nearest=nearest)
+            findings.append(_of_section(finding, key, source))
     return findings
+
+
+def _of_section(finding: Finding, key: str, source: Source) -> Finding:
+    """Return the finding about a key as one about indentation, where it is a field of the file's one section."""
+    for section in SECTIONS.keys() & (value_at(source.value, ("config",)) or {}).keys():
+        if key in SECTIONS[section].model_fields:
+            return dataclasses.replace(
+                finding, message=f"is a field of {section}", allowed=f"below {section}",
+                nearest="the line, and those below it, indented by 4 spaces and more",
+                spoils=(source.place(("config", section, key)),),
+            )  # fmt: skip
+    return finding
 
 
 def _meant(key: str) -> str | None:

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import FORMS, Conflict, Section, enumeration
-from training_platform.config.reading.source import Source
+from training_platform.config.reading.source import Source, value_at
 
 RULE = "stack-model"
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -28,6 +28,7 @@ _BOUNDS = {
 _SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 _EXAMPLES = {"topology": "a text such as 4x4"}  # of fields whose numbers in quotes are as wrong
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>[GT])i?B?", re.IGNORECASE)
+_GROUPED = re.compile(r"[0-9]{1,3}([,'\u2019 ][0-9]{3})+")
 _GIGAS = {"G": {"gb": 1, "gib": 1}, "T": {"gb": 1000, "gib": 1024}}  # TB is what people call the TiB of Filestore
 _WANTED = {
     "string_type": "a text",
@@ -57,12 +58,28 @@ def rejections(
             continue
         for at, message, allowed, nearest in _conflicts(detail, model, source.written.get((*below, *detail["loc"]))):
             missing = detail["type"] == "missing"
-            meant = (source.place((*below, *at[:-1], nearest)),) if nearest and at and not missing else ()
+            inside = [source.place((*below, *at[:depth])) for depth in range(len(at) - 1 + missing, 0, -1)]
+            later = _later_keys(source, (*below, *at)) if at and _is_empty_section(detail) else []
+            column = source.position((*below, *at)).column + 1
+            hint = f"the lines below that belong to it, indented by {column} spaces" if later else nearest
+            wrong_key = detail["type"] == "extra_forbidden" or "[key]" in detail["loc"]
+            names = [at[-1], nearest or at[-1]] if wrong_key else [nearest] if nearest and at else later
             findings.append(source.finding(
-                RULE, at, message, below=below, stack=stack, allowed=allowed, nearest=nearest, spoils=meant,
-                rests_on=(source.place((*below, *at)),) if missing else (),
+                RULE, at, message, below=below, stack=stack, allowed=allowed, nearest=hint,
+                spoils=() if missing else tuple(source.place((*below, *at[:-1], name)) for name in names),
+                rests_on=tuple(inside),
             ))  # fmt: skip
     return findings
+
+
+def _is_empty_section(detail: ErrorDetails) -> bool:
+    return detail["input"] is None and detail["type"] in ("dict_type", "model_type")
+
+
+def _later_keys(source: Source, path: Path) -> list[str]:
+    """Return the keys of a mapping after the last of a path: they may be meant to be inside of it."""
+    keys = list(value_at(source.value, path[:-1]) or ())
+    return keys[keys.index(path[-1]) + 1 :] if path[-1] in keys else []
 
 
 def right_part(value: Any, model: type[_Model]) -> _Model | None:
@@ -123,13 +140,22 @@ def _explain(
     if kind in _WANTED:
         return _wanted(kind, value, path, written or shown)
     if kind == "string_pattern_mismatch":
-        form = FORMS.get(context["pattern"], f"text that matches {context['pattern']}")
-        meant = f"group:{value}"  # of an address that does not say whose it is
-        nearest = meant if ":" not in str(value) and re.match(context["pattern"], meant) else None
-        return f"{shown} is not in the right form", form, nearest
+        section = _section_at(model, path) if "[key]" in detail["loc"] else None
+        return _malformed(str(value), shown, context["pattern"], section)
     if kind == "value_error":
         return str(context["error"]), None, None
     return detail["msg"], context.get("allowed"), context.get("nearest")
+
+
+def _malformed(value: str, shown: str, pattern: str, section: type[Section] | None) -> tuple[str, str, str | None]:
+    """Return what is said of a text that has not the form of a pattern, such as the name of a section."""
+    form = FORMS.get(pattern, f"text that matches {pattern}")
+    if section and value in section.model_fields:
+        nearest = "the line, and those below it, indented by 2 more spaces"
+        return "is a field, and a name of a section is expected here", form, nearest
+    meant = f"group:{value}"  # of an address that does not say whose it is
+    nearest = meant if ":" not in value and re.match(pattern, meant) else None
+    return f"{shown} is not in the right form", form, nearest
 
 
 def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str, str | None]:
@@ -145,6 +171,8 @@ def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str,
     text = str(value).strip()
     if kind == "int_type" and text.isascii() and text.isdecimal():
         return message, f"{wanted} (without quotes)", text
+    if kind == "int_type" and _GROUPED.fullmatch(text):
+        return message, f"{wanted}, without commas between its digits", re.sub(r"\D", "", text)
     if kind == "int_type" and (amount := _SIZE.fullmatch(text)) and (unit := field.rpartition("_")[2]) in ("gb", "gib"):
         number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
         nearest = f"{number:g}" if number.is_integer() else None

@@ -57,19 +57,23 @@ NOTHING: Any = _Nothing()  # so that it can stand for a mapping of any type
 class OneOf:
     """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name.
 
-    ``instead`` is suggested for a name that is right elsewhere, one of ``others``, and for one that resembles none.
+    ``instead`` is suggested for a name that is right elsewhere, one of ``others``, and for one that resembles none;
+    ``elsewhere`` says where one of ``others`` is right.
     """
 
     what: str
     names: Collection[str]
     others: Collection[str] = ()
     instead: str | None = None
+    elsewhere: str | None = None
 
     def check(self, value: str) -> str:
         """Return a name that the catalogue has; raises PydanticCustomError for another."""
-        if value not in self.names:
-            raise unknown_name(self.what, value, () if value in self.others else self.names, self.names, self.instead)
-        return value
+        if value in self.names:
+            return value
+        if value in self.others:
+            raise unknown_name(self.what, value, (), self.names, self.elsewhere or self.instead)
+        raise unknown_name(self.what, value, self.names, self.names, self.instead)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return how pydantic validates it."""

@@ -19,6 +19,7 @@ from training_platform.config.reading.finding import Finding, Path, Place, Posit
 from training_platform.config.reading.unparsed import LOADER, ODD_SPACE, space_name, why_not_yaml
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
+_GROUP = re.compile(r"[0-9]{3}")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+\Z")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _AMBIGUOUS = re.compile(
@@ -229,11 +230,21 @@ class Reader:
                 self._find((*path, key or "?"), event, message, allowed=allowed)
                 self._rest_of(next(self.events))
                 continue
+            if _GROUP.fullmatch(key) and values and isinstance(number := list(values.values())[-1], int):
+                message = f"a comma ends the number {number}, so {key} is another key"
+                meant = f"{number}{key}"
+                self._find(
+                    (*path, list(values)[-1]), event, message, meant, "a number without commas between its digits"
+                )
+                self._rest_of(next(self.events))
+                values[list(values)[-1]] = int(meant)  # its one mistake
+                continue
             if key in values:
                 first = self.source.positions[(*path, key)]
                 message = f"is given twice, first on line {first.line}"
                 allowed = "each key once, or another name for one of the two"
-                self._find((*path, key), event, message, allowed=allowed, spoils=(self.source.place(path),))
+                places = (self.source.place(path), self.source.place((*path, key)))
+                self._find((*path, key), event, message, allowed=allowed, spoils=places)
                 self._rest_of(next(self.events))
                 continue
             self.source.positions[(*path, key)] = _position(event)

@@ -19,7 +19,7 @@ from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.pathways import pathways_findings
 from training_platform.jobs.gke.pods import gke_target, layout, placement_levels, shape
 from training_platform.jobs.naming import longest_name
-from training_platform.jobs.resolve import NAME_RULE, ResolvedJob, unknown_stacks
+from training_platform.jobs.resolve import NAME_RULE, ResolvedJob
 from training_platform.jobs.rules import data_set_findings, disk_findings
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import longest_run_hours
@@ -68,7 +68,7 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
     """
     gke, flavor = gke_target(job)
     own = job.team.shares[gke.cluster][flavor.name]
-    lent: float = math.inf if unknown_stacks(job.workspace) else sum(map(_lent, _others(job)))
+    lent: float = math.inf if job.workspace.uncounted else sum(map(_lent, _others(job)))
     borrowed = lent if own.borrowing_limit is None else min(lent, own.borrowing_limit)
     return own.nominal_quota, own.nominal_quota + borrowed
 
