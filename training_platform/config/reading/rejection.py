@@ -151,8 +151,8 @@ def _malformed(value: str, shown: str, pattern: str, section: type[Section] | No
     """Return what is said of a text that has not the form of a pattern, such as the name of a section."""
     form = FORMS.get(pattern, f"text that matches {pattern}")
     if section and value in section.model_fields:
-        nearest = "the line, and those below it, indented by 2 more spaces"
-        return "is a field, and a name of a section is expected here", form, nearest
+        deeper = "the line, and those below it, indented by 2 more spaces"
+        return "is a field, and a name of a section is expected here", form, deeper
     meant = f"group:{value}"  # of an address that does not say whose it is
     nearest = meant if ":" not in value and re.match(pattern, meant) else None
     return f"{shown} is not in the right form", form, nearest

@@ -156,11 +156,12 @@ def _odd_keys(text: str) -> int | None:
             if isinstance(event, yaml.CollectionEndEvent):
                 inside.pop()
             elif isinstance(event, yaml.NodeEvent):
-                value = str(getattr(event, "value", "value"))
+                value = str(event.value) if isinstance(event, yaml.ScalarEvent) else "value"
+                empty = isinstance(event, yaml.ScalarEvent) and not (event.value or event.style)
                 if inside:
                     mapping, parts = inside[-1]
                     is_key = len(parts) % 2 == 0
-                    odd += mapping and (value in parts[::2] if is_key else value == "" and not event.style)
+                    odd += mapping and (value in parts[::2] if is_key else empty)
                     parts.append(value)
                 if isinstance(event, yaml.CollectionStartEvent):
                     inside.append((isinstance(event, yaml.MappingStartEvent), []))
