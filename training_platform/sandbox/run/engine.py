@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 from pulumi.automation import LocalWorkspace, PulumiCommand, Stack
 from pulumi.automation._stack import ImportResource  # a parameter of a public method, and exported nowhere
 from pulumi.automation.errors import CommandError, ConcurrentUpdateError, InvalidVersionError, StackNotFoundError
+from semver import VersionInfo
 
 from training_platform.sandbox.run.folder import CannotRun, SandboxFolder, persons_home
 from training_platform.sandbox.run.recovery import PendingCreate
@@ -30,6 +31,8 @@ from training_platform.sandbox.run.servers import TOKEN, Servers
 PARALLEL: Final = 1000
 PASSPHRASE: Final = "sandbox"  # noqa: S105 # the state holds no real secret
 CLI: Final = "https://www.pulumi.com/docs/install/"
+OLDEST_CLI: Final = "3.260.0"
+"""The oldest version of the Pulumi CLI that the tests have run; Pulumi.yaml has the CLI itself refuse older ones."""
 # Inputs of the gcp provider; of a cluster's it keeps a note of its own, Filestore's is the API's.
 ENABLED: Final = "deletionProtectionEnabled"
 API_FIELDS: Final = ("deletionProtection", ENABLED)
@@ -247,19 +250,19 @@ def pulumi_command(may_install: Callable[[str], bool]) -> PulumiCommand:
     installed = Path.home() / ".pulumi" / "versions" / wanted
     try:
         if shutil.which("pulumi"):
-            return PulumiCommand()
+            return PulumiCommand(version=VersionInfo.parse(OLDEST_CLI))
         if (installed / "bin" / "pulumi").exists():
             return PulumiCommand(root=str(installed))
     except (InvalidVersionError, OSError, subprocess.SubprocessError) as error:
         reason = " ".join(str(error).split()).removesuffix(".")
         raise CannotRun(f"the Pulumi CLI does not work: {reason}. See {CLI}.") from error
     if not may_install(wanted):
-        raise CannotRun(f"the Pulumi CLI is not on PATH: install version {wanted} or later from {CLI}.")
+        raise CannotRun(f"the Pulumi CLI is not on PATH: install version {OLDEST_CLI} or later from {CLI}.")
     try:
         return PulumiCommand.install()
     except Exception as error:
         raise CannotRun(
-            f"the Pulumi CLI is not on PATH and could not be downloaded: install version {wanted} or later on a "
+            f"the Pulumi CLI is not on PATH and could not be downloaded: install version {OLDEST_CLI} or later on a "
             f"machine with network access, from {CLI}, and put its folder on PATH."
         ) from error
 

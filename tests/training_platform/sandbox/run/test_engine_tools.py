@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from pulumi.automation import PulumiCommand
 
-from tests.places import ORGANISATION
+from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.sandbox.run import engine
 from training_platform.sandbox.run.engine import with_way_out
@@ -72,10 +74,21 @@ def test_a_download_is_offered_with_its_version(bare: Path) -> None:
 
 
 def test_a_cli_that_is_too_old_is_one_sentence(bare: Path) -> None:
-    put(bare, "pulumi", "echo v3.0.0")
+    put(bare, "pulumi", "echo v3.259.9")
 
-    with pytest.raises(CannotRun, match="the Pulumi CLI does not work: Minimum version requirement failed"):
+    with pytest.raises(CannotRun, match=r"does not work: Minimum version requirement failed.* 3\.260\.0"):
         engine.pulumi_command(lambda _: False)
+
+
+def test_the_oldest_cli_is_accepted_and_named_wherever_a_person_meets_it(bare: Path) -> None:
+    put(bare, "pulumi", f"echo v{engine.OLDEST_CLI}")
+    minor = engine.OLDEST_CLI.rpartition(".")[0]
+
+    assert str(engine.pulumi_command(lambda _: False).version) == engine.OLDEST_CLI
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text(encoding="utf-8"))
+    assert project["requiredPulumiVersion"] == f">={engine.OLDEST_CLI}"
+    for page in ("README.md", "README.ja.md", "SECURITY.md"):
+        assert re.search(rf"Pulumi.*\b{re.escape(minor)}\b", (ROOT / page).read_text(encoding="utf-8"))
 
 
 def test_without_the_gcp_plugin_the_sentence_has_the_command_that_gets_it(bare: Path, tmp_path: Path) -> None:
