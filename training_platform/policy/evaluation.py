@@ -29,6 +29,7 @@ from pulumi_policy.proxy import (
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding, others_go_on, printable
+from training_platform.config.reading.secrets import SECRETS
 from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.planned import UNKNOWN, Planned
@@ -91,10 +92,14 @@ class Evaluation:
         """Whether anything that was found in a resource is advice."""
         return any(self.left.get(urn, {}).values())
 
-    def read_resource(self, args: ResourceValidationArgs) -> Planned:
-        """Return a resource, and keep it; without properties it is one that was read for all policies together."""
+    def read_resource(self, args: ResourceValidationArgs, secrets: tuple[Any, ...] = ()) -> Planned:
+        """Return a resource, and keep it; without properties it is one that was read for all policies together.
+
+        ``secrets`` are the values that its program marks as such.
+        """
         if args.props or args.urn not in self.seen:
-            self.seen[args.urn] = planned(args)
+            read = planned(args)
+            self.seen[args.urn] = replace(read, options={**read.options, SECRETS: secrets}) if secrets else read
         return self.seen[args.urn]
 
     def read_stacks(self, resources: Iterable[PolicyResource]) -> None:
@@ -195,7 +200,8 @@ class Evaluation:
         stacks: _Stacks = {}
         for resource in resources:
             seen = self.seen.get(resource.urn)
-            current = replace(seen, options=options(resource)) if seen else planned(resource)
+            kept = {SECRETS: seen.options[SECRETS]} if seen and SECRETS in seen.options else {}
+            current = replace(seen, options=options(resource) | kept) if seen else planned(resource)
             stacks.setdefault(_at(resource.urn), {})[resource.urn] = current
         return stacks
 

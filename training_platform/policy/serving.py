@@ -32,6 +32,7 @@ from pulumi_policy import (
 )
 
 from training_platform.config.reading.finding import printable
+from training_platform.config.reading.secrets import marked
 from training_platform.policy.pack import Pack, ResourcePolicy
 from training_platform.policy.settings import wrong_settings
 
@@ -65,8 +66,10 @@ class CheckedServicer(policy._PolicyAnalyzerServicer):  # noqa: SLF001 # see abo
     def Analyze(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 # gRPC's name
         """Judge a resource by the policies that it concerns."""
         options = self._get_resource_options(request)
-        arguments = ResourceValidationArgs(request.type, _inputs(request), request.urn, request.name, options, None)
-        self.pack.evaluation.read_resource(arguments)
+        sent = json_format.MessageToDict(request.properties)
+        inputs = deserialize.deserialize_properties(sent)
+        arguments = ResourceValidationArgs(request.type, inputs, request.urn, request.name, options, None)
+        self.pack.evaluation.read_resource(arguments, tuple(marked(sent)))
         request.ClearField("properties")
         request.ClearField("provider")
         self._asked.resource = request

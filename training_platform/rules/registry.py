@@ -14,6 +14,7 @@ from typing import Literal, get_type_hints
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity, bug, dotted
+from training_platform.config.reading.secrets import SECRETS, secrets_in, shows
 from training_platform.views.program import Program
 from training_platform.views.view import NeedsUnknown, View
 
@@ -187,9 +188,12 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
     view = draft.view
     ours = file is not None or bool(view.origin)
     place = dotted(path) if ours else view.spelled(draft.field) or dotted(path)
-    message = draft.message
+    message, allowed, nearest = draft.message, draft.allowed, draft.nearest
     if not ours and message.startswith("is "):
         message = f"{place.removesuffix('.0').rpartition('.')[2]} {message}"
+    secrets = (*view.options.get(SECRETS, ()), *secrets_in(view.inputs))
+    if secrets and shows(f"{message} {allowed} {nearest}", secrets):
+        message, allowed, nearest = f"a value that can be secret is refused: {rule.id}", None, None
     return Finding(
         rule=rule.id,
         severity=draft.severity or rule.severity,
@@ -199,8 +203,8 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
         position=file.position(path) if file else None,
         path=place,
         resource=f"{view.type} {view.name}",
-        allowed=draft.allowed,
-        nearest=draft.nearest,
+        allowed=allowed,
+        nearest=nearest,
         source=rule.source,
         failed=draft.failed,
         spoils=(file.at(path), file.at(view.origin)) if file and rule.spoils else (),

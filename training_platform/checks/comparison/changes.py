@@ -27,6 +27,7 @@ from training_platform.checks.comparison.comparison import (
 from training_platform.checks.planning.outcome import LATER, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport, identity
 from training_platform.checks.stacks import Checked
+from training_platform.config.reading.secrets import HIDDEN
 from training_platform.quota.charges import QuotaKey
 
 _Key = tuple[str, str]  # type and name
@@ -233,7 +234,12 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
         outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
         on = replacements.turned_on(new.type, path, now)
         forces = not on and replacements.forces(new.type, path, outermost, also=new.replacing)
-        yield InputChange(path, was, now, forces)
+        yield InputChange(path, _unhidden(was), _unhidden(now), forces)
+
+
+def _unhidden(value: Any) -> Any:
+    """Return a value as reports show it: a secret without the digest that tells it from another one."""
+    return HIDDEN if isinstance(value, str) and value.startswith(HIDDEN) else value
 
 
 def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:

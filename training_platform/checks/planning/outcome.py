@@ -7,8 +7,9 @@ report is the same whoever planned, and when.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,12 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.reading.secrets import SECRETS, can_be_secret, digest
 from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN, Planned
 from training_platform.rules import View, evaluate, program, views_of_plan
 
 LATER = "(known after deployment)"
+_KEY = re.compile(r"[.\[\]]")
 TRIGGER = "replacementTrigger"
 """What a program registers beside the inputs, so that a change of it replaces the resource; here it is an input."""
 
@@ -163,13 +166,22 @@ def flat_resource(planned: Planned) -> FlatResource:
     return FlatResource(
         type=planned.type,
         name=planned.name,
-        inputs=leaves({**planned.inputs, **trigger}),
+        inputs=_hidden(leaves({**planned.inputs, **trigger}), planned.options.get(SECRETS, ())),
         protected=bool(planned.options.get("protect")),
         ignored=tuple(planned.options.get("ignoreChanges", ())),
         replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
         inputs_from=dict(planned.inputs_from),
         provider=(f"{PROVIDER_TYPES}{planned.type.partition(':')[0]}", provider) if provider else None,
     )
+
+
+def _hidden(values: dict[str, Any], secrets: Collection[Any]) -> dict[str, Any]:
+    """Return values by path, with a digest in the place of those that can be secret or are marked so."""
+    for path, value in values.items():
+        keys = [part for part in _KEY.split(path) if part]
+        if value not in (LATER, None) and (can_be_secret(keys) or value in secrets):
+            values[path] = digest(value)
+    return values
 
 
 def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:

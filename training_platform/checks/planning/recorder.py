@@ -31,9 +31,10 @@ from pulumi.runtime import mocks, proto, settings
 from pulumi.runtime.stack import run_in_stack
 
 from training_platform.checks.planning.outcome import PlanningError
-from training_platform.checks.planning.wire import plain, plain_struct, wire_struct
+from training_platform.checks.planning.wire import as_sent, plain, plain_struct, readable, wire_struct
 from training_platform.checks.process import ENDING, collector_off
 from training_platform.config.model.stack import PROJECT, Stack
+from training_platform.config.reading.secrets import SECRETS, marked
 from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import PROVIDER_TYPES, Planned
 from training_platform.views.inputs import holds_unknown
@@ -219,15 +220,17 @@ class Recorder(mocks.MockMonitor):
             raise ProgramError(f"two resources are {request.type} {request.name}")
         self._keys.add(key)
         parent = self._urns.get(request.parent)
+        sent = {key: as_sent(value) for key, value in request.object.fields.items()}
+        secrets = tuple(marked(sent))
         self.plan.resources.append(
             Planned(
                 stack=self._stack_name,
                 type=request.type,
                 name=request.name,
-                inputs=plain_struct(request.object),
+                inputs=readable(sent),
                 custom=request.custom,
                 parent=None if parent is None or parent[0] == _STACK else parent,
-                options=self._options(request),
+                options=self._options(request) | ({SECRETS: secrets} if secrets else {}),
                 inputs_from={
                     name: self._known(given.urns) for name, given in request.propertyDependencies.items() if given.urns
                 },

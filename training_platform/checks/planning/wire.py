@@ -12,12 +12,10 @@ from typing import Any
 from google.protobuf import struct_pb2
 from pulumi.runtime import rpc
 
+from training_platform.config.reading.secrets import OUTPUT, SECRET, SIGNATURE
 from training_platform.resources.planned import UNKNOWN
 
-SIGNATURE = "4dabf18193072939515e22adb298388d"  # the key under which Pulumi marks a value as more than an object
-SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 # what that key says of a secret: a published constant
 _RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
-_OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 UNKNOWNS = frozenset(
     {
         rpc.UNKNOWN,  # a string, and whatever an SDK does not type
@@ -59,7 +57,7 @@ def readable(value: Any) -> Any:
         return UNKNOWN if value in UNKNOWNS else value
     if isinstance(value, dict):
         signature = value.get(SIGNATURE)
-        if signature in (SECRET, _OUTPUT):
+        if signature in (SECRET, OUTPUT):
             return readable(value.get("value", UNKNOWN))
         if signature == _RESOURCE:
             return readable(value.get("id") or UNKNOWN)

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.secrets import HIDDEN, can_be_secret
 from training_platform.config.reading.section import FORMS, Conflict, Section, enumeration
 from training_platform.config.reading.source import Source, value_at
 
@@ -110,7 +111,12 @@ def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None
     context: Mapping[str, Any] = detail.get("ctx", {})
     section = tuple(part for part in detail["loc"] if part != "[key]")
     path = section + tuple(context.get("at", ()))
-    yield Conflict(path, *_explain(detail, context, model, path, written))
+    if can_be_secret(path) and (detail["type"] in _WANTED or "string" in detail["type"]):
+        wanted = _WANTED.get(detail["type"], "in the right form")
+        in_quotes = " (in quotes)" if detail["type"] == "string_type" else ""
+        yield Conflict(path, f"{HIDDEN} is not {wanted}", f"{wanted}{in_quotes}", None)
+    else:
+        yield Conflict(path, *_explain(detail, context, model, path, written))
     for conflict in context.get("more", ()):
         yield conflict._replace(at=section + conflict.at)
 

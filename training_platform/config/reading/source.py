@@ -7,6 +7,7 @@ differently is a finding that asks for quotes, so that both always see the same 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -84,7 +85,13 @@ class Source:
 
 
 def read_source(path: FilePath, file: str) -> Source:
-    """Read a YAML file; ``file`` is the name that findings carry. Raises UnreadableError."""
+    """Read a YAML file; ``file`` is the name that findings carry, from the repository on. Raises UnreadableError.
+
+    A link that leads out of the repository is refused: messages would have parts of any file of the machine.
+    """
+    root = os.path.abspath(path).removesuffix(file)  # noqa: PTH100 # pathlib keeps `..`, or follows the link
+    if root and not path.resolve().is_relative_to(FilePath(root).resolve()):
+        raise UnreadableError(f"{file}: is a link that leads out of the repository.")
     try:
         if path.exists() and not path.is_file():
             raise UnreadableError(f"{file}: is not a regular file.")  # a pipe or a device may never end

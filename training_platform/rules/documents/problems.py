@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Severity
+from training_platform.config.reading.secrets import HIDDEN, can_be_secret
 from training_platform.config.reading.section import article
 
 Kind = Literal["enum", "format", "range", "required", "type", "unknown"]
@@ -28,12 +29,7 @@ class Problem(NamedTuple):
     @property
     def keys(self) -> tuple[Any, ...]:
         """The keys and places in lists that lead to the input."""
-        keys: list[Any] = []
-        where = self.where
-        while where:
-            where, key = where
-            keys.append(key)
-        return tuple(reversed(keys))
+        return keys_of(self.where)
 
     @property
     def path(self) -> str:
@@ -42,6 +38,15 @@ class Problem(NamedTuple):
 
 
 Report = Callable[[Problem], None]
+
+
+def keys_of(where: Where) -> tuple[Any, ...]:
+    """Return the keys and places in lists that lead to an input."""
+    keys: list[Any] = []
+    while where:
+        where, key = where
+        keys.append(key)
+    return tuple(reversed(keys))
 
 
 def _name(where: Where) -> str:
@@ -54,12 +59,16 @@ def _name(where: Where) -> str:
 
 def refused(kind: Kind, where: Where, value: Any, why: str, allowed: str) -> Problem:
     """Return that a value is refused: ``why`` ends the sentence that begins with the input and the value."""
-    message = f"{_name(where)} is {shown(value)}, {why}"
+    message = f"{_name(where)} is {shown(value, where)}, {why}"
     return Problem(kind, where, message, allowed)
 
 
-def shown(value: Any) -> str:
-    """Return a value in a message, cut where it is long."""
+def shown(value: Any, where: Where) -> str:
+    """Return a value in a message, cut where it is long; not what can be a secret, or hold one."""
+    if isinstance(value, (Mapping, list, tuple)):
+        return "a mapping" if isinstance(value, Mapping) else "a list"
+    if can_be_secret(keys_of(where)):
+        return HIDDEN
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = repr(value)
@@ -84,7 +93,7 @@ def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool)
     digits, of_nearest = ([letter for letter in name if letter.isdigit()] for name in (value, nearest or ""))
     error = closed or (nearest is not None and digits == of_nearest)
     verb = "does not take" if error else "is not known to take"
-    message = f"{_name(where)} {verb} {shown(value)}"
+    message = f"{_name(where)} {verb} {shown(value, where)}"
     return Problem("enum", where, message, ", ".join(known), nearest, "error" if error else "warning")
 
 

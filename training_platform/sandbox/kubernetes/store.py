@@ -23,7 +23,8 @@ from typing import Any, Final, Literal, NamedTuple
 from google.protobuf.struct_pb2 import Struct
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import SECRET, SIGNATURE, as_sent
+from training_platform.checks.planning.wire import as_sent
+from training_platform.config.reading.secrets import SECRET, SIGNATURE
 from training_platform.sandbox.files import BrokenFile, read_json, write_whole
 
 CREATED: Final = "2026-01-01T00:00:00Z"

@@ -7,7 +7,7 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import SECRET, SIGNATURE
+from training_platform.config.reading.secrets import SECRET, SIGNATURE
 from training_platform.sandbox.kubernetes.store import Key, ObjectStore
 
 RELEASE = "kubernetes:helm.sh/v3:Release"

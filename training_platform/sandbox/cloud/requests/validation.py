@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
+from training_platform.config.reading.secrets import HIDDEN, can_be_secret, secrets_in
 from training_platform.resources.declared import camel_case
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.scalars import FORMS, WIDTHS, Check, Right, scalar
@@ -165,6 +166,9 @@ class _Reader:
 
     def _wrong(self, path: str, kind: str, value: Any, more: str = "") -> None:
         shown = f'"{value}"' if isinstance(value, str) else str(value)
+        keys = tuple(re.split(r"[.\[\]]+", path))
+        if can_be_secret(keys) or any(True for _ in secrets_in(value, keys)):
+            shown = HIDDEN
         self.violations.append((path, f"Invalid value at '{path}' ({kind}), {shown[:200]}{more}"))
 
 

@@ -1,0 +1,309 @@
+"""No value that can be a secret is in any output: a marker in each such input of every type, each format searched."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pulumi_gcp
+import pulumi_kubernetes
+import pytest
+from click.testing import CliRunner, Result
+from pulumi_policy import ResourceValidationArgs
+
+from tests.places import ORGANISATION, ROOT
+from tests.training_platform.policy.pack_run import OPTIONS, Run, urn
+from tests.training_platform.rules.corpus import accepted, as_registered
+from tests.violations.draw import valid
+from training_platform.checks.output import FORMATS, render
+from training_platform.checks.planning.outcome import flat_resource
+from training_platform.checks.run import run_check
+from training_platform.checks.stacks import CheckOptions
+from training_platform.cli.main import app
+from training_platform.config.reading.clock import today
+from training_platform.config.reading.secrets import SECRETS, can_be_secret, marked, shows
+from training_platform.policy.evaluation import Evaluation
+from training_platform.resources.planned import Planned
+from training_platform.rules import evaluate, program, views_of_plan
+
+MARKER = "Zx9-secret-of-nobody-4711"
+"""Of no format that an input has; its first half is looked for, since messages cut long values."""
+NUMBER = 8_417_263_559
+DOCUMENTS = ROOT / "training_platform" / "rules" / "documents"
+FILES = ("google", "kubernetes", "gke", "operators")
+BY_HAND = {  # what programs write secrets into, whoever marks it
+    ("stringData", "token"), ("data", "password"), ("spec", "containers", 0, "env", 0, "value"),
+    ("spec", "containers", 0, "args", 0), ("spec", "containers", 0, "command", 1), ("binaryData", "key"),
+    ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env", 0, "value"), ("secretData",), ("privateKey",),
+    ("masterAuth", "password"), ("template", "containers", 0, "envs", 0, "value"), ("sensitiveLabels", "authToken"),
+    ("httpHeaders", "headers", 0, "value"), ("metadataStartupScript",), ("oauth2ClientSecret",),
+}  # fmt: skip
+NOT_HIDDEN = {
+    ("spec", "containers", 0, "env", 0, "name"), ("spec", "volumes", 0, "secret", "secretName"), ("machineType",),
+    ("spec", "automountServiceAccountToken"), ("spec", "containers", 0, "env", 0, "valueFrom", "secretKeyRef", "key"),
+}  # fmt: skip
+
+
+def shapes(name: str) -> Any:
+    return json.loads((DOCUMENTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def secret_inputs(content: Any, number: int, keys: tuple[Any, ...] = (), seen: tuple[int, ...] = ()) -> Iterator[Any]:
+    """Yield the ways to inputs of a document whose value can be a secret; a shape within itself is walked once."""
+    if number in seen:
+        return
+    shape = content["shapes"][number]
+    if shape["is"] == "block":
+        for name, inner in shape["fields"].items():
+            yield from secret_inputs(content, inner, (*keys, name), (*seen, number))
+    elif shape["is"] in ("list", "map"):
+        key = 0 if shape["is"] == "list" else "entry"
+        yield from secret_inputs(content, shape["of"], (*keys, key), (*seen, number))
+    if can_be_secret(keys):
+        yield keys
+
+
+def nested(keys: tuple[Any, ...], value: Any) -> Any:
+    for key in reversed(keys):
+        value = [value] if key == 0 else {key: value}
+    return value
+
+
+def merged(one: Any, other: Any) -> Any:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {**one, **{key: merged(one.get(key), value) for key, value in other.items()}}
+    if isinstance(one, list) and isinstance(other, list):
+        return [merged(one[0], other[0])]
+    return other if one is None else one
+
+
+def of_documents() -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for name in FILES:
+        content = shapes(name)
+        for token, number in content["types"].items():
+            for keys in dict.fromkeys(secret_inputs(content, number)):
+                yield token, keys
+
+
+def found(token: str, inputs: Any, **options: Any) -> str:
+    resource = Planned(stack="dev", type=token, name="one", inputs=inputs, options=options)
+    whole = program(views_of_plan([resource]), stack="dev", environment="dev", team=None, production=True)
+    return "\n".join(f"{finding!r} {finding}" for finding in evaluate(whole))
+
+
+def leaks(text: str) -> bool:
+    return MARKER[:10] in text or str(NUMBER) in text.replace(",", "")
+
+
+def test_the_inputs_that_the_sdks_mark_are_known_by_their_names() -> None:
+    documented = {token for name in FILES for token in shapes(name)["types"]}
+    marks = {
+        (token[1], re.sub(r"_(\w)", lambda match: match[1].upper(), name))
+        for package in (pulumi_gcp, pulumi_kubernetes)
+        for path in Path(str(package.__file__)).parent.rglob("*.py")
+        if "pulumi.Output.secret(" in (text := path.read_text(encoding="utf-8"))
+        and (token := re.search(r"__init__\(\s*'([a-z]+:[^']+)'", text)) and token[1] in documented
+        for name in re.findall(r"pulumi\.Output\.secret\((\w+)\)", text)
+    }  # fmt: skip
+
+    assert ("gcp:secretmanager/secretVersion:SecretVersion", "secretData") in marks
+    assert ("kubernetes:core/v1:Secret", "stringData") in marks
+    assert [mark for mark in sorted(marks) if not can_be_secret(mark[1:])] == []
+
+
+@pytest.mark.parametrize("keys", sorted(BY_HAND, key=str), ids=str)
+def test_what_programs_write_secrets_into_is_known(keys: tuple[Any, ...]) -> None:
+    assert can_be_secret(keys) or "envs" in keys
+
+
+@pytest.mark.parametrize("keys", sorted(NOT_HIDDEN, key=str), ids=str)
+def test_names_and_references_are_shown(keys: tuple[Any, ...]) -> None:
+    assert not can_be_secret(keys)
+
+
+def test_no_finding_has_the_value_of_an_input_that_can_be_secret() -> None:
+    rows = list(of_documents())
+    inputs: dict[tuple[str, int], Any] = {}  # all such inputs of a type at once, of each kind of value
+    for token, keys in rows:
+        for kind, value in enumerate((MARKER, NUMBER, [MARKER], {"a": NUMBER}, [{"a": MARKER}])):
+            inputs[token, kind] = merged(inputs.get((token, kind)), nested(keys, value))
+
+    wrong = [token for (token, _), secret in inputs.items() if leaks(found(token, secret))]
+
+    assert len(rows) > 300
+    assert wrong == []
+
+
+def test_no_finding_has_the_value_of_a_block_that_holds_a_secret() -> None:
+    secret = {"containers": [{"env": [{"name": "A", "value": MARKER}]}]}
+    for inputs in ({"spec": [secret]}, {"spec": {"containers": {"env": MARKER}}}, {"spec": {"volumes": [[secret]]}}):
+        assert not leaks(found("kubernetes:core/v1:Pod", inputs))
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from places(part, (*place, key))
+    if not isinstance(value, (Mapping, list)):
+        yield place
+
+
+def put(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    changed = dict(value) if isinstance(value, Mapping) else list(value)
+    changed[place[0]] = put(value[place[0]], place[1:], new)
+    return changed
+
+
+def test_no_finding_has_a_value_that_its_program_marks_as_secret() -> None:
+    rows = [*valid().values(), *(row for entry in accepted().values() for row in entry.get("resources", {}).values())]
+    by_type = {row["type"]: as_registered(row["inputs"]) for row in rows}
+
+    wrong = [
+        (token, place)
+        for token, inputs in by_type.items()
+        for place in places(inputs)
+        for value in (MARKER, NUMBER)
+        if leaks(found(token, put(inputs, place, value), **{SECRETS: (value,)}))
+    ]
+
+    assert wrong == []
+
+
+SENT = {
+    "machineType": {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": MARKER},
+    "a": "b",
+}
+
+
+def test_marks_of_the_wire_are_read() -> None:
+    assert list(marked(SENT)) == [MARKER]
+    assert list(marked({"a": [{"b": SENT["machineType"]}]})) == [MARKER]
+
+
+def test_a_part_of_a_secret_is_known_and_a_word_is_none() -> None:
+    assert shows(f"is {MARKER[:16]}...", [MARKER])
+    assert shows("is 8,417,263,559", [NUMBER])
+    assert not shows("is true", ["true", "is", True, None])
+
+
+def test_the_pack_keeps_what_a_program_marks() -> None:
+    token, name = "gcp:container/nodePool:NodePool", "main-h100-pool"
+    where, inputs = urn(token, name, "dev"), {"nodeConfig": {"machineType": MARKER}}
+    rules, said = Evaluation(None), list[str]()
+    rules.read_resource(ResourceValidationArgs(token, inputs, where, name, OPTIONS, None, {}), (MARKER,))
+    args = ResourceValidationArgs(token, {}, where, name, OPTIONS, None, {})  # as the servicer asks for each policy
+
+    for policy in ("machines", "documents", "disks"):
+        rules.resource(policy, args, lambda text, _urn: said.append(text))
+    rules.say_resource(args, lambda text, _urn: said.append(text))
+
+    assert any("machine-type-known" in text for text in said)
+    assert not leaks("\n".join(said))
+
+
+def test_the_pack_says_no_value_of_a_secret() -> None:
+    said = Run(None)(
+        ("kubernetes:core/v1:Secret", "one", {"stringData": {"a": 5.0, "b": [MARKER]}, "data": {"c": MARKER}})
+    )
+
+    assert "stringData" in str(said)
+    assert not leaks(str(said))
+
+
+def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
+    one, other = (
+        flat_resource(Planned(
+            stack="dev", type="kubernetes:core/v1:Secret", name="one",
+            inputs={"stringData": {"a": value}, "type": value}, options={SECRETS: (value,)},
+        ))
+        for value in (MARKER, f"{MARKER}-2")
+    )  # fmt: skip
+
+    assert one.inputs != other.inputs
+    assert not leaks(repr((one, other)))
+    assert flat_resource(replace(Planned(stack="", type="a", name="b", inputs={"type": "x"}))).inputs == {"type": "x"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for folder in ("stacks", "jobs"):
+        shutil.copytree(ORGANISATION / folder, tmp_path / folder)
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    return tmp_path
+
+
+GPU = "gke: {cluster: us-central1, flavor: h100-reservation, nodes: 1}\n"
+JOBS = {
+    "a token as a variable": f"env: {{HF_TOKEN: {MARKER}}}",
+    "a password as a variable": f"env: {{DB_PASSWORD: {MARKER}}}",
+    "a number as a variable": f"env: {{ANY: {NUMBER}}}",
+    "a list as a variable": f"env: {{ANY: [{MARKER}]}}",
+    "a number as an argument": f"args: [{NUMBER}]",
+    "a list as an argument": f"args: [[{MARKER}]]",
+    "a text in the place of the variables": f"env: {MARKER}",
+}
+
+
+@pytest.mark.parametrize("line", JOBS.values(), ids=JOBS)
+def test_no_value_of_a_jobs_variables_and_arguments_is_in_any_output(line: str, root: Path) -> None:
+    path = root / "jobs" / "vision" / "train.yaml"
+    path.write_text(f"environment: prod\nimage: a:1\n{line}\n{GPU}")
+    at = f"{path}:3"
+
+    said = [
+        run(root, "job", "check", str(path)), run(root, "job", "check", str(path), "--format", "json"),
+        run(root, "job", "render", str(path)), run(root, "job", "cost", str(path)), run(root, "explain", at),
+    ]  # fmt: skip
+    report = run_check(root, CheckOptions(today=today(root, None), fast=True))
+    texts = [done.output for done in said] + [render(report, form, links="") for form in FORMATS]
+
+    assert [done.exit_code for done in said[:3]] == [1, 1, 1]
+    assert all("train.yaml" in text for text in texts[:2])
+    assert [text for text in texts if leaks(text)] == []
+
+
+def run(root: Path, *command: str) -> Result:
+    return CliRunner().invoke(app, [*command, "--root", str(root)])
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("stacks/Pulumi.dev.yaml", ("check", "--fast")),
+        ("stacks/Pulumi.dev.yaml", ("stacks",)),
+        ("stacks/quotas/example-train-prod.yaml", ("quota", "plan")),
+        ("stacks/exemptions.yaml", ("check", "--fast")),
+        ("jobs/vision/finetune.yaml", ("job", "check")),
+        ("jobs/vision/finetune.yaml", ("job", "render", "jobs/vision/finetune.yaml")),
+    ],
+)
+def test_a_link_that_leads_out_of_the_repository_is_refused_by_name(
+    file: str, command: tuple[str, ...], root: Path, tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    outside = tmp_path_factory.mktemp("outside") / "secret"
+    outside.write_text(f"{MARKER}: [")
+    (root / file).unlink(missing_ok=True)
+    (root / file).symlink_to(outside)
+    monkeypatch.chdir(root)
+
+    done = run(root, *command)
+
+    assert done.exit_code == 2
+    assert f"{file}: is a link that leads out of the repository" in " ".join(done.output.split())
+    assert not leaks(done.output)
+
+
+def test_a_link_inside_the_repository_is_read(root: Path) -> None:
+    path = root / "stacks" / "Pulumi.dev.yaml"
+    path.rename(root / "dev.yaml")
+    path.symlink_to(root / "dev.yaml")
+
+    assert run(root, "check", "--fast").exit_code == 0

@@ -1,0 +1,90 @@
+"""Inputs that can hold a secret, by their names: no message, report or log has their values.
+
+Names that Pulumi's SDKs mark as secret, of the types with documents, are among them; a test compares both. Others are
+where programs write one: variables, arguments and data of containers and jobs, and what is called a password or a key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+HIDDEN: Final = "(not shown)"
+SECRETS: Final = "secrets"
+"""Among the options of a planned resource: the values that its program marks as secret, whatever they are called."""
+# How a value is marked on Pulumi's wire: under this key, as a secret, or as an output with a field that says so.
+# Source of these published constants: pulumi/pulumi v3.259 pkg/resource/plugin/rpc.go, read 2026-11-21.
+SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105
+OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_HOLDERS: Final = frozenset({
+    "args", "binaryData", "command", "commands", "content", "credentials", "customerEncryption", "data", "env",
+    "environmentVariables", "headers", "sensitiveLabels", "stringData",
+})  # fmt: skip
+"""All that is below them can be a secret; of the entries of ``env`` and ``headers``, not their names."""
+_NAMED: Final[Mapping[str, tuple[str, ...]]] = {"env": ("name", "valueFrom"), "headers": ("name",)}
+_SCALARS: Final = re.compile(
+    r"(password|passwd|passphrase|(?<!account)token|secretData|parameterData|secretKey|sharedSecret|clientSecret"
+    r"|siteSecret|privateKey|privateKeyPem|apiKey|accessKey|keyValue|keyString|macKey|authString|plaintext|rawKey"
+    r"|startupScript)(wo)?$",
+    re.IGNORECASE,
+)
+_SHORTEST: Final = 6  # characters of a text that is looked for in a message: many words are shorter ones
+_WINDOW: Final = 16  # characters of a longer one by which a part of it is known
+
+
+def can_be_secret(keys: Sequence[object]) -> bool:
+    """Whether the value at some keys, ``spec``, ``containers``, 0, ``env``, 0, ``value``, can be or hold a secret."""
+    named = [key for key in keys if isinstance(key, str)]
+    for place, key in enumerate(named):
+        if key in _HOLDERS:
+            return named[place + 1] not in _NAMED.get(key, ()) if named[place + 1 :] else True
+    return bool(named) and _SCALARS.search(named[-1].replace("_", "")) is not None
+
+
+def secrets_in(inputs: Any, keys: tuple[object, ...] = ()) -> Iterator[Any]:
+    """Yield the values of a resource's inputs that can be secrets."""
+    if isinstance(inputs, Mapping):
+        for key, value in inputs.items():
+            yield from secrets_in(value, (*keys, key))
+    elif isinstance(inputs, (list, tuple)):
+        for index, value in enumerate(inputs):
+            yield from secrets_in(value, (*keys, index))
+    elif can_be_secret(keys):
+        yield inputs
+
+
+def marked(value: Any, *, inside: bool = False) -> Iterator[Any]:
+    """Yield the values, at any depth of what was sent on the wire, that are marked as secret."""
+    if isinstance(value, Mapping):
+        mark = value.get(SIGNATURE)
+        inside = inside or mark == SECRET or (mark == OUTPUT and bool(value.get("secret")))
+        for key in value.keys() - {SIGNATURE, "dependencies"} if mark else value:
+            yield from marked(value[key], inside=inside)
+    elif isinstance(value, list):
+        for item in value:
+            yield from marked(item, inside=inside)
+    elif inside:
+        yield value
+
+
+def shows(text: str, secrets: Iterable[Any]) -> bool:
+    """Whether a text has one of some values in it, or sixteen characters of one in a row."""
+    windows = {text[start : start + _WINDOW] for start in range(len(text) - _WINDOW + 1)}
+    plain = text.replace(",", "")
+    for value in secrets:
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):  # nothing, or not known
+            continue
+        written = f"{value:g}" if isinstance(value, float) and not value.is_integer() else str(value).removesuffix(".0")
+        if len(written) < _SHORTEST:
+            continue
+        if written in plain or written in text or any(window in written for window in windows):
+            return True
+    return False
+
+
+def digest(value: Any) -> str:
+    """Return what tells a secret from another one and does not say it."""
+    return f"{HIDDEN} {hashlib.sha256(repr(value).encode()).hexdigest()}"
