@@ -24,6 +24,7 @@ PLURALS = {
     "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "Secret": "/api/v1/namespaces/{}/secrets",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
@@ -53,6 +54,11 @@ class Server:
         path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
         headers = {**who, "Content-Type": "application/merge-patch+json"}
         return self._answer("PATCH", path, patch, headers, {"dryRun": "All"})
+
+    def end(self, kind: str, obj: Json, options: Json, who: dict[str, str]) -> str:
+        """Delete an object with options, as a dry run."""
+        path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
+        return self._answer("DELETE", path, {**options, "dryRun": ["All"]}, who, {})
 
     def may(self, verb: str, resource: str, namespace: str, who: dict[str, str]) -> bool:
         """Whether roles let somebody do something to ``pods/log`` or ``jobs.batch``; no namespace stands for all."""
@@ -88,6 +94,12 @@ class Server:
         path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/status"
         headers = {"Content-Type": "application/merge-patch+json"}
         assert self._answer("PATCH", path, {"status": {"phase": "Succeeded"}}, headers, {}) == ""
+
+    def place(self, pod: Json, node: str) -> None:
+        """Give a pod a node, as the scheduler does."""
+        path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/binding"
+        binding = {"metadata": {"name": pod["metadata"]["name"]}, "target": {"kind": "Node", "name": node}}
+        assert self._answer("POST", path, binding, {}, {}) == ""
 
     def run(self, pod: Json, container: str, who: dict[str, str]) -> str:
         """Run a command in a container."""

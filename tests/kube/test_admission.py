@@ -266,26 +266,6 @@ def test_members_make_no_pods_themselves(server: Server) -> None:
     assert "forbidden" in server.ask("Pod", plain("vision"), MEMBER)
 
 
-@pytest.mark.parametrize(
-    ("attempt", "why"),
-    [
-        (job(ownerReferences=[CONTROLLER]), "has no controller"),
-        (job(ownerReferences=[CONTROLLER], suspend=False), "has no controller"),
-        (job(suspend=False), "Kueue does not hold this job"),
-        (job(labels={}), "Kueue does not hold this job"),
-    ],
-)
-def test_a_member_starts_no_job_past_kueue(server: Server, attempt: Json, why: str) -> None:
-    assert why in server.ask("Job", attempt, MEMBER)
-
-
-def test_a_member_does_not_say_that_kueue_admitted_a_job(server: Server) -> None:
-    forged = job()
-    forged["spec"]["template"]["metadata"] = {"labels": PODSET}
-
-    assert "Kueue's to set" in server.ask("Job", forged, MEMBER)
-
-
 def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, rendered: Render) -> None:
     held = rendered(GPU_JOB)
     held["spec"]["suspend"] = True
@@ -356,21 +336,6 @@ def templated(**fields: Json) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "why"),
-    [
-        (templated(spec={"terminationGracePeriodSeconds": 901}), "within 900 seconds"),
-        (templated(spec={"priorityClassName": "gmp-critical"}), "names no priority class but low, normal, high"),
-        (job(labels={**QUEUED, "kueue.x-k8s.io/priority-class": "of-others"}), "names no priority class but"),
-        (templated(metadata={"finalizers": ["example.com/own"]}), "they would hold the namespace"),
-        (job(finalizers=["example.com/own"]), "only controllers add finalizers"),
-        (job(finalizers=["orphan"]), "only controllers add finalizers"),
-    ],
-)
-def test_a_members_job_does_not_outlast_or_outrank_others(server: Server, attempt: Json, why: str) -> None:
-    assert why in server.ask("Job", attempt, MEMBER)
-
-
-@pytest.mark.parametrize(
     "attempt",
     [
         templated(spec={"terminationGracePeriodSeconds": 900}),
@@ -419,23 +384,10 @@ TOKEN = secret(
 )
 
 
-def test_a_member_keeps_no_lasting_token(server: Server) -> None:
-    assert "is no token of a service account" in server.ask("Secret", TOKEN, MEMBER)
+def test_a_controller_keeps_tokens_and_a_member_other_secrets(server: Server) -> None:
     assert server.ask("Secret", secret(type="Opaque"), MEMBER) == ""
     manager = {"Impersonate-User": "system:kube-controller-manager", "Impersonate-Group": "system:masters"}
     assert server.ask("Secret", TOKEN, manager) == ""
-
-
-def test_nothing_that_members_make_holds_the_namespace(server: Server) -> None:
-    claim: Json = {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "vision"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    }  # fmt: skip
-    assert server.ask("PersistentVolumeClaim", claim, MEMBER) == ""  # whose finalizer is the API server's own
-    for kind, body in (("Secret", secret()), ("PersistentVolumeClaim", claim)):
-        held = copy.deepcopy(body)
-        held["metadata"]["finalizers"] = ["example.com/own"]
-        assert "only controllers add finalizers" in server.ask(kind, held, MEMBER)
 
 
 def test_a_finalizer_that_is_there_may_stay_or_go(server: Server) -> None:

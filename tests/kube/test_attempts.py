@@ -1,31 +1,56 @@
-"""What a member could try against other teams, by what it would gain: each attempt on a real API server.
+"""The attacks of a member of a team, by what each would gain: the request, and the policy that has to refuse it.
 
-Team vision tries, and team nlp is in the same cluster. Nodes enforce NetworkPolicies, and none are here: the API server
-takes them, and which connections they let through is tested in tests/training_platform/resources/network.
+Each is tried on a real API server. Team vision tries, and team nlp is in the same cluster. Attacks that want Kueue's or
+an operator's controllers at work are in test_admitted_jobs.py and test_operators.py, against the same policies. Nodes
+enforce NetworkPolicies, and none are here: the API server takes them, and which connections they let through is tested
+in tests/training_platform/resources/network.
 """
 
 from __future__ import annotations
 
 import copy
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.kube.server import JOB_CONTROLLER, MEMBER, Json, Server
-from tests.kube.test_admission import CONTROLLER, ESCAPES, GPU, PODSET, QUEUED, job, mega, plain
+from tests.kube.conftest import CONTROLLERS, administrator
+from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json, Server
+from tests.kube.test_admission import (
+    CONTROLLER,
+    ESCAPES,
+    GPU,
+    PODSET,
+    QUEUED,
+    TOKEN,
+    job,
+    mega,
+    plain,
+    secret,
+    templated,
+)
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-ROLES, ADMISSION, QUOTA, SECURITY = "roles", "policies", "quota", "Pod Security"
+ROLES, QUOTA = "roles", "quota"
+JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE = (
+    f"training-platform-{name}"
+    for name in ("queued-jobs", "deletions", "objects", "accelerator-pods", "pod-volumes", "pod-baseline")
+)
+YEAR = 31_536_000
+UNQUEUED: Json = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
 NOTEBOOK = {"Impersonate-User": "system:serviceaccount:jupyterhub:default"}
 OTHERS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "datasets"}}]}
 
 
 class Attempt(NamedTuple):
-    """One way to try, what stops it, and the attempt: what it returns is the refusal, empty where it succeeds."""
+    """One way to try, what stops it, and the attempt: what it returns is the refusal, empty where it succeeds.
+
+    ``stopped_by`` is a policy's name, or what else refuses; ``says`` is of the refusal.
+    """
 
     way: str
     stopped_by: str
@@ -43,7 +68,7 @@ def right(verb: str, resource: str, namespace: str = "nlp", who: Mapping[str, st
     return Attempt(f"{verb} {resource} {place} as {who['Impersonate-User']}", ROLES, attempt)
 
 
-def pod(way: str, says: str, stopped_by: str = ADMISSION, **spec: Any) -> Attempt:
+def pod(way: str, says: str, stopped_by: str, **spec: Any) -> Attempt:
     """Try a pod in the team's own namespace, made by a Job."""
 
     def attempt(server: Server) -> str:
@@ -52,9 +77,66 @@ def pod(way: str, says: str, stopped_by: str = ADMISSION, **spec: Any) -> Attemp
     return Attempt(way, stopped_by, attempt, says)
 
 
-def member(way: str, kind: str, obj: Json, says: str, stopped_by: str = ADMISSION) -> Attempt:
+def member(way: str, kind: str, obj: Json, says: str, stopped_by: str) -> Attempt:
     """Try an object as a member."""
     return Attempt(way, stopped_by, lambda server: server.ask(kind, copy.deepcopy(obj), MEMBER), says)
+
+
+def on(way: str, obj: Json, what: Callable[[Server], str], says: str, stopped_by: str) -> Attempt:
+    """Try something with an object that controllers made, and that is there meanwhile."""
+
+    def attempt(server: Server) -> str:
+        held = copy.deepcopy(obj)
+        assert server.ask(held["kind"], held, JOBSET_CONTROLLER, keep=True) == ""
+        try:
+            return what(server)
+        finally:
+            server.delete(held["kind"], held)
+
+    return Attempt(way, stopped_by, attempt, says)
+
+
+def changed(way: str, obj: Json, patch: Json, says: str, stopped_by: str = JOBS) -> Attempt:
+    """Try to change a job."""
+    return on(way, obj, lambda server: server.change(obj["kind"], obj, patch, MEMBER), says, stopped_by)
+
+
+def deleted(way: str, obj: Json, options: Json) -> Attempt:
+    """Try to delete a job."""
+    what = "deleted with its pods"
+    return on(way, obj, lambda server: server.end(obj["kind"], obj, options, MEMBER), what, DELETIONS)
+
+
+def ending_in_a_year(server: Server) -> str:
+    """A pod without a node would be gone at once, whatever the request says."""
+    held = named(plain("vision"), "b6")
+    server.place(held, "a")
+    return server.end("Pod", held, {"gracePeriodSeconds": YEAR}, MEMBER)
+
+
+def sized(name: str, *, suspend: bool = False, **metadata: Any) -> Json:
+    """Return a Job without pods."""
+    made = job(name=name, suspend=suspend, **metadata)
+    made["spec"]["parallelism"] = 0
+    return made
+
+
+def jobset(name: str, **spec: Any) -> Json:
+    template = templated(spec=spec)["spec"]["template"]
+    jobs = [{"name": "a", "replicas": 1, "template": {"spec": {"template": template}}}]
+    about = {"name": name, "namespace": "vision", "labels": QUEUED}
+    body = {"suspend": True, "replicatedJobs": jobs}
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": about, "spec": body}
+
+
+def named(body: Json, name: str) -> Json:
+    return {**body, "metadata": {**body["metadata"], "name": name}}
+
+
+def claim(**metadata: Any) -> Json:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    about = {"name": "c", "namespace": "vision", **metadata}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": about, "spec": spec}
 
 
 def mounted(**mount: str) -> Json:
@@ -64,7 +146,7 @@ def mounted(**mount: str) -> Json:
 def device(path: str) -> Attempt:
     spoiled = mega(devices={"devices.gke.io/container.a": f"- path: {path}\n"})
     return Attempt(
-        f"have {path} injected", ADMISSION, lambda server: server.ask("Pod", spoiled, JOB_CONTROLLER), "devices"
+        f"have {path} injected", BASELINE, lambda server: server.ask("Pod", spoiled, JOB_CONTROLLER), "devices"
     )
 
 
@@ -90,20 +172,30 @@ READING = [
     pod(
         "mount its folder of a shared Filestore instance",
         "in the team's folder",
+        VOLUMES,
         container=mounted(subPath="nlp/corpora"),
         **OTHERS,
     ),
-    pod("mount the root of a shared Filestore instance", "in the team's folder", container=mounted(), **OTHERS),
+    pod(
+        "mount the root of a shared Filestore instance", "in the team's folder", VOLUMES, container=mounted(), **OTHERS
+    ),
     pod(
         "mount its Filestore instance by address",
         "a volume is one of",
+        VOLUMES,
         volumes=[{"name": "v", "nfs": {"server": "10.0.0.2", "path": "/"}}],
     ),
     pod(
-        "mount its disk by name", "a volume is one of", volumes=[{"name": "v", "gcePersistentDisk": {"pdName": "nlp"}}]
+        "mount its disk by name",
+        "a volume is one of",
+        VOLUMES,
+        volumes=[{"name": "v", "gcePersistentDisk": {"pdName": "nlp"}}],
     ),
     pod(
-        "mount a share by a driver", "Cloud Storage FUSE", volumes=[{"name": "v", "csi": {"driver": "nfs.csi.k8s.io"}}]
+        "mount a share by a driver",
+        "Cloud Storage FUSE",
+        VOLUMES,
+        volumes=[{"name": "v", "csi": {"driver": "nfs.csi.k8s.io"}}],
     ),
 ]
 ACCOUNT = [
@@ -116,8 +208,8 @@ ACCOUNT = [
     right("escalate", "roles.rbac.authorization.k8s.io", "vision"),
     right("create", "jobs.batch"),
     right("create", "pods"),
-    pod("run under an account that is not the team's", "run as training or default", serviceAccountName="nlp"),
-    pod("act as the nodes' account, by their network", "shares no network", hostNetwork=True),
+    pod("run under an account that is not the team's", "run as training or default", VOLUMES, serviceAccountName="nlp"),
+    pod("act as the nodes' account, by their network", "shares no network", BASELINE, hostNetwork=True),
 ]
 STARVING = [
     right("update", "resourcequotas", "vision"),
@@ -131,13 +223,40 @@ STARVING = [
     right("patch", "pods", "vision"),  # which would take Kueue's gate away
     right("create", "priorityclasses.scheduling.k8s.io", ""),
     right("create", "services", "vision"),
-    member("start a Job past its queue", "Job", job(labels={}), "Kueue does not hold"),
-    member("start a Job that waits", "Job", job(suspend=False), "Kueue does not hold"),
-    member("pose as a part of an admitted job", "Job", job(ownerReferences=[CONTROLLER]), "has no controller"),
-    pod("take GPUs without quota", "a job that Kueue admitted", container={"resources": GPU}),
-    pod("sit on nodes with GPUs", "does not tolerate their nodes", tolerations=[{"operator": "Exists"}]),
-    pod("preempt pods of the system", "no priority above 1000", priorityClassName="system-cluster-critical"),
-    pod("choose a node", "not by nodeName", nodeName="gpu-node"),
+    member("start a Job past its queue", "Job", job(labels={}), "Kueue does not hold", JOBS),
+    member("start a Job that waits", "Job", job(suspend=False), "Kueue does not hold", JOBS),
+    member("pose as a part of an admitted job", "Job", job(ownerReferences=[CONTROLLER]), "has no controller", JOBS),
+    member(
+        "start as a part of an admitted job",
+        "Job",
+        job(ownerReferences=[CONTROLLER], suspend=False),
+        "has no controller",
+        JOBS,
+    ),
+    member("say that Kueue admitted it", "Job", templated(metadata={"labels": PODSET}), "Kueue's to set", JOBS),
+    changed(
+        "start a Job that waits, by a change",
+        sized("a1", suspend=True),
+        {"spec": {"suspend": False}},
+        "only Kueue starts",
+    ),
+    changed("take a Job out of its queue", sized("a2"), UNQUEUED, "only Kueue starts"),
+    changed("enlarge a Job that runs", sized("a3"), {"spec": {"parallelism": 8}}, "keeps its size"),
+    changed(
+        "enlarge a part of an admitted job",
+        sized("a4", ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
+        {"spec": {"parallelism": 8}},
+        "changed by its controller alone",
+    ),
+    changed(
+        "make a Job a part of an admitted one",
+        sized("a5"),
+        {"metadata": {"ownerReferences": [CONTROLLER]}},
+        "has no controller",
+    ),
+    pod("take GPUs without quota", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
+    pod("sit on nodes with GPUs", "does not tolerate their nodes", PLACES, tolerations=[{"operator": "Exists"}]),
+    pod("choose a node", "not by nodeName", PLACES, nodeName="gpu-node"),
     pod("take all CPUs", "exceeded quota", QUOTA, container={"resources": {"requests": {"cpu": "100k"}}}),
     pod("take all memory", "exceeded quota", QUOTA, container={"resources": {"requests": {"memory": "1Pi"}}}),
     pod(
@@ -148,13 +267,77 @@ STARVING = [
         container={"resources": {"limits": {"nvidia.com/gpu": "10k"}}},
     ),
 ]
+KEEPING = [
+    deleted("delete a Job as a bare request does", sized("b1"), {}),
+    deleted("delete a Job with --cascade=orphan", sized("b2"), {"propagationPolicy": "Orphan"}),
+    deleted("delete a Job with orphanDependents", sized("b3"), {"orphanDependents": True}),
+    deleted("delete a JobSet with --cascade=orphan", jobset("b4"), {"propagationPolicy": "Orphan"}),
+    deleted("delete a JobSet with orphanDependents", jobset("b5"), {"orphanDependents": True}),
+    member("mark a Job as one to orphan", "Job", job(finalizers=["orphan"]), "only controllers add", OBJECTS),
+    on(
+        "delete a pod with --grace-period=31536000",
+        named(plain("vision"), "b6"),
+        ending_in_a_year,
+        "within 900 seconds",
+        DELETIONS,
+    ),
+    *(
+        member(f"end {seconds} seconds after eviction, in a {kind}", kind, body, "within 900 seconds", JOBS)
+        for seconds in (901, YEAR)
+        for kind, body in (
+            ("Job", templated(spec={"terminationGracePeriodSeconds": seconds})),
+            ("JobSet", jobset("b7", terminationGracePeriodSeconds=seconds)),
+        )
+    ),
+    pod("end a year after eviction", "a pod ends within 900", PLACES, terminationGracePeriodSeconds=YEAR),
+]  # fmt: skip
+OUTRANKING = [
+    *(
+        member(f"run as {name}, by the class of pods in a {kind}", kind, body, "names no priority class", JOBS)
+        for name in ("gmp-critical", "system-node-critical")
+        for kind, body in (
+            ("Job", templated(spec={"priorityClassName": name})),
+            ("JobSet", jobset("c1", priorityClassName=name)),
+        )
+    ),
+    member(
+        "run as gmp-critical, by Kueue's label",
+        "Job",
+        job(labels={**QUEUED, "kueue.x-k8s.io/priority-class": "gmp-critical"}),
+        "names no priority class",
+        JOBS,
+    ),
+    pod("preempt pods of the system", "no priority above 1000", PLACES, priorityClassName="system-cluster-critical"),
+]
+HOLDING = [
+    member("a finalizer on a Job", "Job", job(finalizers=["example.com/own"]), "only controllers add", OBJECTS),
+    member("a finalizer on pods", "Job", templated(metadata={"finalizers": ["example.com/own"]}), "would hold", JOBS),
+    *(
+        member(f"a finalizer on a {kind}", kind, body, "only controllers add", OBJECTS)
+        for kind, body in (
+            ("Secret", secret(metadata={"finalizers": ["example.com/own"]})),
+            ("ConfigMap", {**secret(metadata={"finalizers": ["example.com/own"]}), "kind": "ConfigMap"}),
+            ("PersistentVolumeClaim", claim(finalizers=["example.com/own"])),
+        )
+    ),
+]
+POSING = [
+    member("a Secret with a lasting token", "Secret", TOKEN, "is no token of a service account", OBJECTS),
+    right("impersonate", "users", ""),
+    right("impersonate", "groups", ""),
+    right("create", "certificatesigningrequests.certificates.k8s.io", ""),
+    right("update", "certificatesigningrequests.certificates.k8s.io/approval", ""),
+    *(right("create", "serviceaccounts/token", account.partition(":")[0]) for account in CONTROLLERS),
+    right("create", "serviceaccounts/token", "kube-system"),
+    right("get", "secrets", "kube-system"),
+]
 ESCAPING = [
     right("create", "pods/ephemeralcontainers", "vision"),
     right("update", "pods", "vision"),
     right("create", "daemonsets.apps", "vision"),
     right("update", "nodes", ""),
     right("delete", "validatingadmissionpolicies.admissionregistration.k8s.io", ""),
-    *(pod(way, "ValidatingAdmissionPolicy", **spec) for way, spec in ESCAPES.items()),
+    *(pod(way, "", BASELINE, **spec) for way, spec in ESCAPES.items()),
     *(device(path) for path in ("/dev/sda", "/dev/kvm", "/dev/nvidia0")),
 ]
 NOTEBOOKS = [
@@ -164,7 +347,7 @@ NOTEBOOKS = [
     right("create", "jobs.batch", "vision", NOTEBOOK),
     right("update", "configmaps", "jupyterhub", NOTEBOOK),  # profiles are the hub's settings
     right("get", "secrets", "jupyterhub", NOTEBOOK),
-    pod("start one by hand on a reserved machine", "a job that Kueue admitted", container={"resources": GPU}),
+    pod("start one by hand on a reserved machine", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
 ]
 WATCHING = [
     *(
@@ -182,6 +365,10 @@ GAINS: dict[str, list[Attempt]] = {
     "read another team's data": READING,
     "use another team's account": ACCOUNT,
     "starve another team": STARVING,
+    "keep machines that Kueue no longer counts": KEEPING,
+    "outrank another team's pods": OUTRANKING,
+    "hold the namespace": HOLDING,
+    "pass for a controller, which policies let through": POSING,
     "escape to a node": ESCAPING,
     "take a reserved machine from a notebook": NOTEBOOKS,
     "see another team's jobs beyond totals": WATCHING,
@@ -195,6 +382,28 @@ def test_an_attempt_is_stopped(server: Server, gain: str, attempt: Attempt) -> N
 
     assert refusal, f"to {gain}: {attempt.way}"
     assert attempt.says in refusal
+    if attempt.stopped_by.startswith("training-platform-"):
+        assert f"ValidatingAdmissionPolicy '{attempt.stopped_by}'" in refusal
+
+
+@pytest.mark.parametrize(
+    "user", ["system:node:a", "system:anonymous", "system:kube-scheduler", "system:serviceaccount:nlp:training"]
+)
+def test_only_controllers_are_let_through(server: Server, user: str) -> None:
+    """Whoever becomes such a user makes no job past its queue; roles are taken out of the way."""
+    binding = administrator("nlp:any") | {"subjects": [{"kind": "User", "name": user}]}
+    binding["metadata"] = {"name": "any"}
+    assert server.ask("ClusterRoleBinding", binding, keep=True) == ""
+    try:
+        deadline = time.monotonic() + 10
+        who = {"Impersonate-User": user}
+        while "cannot create resource" in (refusal := server.ask("Job", job(suspend=False), who)):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        server.delete("ClusterRoleBinding", binding)
+
+    assert f"ValidatingAdmissionPolicy '{JOBS}'" in refusal
 
 
 def test_what_members_do_every_day_is_let_through(server: Server) -> None:
@@ -251,3 +460,6 @@ def test_the_page_names_what_stops_each() -> None:
     rows = re.findall(r"^\| ([a-z][^|]+?) \|", table, re.MULTILINE)
 
     assert rows == list(GAINS)
+    refusals = page.partition("| attempt of a member |")[2].partition("\n\n")[0]
+    policies = {each.stopped_by for _, each in EACH if each.stopped_by not in (ROLES, QUOTA)}
+    assert {name for name in policies if f"`{name}`" not in refusals} == set()

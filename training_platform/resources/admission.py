@@ -94,13 +94,20 @@ def allowed(what: str) -> str:
     return f"{literal(ALLOW_LABEL + what.lower())} in namespaceObject.metadata.labels"
 
 
-# Users called system: are Kubernetes' own, such as nodes and the scheduler; of service accounts only the above are.
+# Who is held to the rules for people: everybody but the accounts above, and the one user of Kubernetes' own controllers
+# where they do not each have an account in kube-system. Other users called system: do nothing in teams' namespaces that
+# the rules refuse: kubelets delete pods at once, the scheduler deletes those that it preempts and annotates claims, and
+# both drain by evictions, which are another resource. So a member that came by a node's identity, by a pod on the
+# node's network, gains nothing here, nor would somebody without an identity (system:anonymous). A member becomes none
+# of the exempt: roles grant no impersonation, no certificate, and no token outside of the team's pods; a Secret with a
+# token is refused; GKE knows people and Google accounts by their addresses. tests/kube/test_attempts.py tries these.
+# Source: Kubernetes docs, RBAC, default roles of controllers, and kube-controller-manager's
+# --use-service-account-credentials, read 2026-11-23; which of both GKE has is (unverified).
 FROM_PEOPLE = {
     "name": "not-by-a-controller",
     "expression": (
-        "request.userInfo.username.startsWith('system:serviceaccount:') ? "
-        f"!{literal(_ACCOUNTS)}.exists(a, request.userInfo.username.startsWith(a)) : "
-        "!request.userInfo.username.startsWith('system:')"
+        "request.userInfo.username != 'system:kube-controller-manager' && "
+        f"!{literal(_ACCOUNTS)}.exists(a, request.userInfo.username.startsWith(a))"
     ),
 }
 
