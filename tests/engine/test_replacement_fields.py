@@ -1,4 +1,7 @@
-"""The table of fields that force a replacement, held equal to the schema of the provider's plugin on PATH."""
+"""Inputs of ours, and the table of fields that force a replacement, held to the schema of the plugin on PATH.
+
+The plugin may be of another line than the SDK that is pinned, whose classes the type checker holds the inputs to.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +17,8 @@ import yaml
 
 from tests.places import ORGANISATION
 from training_platform.catalog import replacements
+from training_platform.checks.planning.recorder import plan_stacks
+from training_platform.config.workspace import read_workspace
 
 PLANNED = sorted(
     {
@@ -40,13 +45,41 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", PLANNED)
 def test_the_table_has_the_fields_that_the_schema_marks(schema: dict[str, Any], kind: str) -> None:
     marked = set(_marked(schema, schema["resources"][kind]["inputProperties"], ""))
 
     assert replacements.known(kind)
     assert replacements.fields(kind, sometimes=False) == {each for each in marked if not each.startswith("nodePools[")}
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(300)
+def test_the_plugin_knows_every_input_that_stacks_register(schema: dict[str, Any]) -> None:
+    workspace = read_workspace(ORGANISATION)
+    planned = [each for _, plan in plan_stacks(workspace, list(workspace.stacks.values())) for each in plan.resources]
+    ours = [each for each in planned if each.type.startswith("gcp:")]
+
+    assert {each.type for each in ours} <= {*PLANNED}
+    assert {
+        f"{each.type} {path}"
+        for each in ours
+        for path in _unknown(schema, each.inputs, schema["resources"][each.type]["inputProperties"])
+    } == set()
+
+
+def _unknown(schema: dict[str, Any], inputs: Mapping[str, Any], properties: dict[str, Any]) -> Iterator[str]:
+    """Yield the inputs that are not among the properties of their block."""
+    for name, value in inputs.items():
+        if name not in properties:
+            yield name
+            continue
+        found = properties[name]
+        below = schema["types"].get(found.get("items", found).get("$ref", "").removeprefix("#/types/"), {})
+        for block in value if isinstance(value, list) else [value]:
+            if isinstance(block, dict) and "properties" in below:
+                yield from (f"{name}.{path}" for path in _unknown(schema, block, below["properties"]))
 
 
 def _marked(schema: dict[str, Any], properties: dict[str, Any], prefix: str) -> Iterator[str]:

@@ -290,9 +290,9 @@ class Queues:
             until(lambda kind=kind: self.get(PATHS[kind].replace("/namespaces/{}", ""))["items"], lambda left: not left)  # type: ignore[misc]
 
 
-def until(read: Callable[[], T], right: Callable[[T], bool]) -> T:
+def until(read: Callable[[], T], right: Callable[[T], bool], seconds: float = SECONDS) -> T:
     """Return what ``read`` returns once that is right; the test fails where it never is."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     while not right(found := read()):
         assert time.monotonic() < deadline, f"this never came true: {found}"
         time.sleep(0.1)

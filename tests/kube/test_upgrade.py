@@ -220,6 +220,35 @@ def test_a_version_that_objects_are_stored_in_stays_until_they_are_migrated(tmp_
         assert server.read(flavor) is not None
 
 
+def test_a_flavor_with_a_topology_can_change_its_labels_and_tolerations_under_the_next_version(tmp_path: Path) -> None:
+    kinds = [folder_of(each) for each in ("kueue", f"{variable_of('kueue', 'next')}_DEFINITIONS")]
+    place, flavor = f"{KUEUE}/resourceflavors/h100", {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor"}
+    spec: Json = {"topologyName": "blocks", "nodeLabels": {"pool": "a"}, "tolerations": []}
+    changes = {
+        "nodeLabels": {"nodeLabels": {"pool": "b"}},
+        "tolerations": {"tolerations": [{"key": "spot", "operator": "Exists"}]},
+        "topologyName": {"topologyName": "racks"},
+    }
+    refused = []
+    with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), tmp_path) as planes:
+        server = planes.server("main")
+        for folder in kinds:
+            server.define(read_definitions(folder))
+            until(lambda: server.http.get(f"{KUEUE}/resourceflavors").is_success, bool)
+            server.apply(place, {**flavor, "metadata": {"name": "h100"}, "spec": spec})
+            answers = {
+                field: server.http.patch(
+                    place, params={"dryRun": "All"}, json={"spec": change},
+                    headers={"Content-Type": "application/merge-patch+json"},
+                )
+                for field, change in changes.items()
+            }  # fmt: skip
+            refused.append({field for field, answer in answers.items() if not answer.is_success})
+            assert all("immutable" in answers[field].text for field in refused[-1])
+
+    assert refused == [{"nodeLabels", "tolerations", "topologyName"}, {"topologyName"}]
+
+
 def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jobsets: tuple[Releases, Heads]) -> None:
     jobset, queues = jobsets
     machine, target = case("a2-highgpu-1g", {"nodes": 2}, max_nodes=4)

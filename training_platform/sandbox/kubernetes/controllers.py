@@ -179,6 +179,8 @@ def run_controllers(
             if name == "kueue":
                 settings, metrics_url = kueue, f"https://127.0.0.1:{ports.metrics}/metrics"
                 webhooks += _POD_WEBHOOKS if "pod" in settings["integrations"]["frameworks"] else ()
+                looked_at = settings.get("managedJobsNamespaceSelector")  # which its chart gives to the same webhooks
+                webhooks = tuple(hook._replace(namespaces=looked_at) if hook.namespaces else hook for hook in webhooks)
             started = start(name, settings, ports, server.certificate, folder / f"{name}-files")
             flags = dict(started.flags)
             if started.settings:
