@@ -1,0 +1,363 @@
+"""Who is admitted, on which flavor, and who is evicted for whom: Kueue's scheduler as a model.
+
+``Scheduler`` is one cluster's Kueue, with one cohort over all queues. Jobs are submitted to it and ended, and
+``settle`` does what Kueue does until nothing moves at that instant. A cycle takes the first job of every queue, finds
+flavors for each, and goes through them in the order of fair sharing, or of borrowing, priority and age without it. A
+job that found nothing is put aside with all of its shape, until quota becomes free; then all are tried again, a second
+later, since Kueue gathers such changes for so long.
+
+Modelled with the default feature gates of Kueue 0.19: FlavorFungibility, FlavorFungibilityPreserveScanProgress,
+FairSharingPreemptWithinNominal, FairSharingPrioritizeNonBorrowing, PrioritySortingWithinCohort and
+SchedulingEquivalenceHashing are on; PrioritizePreemptorWorkloads, RecomputeAssignmentUponPreemptionTargetsOverlap,
+SchedulerTimestampPreemptionBuffer and SchedulerLongRequeueInterval are off. Left out: topologies, admission checks,
+partial admission, elastic jobs and the queueing strategy StrictFIFO, which our queues do not have.
+
+An eviction takes effect once no other job can move, since other cycles take milliseconds and an eviction several calls.
+
+Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue and pkg/features, read 2026-11-23.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from training_platform.simulate.preemption import targets
+from training_platform.simulate.queues import Eviction, Job, Pods, Queue, Target
+from training_platform.simulate.quotas import Json, Member, Quotas
+
+REQUEUE_SECONDS: Final = 1.0
+"""How long Kueue gathers changes before it tries again those who were put aside."""
+NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)  # how a flavor can be assigned, the worst first
+SAME_STATES: Final = 3  # how often jobs may come back to one state at an instant before that is a loop
+
+@dataclass(slots=True)
+class Entry:
+    """What a cycle found for the first job of a queue."""
+
+    job: Job
+    queue: Queue
+    mode: int = FIT  # NO_FIT, PREEMPT or FIT
+    flavors: tuple[int, ...] = ()
+    usage: dict[int, int] = field(default_factory=dict)
+    level: int = 0  # of the tree that it borrows from
+    needed: frozenset[int] = frozenset()  # flavors in which others have to make room
+    tried: tuple[int, ...] = ()
+    targets: list[Target] = field(default_factory=list)
+
+
+class Moves(NamedTuple):
+    """What happened at an instant, in its order; ``loops`` are evictions among jobs that would go on without end."""
+
+    admitted: list[Job]
+    evicted: list[Eviction]
+    loops: list[Eviction]
+
+
+class Scheduler:
+    """One cluster's Kueue. ``fair_sharing`` has the strategies of preemption, or is None for the classical mode.
+
+    ``seed`` decides ties, which Kueue decides by random ids.
+    """
+
+    def __init__(
+        self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], fair_sharing: Iterable[str] | None, seed: int = 0
+    ) -> None:
+        self.order = random.Random(seed)
+        self.quotas = Quotas(queues, cohorts, self.order)
+        self.fair = fair_sharing is not None
+        self.strategies = tuple(fair_sharing or ())
+        self.queues = {
+            name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()
+        }
+        self.requeue_at: float | None = None
+        self.truce = False  # a loop was cut: nobody is evicted before something else happens
+        self._cycle = 0
+        self._evicting: list[tuple[Job, Eviction]] = []
+        self._states: dict[frozenset[tuple[Job, tuple[int, ...]]], list[int]] = {}
+        self._recent: list[Eviction] = []  # since a job was submitted or ended
+
+    def submit(self, job: Job, now: float) -> None:
+        """Put a job into its queue."""
+        job.created, job.tie = now, self.order.random()
+        self.queues[job.queue].push(job)
+        self._happened()
+
+    def end(self, job: Job, now: float) -> None:
+        """Take a job away that has ended, or that nobody wants any more, and free its quota."""
+        queue = self.queues[job.queue]
+        if job.flavors:
+            self._evicting = [row for row in self._evicting if row[0] is not job]
+            self._free(job, now)
+        else:
+            queue.remove(job)
+        if queue.first is job:
+            queue.first = None
+        self._happened()
+
+    def settle(self, now: float) -> Moves:
+        """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
+        moves = Moves([], [], [])
+        while True:
+            if self.requeue_at is not None and self.requeue_at <= now:
+                self.requeue_at = None
+                for queue in self.queues.values():
+                    queue.aside.clear()
+            seen: list[object] = []
+            while (state := self._run_cycle(now, moves)) is not None and state not in seen:
+                seen = [*seen, state] if state else []
+            if not self._evicting:
+                return moves
+            for job, eviction in self._evicting:
+                self._free(job, now)
+                self.queues[job.queue].push(job)
+                moves.evicted.append(eviction)
+                self._recent.append(eviction)
+            self._evicting.clear()
+            self._count_state(moves)
+
+    def _happened(self) -> None:
+        self._states.clear()
+        self._recent.clear()
+        self.truce = False
+
+    def _count_state(self, moves: Moves) -> None:
+        """Cut a loop: jobs that evict each other come back to the same state."""
+        state = frozenset((job, job.flavors) for queue in self.queues.values() for job in queue.running)
+        seen = self._states.setdefault(state, [])
+        seen.append(len(self._recent))
+        if len(seen) > SAME_STATES and not self.truce:
+            self.truce = True
+            moves.loops.extend(self._recent[seen[-2] :])
+
+    def _free(self, job: Job, now: float) -> None:
+        queue = self.queues[job.queue]
+        for flavor, amount in job.usage.items():
+            queue.member.remove(flavor, amount)
+        del queue.running[job]
+        queue.generation += 1
+        job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
+        if self.requeue_at is None:
+            self.requeue_at = now + REQUEUE_SECONDS
+
+    def _run_cycle(self, now: float, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
+        """Run a cycle; return what it leaves for the next, nothing if it moved something, None if no job was tried."""
+        self._cycle += 1
+        heads = [(job, queue) for queue in self.queues.values() if not queue.held and (job := queue.pop())]
+        if not heads:
+            return None
+        entries = [self._nominate(job, queue) for job, queue in heads]
+        before = (len(moves.admitted), len(self._evicting))
+        self._process([entry for entry in entries if entry.mode != NO_FIT], now, moves)
+        after = (len(moves.admitted), len(self._evicting))
+        put_aside = False
+        for entry in entries:
+            if entry.mode == NO_FIT or (entry.mode == PREEMPT and not entry.targets):
+                pending = any(place != -1 for place in entry.tried)  # flavors that were not tried yet
+                self._tried(entry)
+                if not pending:
+                    entry.queue.aside.add(entry.job.shape)
+                    put_aside = True
+                entry.queue.push(entry.job)
+        if before != after or put_aside:
+            return []
+        return [(entry.job, entry.job.tried) for entry in entries]
+
+    def _tried(self, entry: Entry) -> None:
+        entry.job.tried = entry.tried
+        entry.job.tried_at = (self._cycle, entry.queue.generation)
+
+    def _process(self, entries: list[Entry], now: float, moves: Moves) -> None:
+        """Go through the entries of a cycle: admit, evict, or leave for the next cycle."""
+        counted: list[tuple[Member, dict[int, int]]] = []  # for this cycle alone
+        evicted: dict[Job, None] = {}
+        order = self._in_fair_order(entries) if self.fair else iter(self._in_order(entries))
+        for entry in order:
+            job, queue = entry.job, entry.queue
+            if entry.mode == PREEMPT and not entry.targets:
+                if queue.reclaim != "Any":  # it could not get back what others would borrow before it
+                    counted.append((queue.member, _add(queue.member, self._reserved(entry))))
+                continue
+            overlap = any(target.job in evicted for target in entry.targets)
+            if overlap or not self._fits(entry, evicted):
+                self._tried(entry)
+                queue.push(job)
+                continue
+            if entry.mode == FIT:
+                self._admit(entry, now)
+                moves.admitted.append(job)
+                continue
+            evicted.update(dict.fromkeys(target.job for target in entry.targets))
+            counted.append((queue.member, _add(queue.member, entry.usage)))
+            for target in entry.targets:
+                if not target.job.evicting:
+                    target.job.evicting = True
+                    eviction = Eviction(target.job, target.job.flavors, job, target.reason)
+                    self._evicting.append((target.job, eviction))
+            job.tried = ()
+            queue.first = job
+            queue.push(job)
+        for member, usage in counted:
+            for flavor, amount in usage.items():
+                member.remove(flavor, amount)
+
+    def _fits(self, entry: Entry, evicted: Mapping[Job, None]) -> bool:
+        """Whether there is room once all that this cycle evicts are gone."""
+        gone = {**evicted, **dict.fromkeys(target.job for target in entry.targets)}
+        self._without(gone)
+        member = entry.queue.member
+        fits = all(max(0, member.available(flavor)) >= amount for flavor, amount in entry.usage.items())
+        self._with(gone)
+        return fits
+
+    def _reserved(self, entry: Entry) -> dict[int, int]:
+        """Return what is kept for a job that would have to preempt and cannot."""
+        kept = {}
+        member = entry.queue.member
+        for flavor, amount in entry.usage.items():
+            left, limit = member.subtree[flavor] - member.usage[flavor], member.borrowing[flavor]
+            if not entry.level:
+                kept[flavor] = max(0, min(amount, left))
+            else:
+                kept[flavor] = amount if limit is None else min(amount, left + limit)
+        return kept
+
+    def _admit(self, entry: Entry, now: float) -> None:
+        job, queue = entry.job, entry.queue
+        job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, now, ()
+        _add(queue.member, entry.usage)
+        queue.running[job] = None
+        queue.generation += 1
+        if queue.first is job:
+            queue.first = None
+
+    def _in_order(self, entries: list[Entry]) -> list[Entry]:
+        """Order entries without fair sharing: who borrows from nearest, then by priority and age."""
+        return sorted(
+            entries, key=lambda entry: (entry.level, -entry.job.priority, entry.job.created, entry.job.tie)
+        )
+
+    def _in_fair_order(self, entries: list[Entry]) -> Iterable[Entry]:
+        """Yield entries in the order of fair sharing, which what happens to each changes for those after it."""
+        left = {entry.queue.member: entry for entry in entries}
+        while left:
+            if len(left) == 1:
+                yield left.popitem()[1]
+                continue
+            keys: dict[tuple[Member, Job], tuple[Any, ...]] = {}
+            for member, entry in left.items():
+                _add(member, entry.usage)
+                own = member
+                for above in member.path():
+                    borrows = any(flavor in entry.usage for flavor in own.borrowed())
+                    keys[above, entry.job] = (borrows, own.share(), -entry.job.priority, entry.job.created)
+                    own = above
+                for flavor, amount in entry.usage.items():
+                    member.remove(flavor, amount)
+            *_, root = next(iter(left)).path()
+            winner = _winner(root, left, keys)
+            assert winner is not None
+            del left[winner.queue.member]
+            yield winner
+
+    def _nominate(self, job: Job, queue: Queue) -> Entry:
+        """Find flavors for a job, and whom it has to evict for them."""
+        if job.tried and self._cycle - job.tried_at[0] > 1 and queue.generation > job.tried_at[1]:
+            job.tried = ()
+        entry = Entry(job, queue)
+        tried: list[int] = []
+        for index, pods in enumerate(job.pods):
+            start = job.tried[index] + 1 if index < len(job.tried) else 0
+            found = self._find_flavor(entry, pods, start)
+            if found is None:
+                entry.mode, entry.tried = NO_FIT, tuple(tried)
+                return entry
+            flavor, mode, level, last = found
+            tried.append(last)
+            if mode != FIT:
+                entry.mode, entry.needed = PREEMPT, entry.needed | {flavor}
+            entry.level = max(entry.level, level)
+            entry.flavors += (flavor,)
+            entry.usage[flavor] = entry.usage.get(flavor, 0) + pods.amount
+        entry.tried = tuple(tried)
+        if entry.mode == PREEMPT:
+            entry.targets = self._targets(job, queue, entry.usage, entry.needed)
+        return entry
+
+    def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, int, int, int] | None:
+        """Return flavor, mode and level of the best flavor for pods, and the place that was tried last, -1 for all.
+
+        None where no flavor can ever do, as things are.
+        """
+        queue, best, best_flavor = entry.queue, (NO_FIT, 0), -1
+        flavors = queue.flavors.get(pods.resource, [])
+        last = start - 1
+        for last in range(start, len(flavors)):
+            flavor = flavors[last]
+            if pods.flavors is not None and self.quotas.flavors[flavor] not in pods.flavors:
+                continue
+            mode, level = self._how(entry, flavor, pods.amount)
+            if mode > NO_CANDIDATES and not (
+                (mode < FIT and queue.next_if_preempting) or (level and queue.next_if_borrowing)
+            ):
+                best, best_flavor = (mode, -level), flavor
+                break
+            if mode != NO_FIT and (best[0] == NO_FIT or (mode, -level) > best):
+                best, best_flavor = (mode, -level), flavor
+        if best[0] == NO_FIT:
+            return None
+        return best_flavor, best[0], -best[1], -1 if last == len(flavors) - 1 else last
+
+    def _how(self, entry: Entry, flavor: int, amount: int) -> tuple[int, int]:
+        """Return how a flavor can be assigned, and the level of the tree that it would borrow from."""
+        queue = entry.queue
+        member = queue.member
+        amount += entry.usage.get(flavor, 0)
+        if amount > member.potential[flavor]:
+            return NO_FIT, 0
+        level, below_root = member.lowest_fit(flavor, amount)
+        if amount <= max(0, member.available(flavor)):
+            return FIT, level
+        may_borrow = queue.takes_while_borrowing or (self.fair and queue.reclaim != "Never")
+        if not (amount <= member.subtree[flavor] or below_root or may_borrow):
+            return NO_FIT, level
+        found = self._targets(entry.job, queue, {flavor: amount}, frozenset((flavor,)))
+        if not found:
+            return NO_CANDIDATES, level
+        gone = [target.job for target in found]
+        self._without(gone)
+        level, _ = member.lowest_fit(flavor, amount)
+        self._with(gone)
+        return (PREEMPT if any(job.queue == queue.name for job in gone) else RECLAIM), level
+
+    def _targets(self, job: Job, queue: Queue, usage: Mapping[int, int], needed: frozenset[int]) -> list[Target]:
+        return [] if self.truce else targets(self, job, queue, usage, needed)
+
+    def _without(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            for flavor, amount in job.usage.items():
+                self.queues[job.queue].member.remove(flavor, amount)
+
+    def _with(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            _add(self.queues[job.queue].member, job.usage)
+
+
+def _add(member: Member, usage: dict[int, int]) -> dict[int, int]:
+    for flavor, amount in usage.items():
+        member.add(flavor, amount)
+    return usage
+
+
+def _winner(
+    cohort: Member, left: Mapping[Member, Entry], keys: Mapping[tuple[Member, Job], tuple[Any, ...]]
+) -> Entry | None:
+    """Return the entry that is first among those of a cohort, each member naming its best."""
+    best: Entry | None = None
+    for child in cohort.children:
+        found = left.get(child) or (_winner(child, left, keys) if child.children else None)
+        if found is not None and (best is None or keys[cohort, found.job] < keys[cohort, best.job]):
+            best = found
+    return best

@@ -1,0 +1,344 @@
+"""Whom a waiting job evicts: Kueue's preemption, with fair sharing and without.
+
+Both modes go through candidates in an order, take away one after another until the job fits, and then give back those
+that need not go after all. With fair sharing the next candidate is of the member that borrows the most, and a rule
+compares its share with that of the waiting job's queue; a queue within its own quota need not compare. Without fair
+sharing, those come first whose quota the waiting job's part of the tree has a claim to.
+
+Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption, read 2026-11-23; its KEP 1714 for the two rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from training_platform.simulate.queues import Job, Queue, Target
+from training_platform.simulate.quotas import Member, Weighed
+
+FINAL_SHARE = "LessThanOrEqualToFinalShare"
+INITIAL_SHARE = "LessThanInitialShare"
+NOTHING: Weighed = (0, -1.0)  # less than every share
+Needed = frozenset[int]
+
+
+class Cluster(Protocol):
+    """What preemption reads of a scheduler."""
+
+    queues: dict[str, Queue]
+    fair: bool
+    strategies: tuple[str, ...]
+
+
+class Waiting(NamedTuple):
+    """A job that does not fit, the amounts that it asks for, and the flavors in which others have to make room."""
+
+    cluster: Cluster
+    job: Job
+    queue: Queue
+    usage: Mapping[int, int]
+    needed: Needed
+
+    def fits(self, *, borrowing: bool = True) -> bool:
+        """Whether there is room for the job, without borrowing only within its queue's own quota."""
+        member = self.queue.member
+        return all(
+            (borrowing or not member.borrows_with(flavor, amount)) and amount <= max(0, member.available(flavor))
+            for flavor, amount in self.usage.items()
+        )
+
+    def take(self, job: Job) -> None:
+        """Count a running job as gone."""
+        for flavor, amount in job.usage.items():
+            self.cluster.queues[job.queue].member.remove(flavor, amount)
+
+    def give_back(self, job: Job) -> None:
+        """Count a job as running again."""
+        for flavor, amount in job.usage.items():
+            self.cluster.queues[job.queue].member.add(flavor, amount)
+
+    def rank(self, job: Job) -> tuple[Any, ...]:
+        """Return the key that orders candidates: those that go anyway, of other queues, of low priority, the newest."""
+        return (not job.evicting, job.queue == self.queue.name, job.priority, -job.reserved, job.tie)
+
+    def candidates(self, queue: Queue) -> list[Job]:
+        """Return the running jobs of a queue that policies let the job evict, and that have what it needs."""
+        policy = queue.within if queue is self.queue else self.queue.reclaim
+        if policy == "Never":
+            return []
+        return [
+            job
+            for job in queue.running
+            if not self.needed.isdisjoint(job.flavors)
+            and (
+                policy == "Any"
+                or job.priority < self.job.priority
+                or (
+                    policy == "LowerOrNewerEqualPriority"
+                    and job.priority == self.job.priority
+                    and self.job.created < job.created
+                )
+            )
+        ]
+
+    def fewest(self, taken: list[Target], *, borrowing: bool = True) -> list[Target]:
+        """Give back those without whom the job fits as well, then all others; return whom it has to evict."""
+        for index in range(len(taken) - 2, -1, -1):
+            self.give_back(taken[index].job)
+            if self.fits(borrowing=borrowing):
+                taken[index] = taken[-1]
+                taken.pop()
+            else:
+                self.take(taken[index].job)
+        return self.restored(taken)
+
+    def restored(self, taken: list[Target]) -> list[Target]:
+        """Give all of them back."""
+        for target in taken:
+            self.give_back(target.job)
+        return taken
+
+
+def targets(cluster: Cluster, job: Job, queue: Queue, usage: Mapping[int, int], needed: Needed) -> list[Target]:
+    """Return whom a job has to evict to get ``usage``; none where that would not make enough room, or is not allowed.
+
+    ``needed`` are the flavors without enough room.
+    """
+    waiting = Waiting(cluster, job, queue, usage, needed)
+    return _fair_targets(waiting) if cluster.fair else _classical_targets(waiting)
+
+
+def _fair_targets(waiting: Waiting) -> list[Target]:
+    own = waiting.queue
+    found = waiting.candidates(own)
+    for queue in waiting.cluster.queues.values():
+        if queue is not own and any(queue.member.borrows_with(flavor) for flavor in waiting.needed):
+            found += waiting.candidates(queue)
+    if not found:
+        return []
+    found.sort(key=waiting.rank)
+    for flavor, amount in waiting.usage.items():
+        own.member.add(flavor, amount)  # shares are compared as if it ran
+    taken: list[Target] = []
+    fits, retried = _by_first_rule(waiting, found, taken)
+    if not fits and len(waiting.cluster.strategies) > 1:
+        fits = _by_second_rule(waiting, retried, taken)
+    for flavor, amount in waiting.usage.items():
+        own.member.remove(flavor, amount)
+    if fits:
+        return waiting.fewest(taken)
+    waiting.restored(taken)
+    return []
+
+
+def _fits_beside(waiting: Waiting) -> bool:
+    """Whether the job fits, where it is counted already."""
+    member = waiting.queue.member
+    for flavor, amount in waiting.usage.items():
+        member.remove(flavor, amount)
+    fits = waiting.fits()
+    for flavor, amount in waiting.usage.items():
+        member.add(flavor, amount)
+    return fits
+
+
+def _by_first_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Target]) -> tuple[bool, list[Job]]:
+    """Take candidates by the first strategy; return whether the job fits, and those whom the rule protects."""
+    within_quota = not any(waiting.queue.member.borrows_with(flavor) for flavor in waiting.needed)
+    by_final_share = waiting.cluster.strategies[0] == FINAL_SHARE
+    largest = _Largest(waiting, candidates)
+    retried: list[Job] = []
+
+    def take(job: Job, reason: str) -> bool:
+        waiting.take(job)
+        taken.append(Target(job, reason))
+        return _fits_beside(waiting)
+
+    for member, jobs in largest:
+        if member is waiting.queue.member or within_quota:
+            if take(jobs.pop(0), "queue" if member is waiting.queue.member else "reclaim"):
+                return True, []
+            continue
+        own_side, other_side = _sides(waiting.queue.member, member)
+        own_share, before = own_side.share(), other_side.share()
+        while jobs:
+            job = jobs.pop(0)
+            passed = own_share < before
+            if by_final_share:
+                waiting.take(job)
+                passed = own_share <= other_side.share()
+                waiting.give_back(job)
+            if not passed:
+                retried.append(job)
+            elif take(job, "share"):
+                return True, []
+            else:
+                break  # shares have changed, and with them who has the largest
+    return False, retried
+
+
+def _by_second_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Target]) -> bool:
+    """Take one more of each queue that has a larger share than the job's would have; return whether the job fits."""
+    largest = _Largest(waiting, candidates)
+    for member, jobs in largest:
+        own_side, other_side = _sides(waiting.queue.member, member)
+        job = jobs.pop(0)
+        if own_side.share() < other_side.share():
+            waiting.take(job)
+            taken.append(Target(job, "share"))
+            if _fits_beside(waiting):
+                return True
+        largest.done.add(member)
+    return False
+
+
+def _sides(own: Member, other: Member) -> tuple[Member, Member]:
+    """Return the two members, over each queue or the queue itself, that are next to each other in one cohort."""
+    above = [own, *own.path()]
+    side = other
+    while side.parent is not None and side.parent not in above:
+        side = side.parent
+    return above[above.index(side.parent) - 1] if side.parent is not None else own, side
+
+
+class _Largest:
+    """Gives the queue with the largest share that still has candidates, and these; again and again."""
+
+    def __init__(self, waiting: Waiting, candidates: Iterable[Job]) -> None:
+        self.own = waiting.queue.member
+        self.above = list(self.own.path())
+        self.rank: Callable[[Job], tuple[Any, ...]] = waiting.rank
+        self.jobs: dict[Member, list[Job]] = {}
+        for job in candidates:
+            self.jobs.setdefault(waiting.cluster.queues[job.queue].member, []).append(job)
+        self.done: set[Member] = set()
+
+    def __iter__(self) -> Iterator[tuple[Member, list[Job]]]:
+        """Yield queue and candidates; who gets them takes one, or adds the queue to ``done``."""
+        root = self.above[-1] if self.above else self.own
+        while root not in self.done:
+            member = self._next(root) if self.above else self._alone()
+            if member is not None:
+                yield member, self.jobs[member]
+
+    def _alone(self) -> Member | None:
+        if self.jobs.get(self.own):
+            return self.own
+        self.done.add(self.own)
+        return None
+
+    def _next(self, cohort: Member) -> Member | None:
+        """Return the queue of the largest share; None where this only found members that have no candidates."""
+        queue, cohort_below = None, None
+        of_queue = of_cohort = NOTHING
+        for child in cohort.children:
+            if child in self.done:
+                continue
+            share = child.share()
+            if child.children:
+                if not child.borrowed() and child not in self.above:
+                    self.done.add(child)
+                elif share >= of_cohort:
+                    cohort_below, of_cohort = child, share
+            elif not self.jobs.get(child) or (child is not self.own and not child.borrowed()):
+                self.done.add(child)
+            elif share > of_queue:
+                queue, of_queue = child, share
+            elif share == of_queue and queue and self.rank(self.jobs[child][0]) < self.rank(self.jobs[queue][0]):
+                queue = child
+        if queue is None and cohort_below is None:
+            self.done.add(cohort)
+            return None
+        if cohort_below is not None and of_cohort >= of_queue:
+            return self._next(cohort_below)
+        return queue
+
+
+class _Candidate(NamedTuple):
+    """A candidate without fair sharing; ``apart`` is the cohort in which both queues are, None in the same queue."""
+
+    job: Job
+    apart: Member | None
+    reason: str
+    if_not_borrowing: bool = False
+
+
+def _classical_targets(waiting: Waiting) -> list[Target]:
+    own = waiting.queue
+    in_queue = [_Candidate(job, None, "queue") for job in waiting.candidates(own)]
+    claimed, others = _in_cohorts(waiting) if own.reclaim != "Never" else ([], [])
+    groups = [sorted(group, key=lambda row: waiting.rank(row.job)) for group in (claimed, others, in_queue)]
+    ordered = [row for group in groups for row in group if row.job.evicting]
+    ordered += [row for group in groups for row in group if not row.job.evicting]
+    under_quota = all(own.member.subtree[flavor] > own.member.usage[flavor] for flavor in waiting.needed)
+    may_not_borrow = not own.takes_while_borrowing
+    if not (claimed or others) or (may_not_borrow and not under_quota):
+        attempts = [True]
+    elif may_not_borrow and not claimed:
+        attempts = [False, True]
+    else:
+        attempts = [True, False]
+    for borrowing in attempts:
+        taken: list[Target] = []
+        for row in ordered:
+            if not _still_a_candidate(waiting, row, borrowing=borrowing):
+                continue
+            waiting.take(row.job)
+            taken.append(Target(row.job, row.reason))
+            if waiting.fits(borrowing=borrowing):
+                return waiting.fewest(taken, borrowing=borrowing)
+        waiting.restored(taken)
+    return []
+
+
+def _within(member: Member, needed: Needed) -> bool:
+    return not any(member.borrows_with(flavor) for flavor in needed)
+
+
+def _still_a_candidate(waiting: Waiting, row: _Candidate, *, borrowing: bool) -> bool:
+    """Whether a candidate's queue, and the cohorts up to the one shared with the job, still use what is not theirs."""
+    if row.apart is None:
+        return True
+    if borrowing and row.if_not_borrowing:
+        return False
+    member: Member | None = waiting.cluster.queues[row.job.queue].member
+    while member is not None and member is not row.apart:
+        if _within(member, waiting.needed):
+            return False
+        member = member.parent
+    return True
+
+
+def _in_cohorts(waiting: Waiting) -> tuple[list[_Candidate], list[_Candidate]]:
+    """Return the candidates of other queues: those whose quota the job has a claim to by its place, and the others."""
+    own = waiting.queue
+    by_member = {queue.member: queue for queue in waiting.cluster.queues.values()}
+    claimed: list[_Candidate] = []
+    others: list[_Candidate] = []
+
+    def collect(cohort: Member, shared: Member, passed: Member, *, claim: bool) -> None:
+        for child in cohort.children:
+            if child is passed or _within(child, waiting.needed):
+                continue
+            if child.children:
+                collect(child, shared, passed, claim=claim)
+            elif child in by_member:
+                for job in waiting.candidates(by_member[child]):
+                    if claim:
+                        claimed.append(_Candidate(job, shared, "reclaim"))
+                    elif own.takes_while_borrowing and job.priority < waiting.job.priority:
+                        others.append(_Candidate(job, shared, "borrowing"))
+                    else:
+                        others.append(_Candidate(job, shared, "reclaim", if_not_borrowing=True))
+
+    rest = dict(waiting.usage)
+    claim = False
+    passed = own.member
+    for cohort in (own.member, *own.member.path()):
+        if cohort is not own.member:
+            collect(cohort, cohort, passed, claim=claim)
+        room = not any(cohort.borrows_with(flavor, amount) for flavor, amount in rest.items())
+        rest = {flavor: max(0, amount - cohort.local_available(flavor)) for flavor, amount in rest.items()}
+        claim = claim or room
+        passed = cohort
+    return claimed, others

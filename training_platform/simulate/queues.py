@@ -1,0 +1,129 @@
+"""Jobs, and the cluster queues that they wait and run in, as Kueue keeps them.
+
+Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/queue, read 2026-11-23.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from training_platform.simulate.quotas import Json, Member, Quotas, flavors_of
+
+Shape = tuple[Any, ...]
+
+
+class Pods(NamedTuple):
+    """One kind of pods of a job: chips or GPUs of all of them together, and the flavors that may be used for them.
+
+    Without ``flavors`` these are all of the resource.
+    """
+
+    resource: str
+    amount: int
+    flavors: frozenset[str] | None = None
+
+
+class Job:
+    """A job in a queue. ``flavors`` are those of its pods while it holds quota, else empty.
+
+    ``tie`` decides between jobs that Kueue tells apart by a random id alone. ``tried`` has the last flavor that was
+    tried for each kind of pods, -1 for all, where the next cycle goes on with the one after it.
+    """
+
+    __slots__ = (
+        "created", "evicting", "flavors", "name", "pods", "priority", "queue", "reserved", "shape", "tie", "tried",
+        "tried_at", "usage",
+    )  # fmt: skip
+
+    def __init__(self, name: str, queue: str, pods: Iterable[Pods], priority: int = 0) -> None:
+        self.name = name
+        self.queue = queue
+        self.pods = tuple(each for each in pods if each.amount)  # others need no quota
+        self.priority = priority
+        self.shape: Shape = (priority, self.pods)
+        self.created = 0.0
+        self.tie = 0.0
+        self.flavors: tuple[int, ...] = ()
+        self.usage: dict[int, int] = {}
+        self.reserved = 0.0
+        self.evicting = False
+        self.tried: tuple[int, ...] = ()
+        self.tried_at = (0, 0)  # the cycle, and the generation of the queue
+
+
+class Queue:
+    """A ClusterQueue: its policies, and its jobs, those that wait by shape."""
+
+    def __init__(self, name: str, spec: Json, member: Member, quotas: Quotas) -> None:
+        preemption, fungibility = spec.get("preemption", {}), spec.get("flavorFungibility", {})
+        self.name = name
+        self.member = member
+        self.flavors = {
+            resource: [quotas.number[flavor] for flavor in flavors] for resource, flavors in flavors_of(spec).items()
+        }
+        self.within: str = preemption.get("withinClusterQueue", "Never")
+        self.reclaim: str = preemption.get("reclaimWithinCohort", "Never")
+        borrowing = preemption.get("borrowWithinCohort") or {}
+        self.takes_while_borrowing = borrowing.get("policy", "Never") != "Never"
+        self.next_if_borrowing = fungibility.get("whenCanBorrow", "MayStopSearch") == "TryNextFlavor"
+        self.next_if_preempting = fungibility.get("whenCanPreempt", "TryNextFlavor") == "TryNextFlavor"
+        self.held = spec.get("stopPolicy", "None") != "None"
+        self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}
+        self.aside: set[Shape] = set()
+        self.first: Job | None = None  # it preempts, and stays before all others
+        self.running: dict[Job, None] = {}
+        self.generation = 0  # of changes that may have made room
+
+    def push(self, job: Job) -> None:
+        """Let a job wait."""
+        heapq.heappush(self.waiting.setdefault(job.shape, []), (job.created, job.tie, job))
+
+    def remove(self, job: Job) -> None:
+        """Take a job that waits out of the queue."""
+        left = [row for row in self.waiting[job.shape] if row[2] is not job]
+        heapq.heapify(left)
+        self._keep(job.shape, left)
+
+    def pop(self) -> Job | None:
+        """Take the first job that was not put aside out of the queue."""
+        first = self.first
+        waits = first is not None and not first.flavors and first.shape not in self.aside
+        if waits and any(row[2] is first for row in self.waiting.get(first.shape, ())):
+            self.remove(first)
+            return first
+        best = None
+        for shape, jobs in self.waiting.items():
+            if shape not in self.aside:
+                key = (-shape[0], jobs[0][:2])
+                if best is None or key < best[0]:
+                    best = (key, shape)
+        if best is None:
+            return None
+        jobs = self.waiting[best[1]]
+        job = heapq.heappop(jobs)[2]
+        self._keep(best[1], jobs)
+        return job
+
+    def _keep(self, shape: Shape, jobs: list[tuple[float, float, Job]]) -> None:
+        if jobs:
+            self.waiting[shape] = jobs
+        else:
+            del self.waiting[shape]
+
+
+class Target(NamedTuple):
+    """A running job that is to be evicted, and why: ``queue``, ``reclaim``, ``share`` or ``borrowing``."""
+
+    job: Job
+    reason: str
+
+
+class Eviction(NamedTuple):
+    """An eviction: who, from which flavors, for whom, and why."""
+
+    job: Job
+    flavors: tuple[int, ...]
+    by: Job
+    reason: str

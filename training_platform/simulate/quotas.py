@@ -1,0 +1,215 @@
+"""Quota as Kueue counts it: a tree of cohorts with cluster queues as leaves, each with quota and usage by flavor.
+
+The tree is read from the specs of Kueue's objects, as ``training_platform.resources.kueue`` builds them. Amounts are
+chips or GPUs. Flavors are numbered in the order of ``Quotas.flavors``, and belong to one resource each.
+
+Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/scheduler (resource_node.go, fair_sharing.go) and the pages on cohorts
+and fair sharing, read 2026-11-23.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Json = Mapping[str, Any]
+Weighed = tuple[int, float]
+"""A dominant share by which members are compared: 1 before it where weight is 0 and something is borrowed."""
+
+
+class Quota(NamedTuple):
+    """A quota of one flavor; None is no limit."""
+
+    nominal: int
+    borrowing: int | None = None
+    lending: int | None = None
+
+
+class Member:
+    """A cluster queue or a cohort: what it has, what is used of it, and its place in the tree.
+
+    ``local`` is what it never lends, ``subtree`` its own quota with that which its members lend to it, ``usage`` what
+    counts against ``subtree``. ``height`` is the distance to the lowest queue below, 0 for a queue. ``lendable`` has,
+    by resource, what its parent could give if nothing was used; shares are measured against that.
+    """
+
+    __slots__ = (
+        "borrowing", "children", "flavors", "height", "lendable", "lending", "local", "name", "parent", "potential",
+        "resources", "subtree", "usage", "weight",
+    )  # fmt: skip
+
+    def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
+        count = len(resources)
+        rows = [quotas.get(flavor, Quota(0)) for flavor in range(count)]
+        self.name = name
+        self.weight = weight
+        self.parent: Member | None = None
+        self.children: list[Member] = []
+        self.resources = resources
+        self.height = 0
+        self.borrowing = [row.borrowing for row in rows]
+        self.lending = [row.lending for row in rows]
+        self.flavors = sorted(quotas)
+        self.subtree = [row.nominal for row in rows]
+        self.local = [0] * count
+        self.usage = [0] * count
+        self.potential = [0] * count
+        self.lendable: dict[str, int] = {}
+
+    def path(self) -> Iterator[Member]:
+        """Yield the cohorts above, the nearest first."""
+        above = self.parent
+        while above is not None:
+            yield above
+            above = above.parent
+
+    def local_available(self, flavor: int) -> int:
+        """Return what is free of that which it never lends."""
+        return max(0, self.local[flavor] - self.usage[flavor])
+
+    def available(self, flavor: int) -> int:
+        """Return what is free for it, with what it may borrow; below 0 where more is used than there is."""
+        if self.parent is None:
+            return self.subtree[flavor] - self.usage[flavor]
+        room = self.parent.available(flavor)
+        local, used, limit = self.local[flavor], self.usage[flavor], self.borrowing[flavor]
+        if limit is not None:
+            room = min(room, self.subtree[flavor] - local - max(0, used - local) + limit)
+        return max(0, local - used) + room
+
+    def add(self, flavor: int, amount: int) -> None:
+        """Count an amount as used, here and, as far as it exceeds what is never lent, above."""
+        member: Member | None = self
+        while member is not None and amount > 0:
+            over = amount - max(0, member.local[flavor] - member.usage[flavor])
+            member.usage[flavor] += amount
+            member, amount = member.parent, over
+
+    def remove(self, flavor: int, amount: int) -> None:
+        """Count an amount as free again."""
+        member: Member | None = self
+        while member is not None and amount > 0:
+            above = member.usage[flavor] - member.local[flavor]
+            member.usage[flavor] -= amount
+            member, amount = member.parent, min(amount, above)
+
+    def borrows_with(self, flavor: int, amount: int = 0) -> bool:
+        """Whether it uses more than its own quota and what its members lend it, with an amount more."""
+        return self.subtree[flavor] < self.usage[flavor] + amount
+
+    def borrowed(self) -> list[int]:
+        """Return the flavors of which it uses more than its own."""
+        return [flavor for flavor in self.flavors if self.usage[flavor] > self.subtree[flavor]]
+
+    def share(self) -> Weighed:
+        """Return the dominant share: what is borrowed, in thousandths of what can be, by weight; the largest."""
+        if self.parent is None:
+            return (0, 0.0)
+        over: dict[str, int] = {}
+        for flavor in self.flavors:
+            if (more := self.usage[flavor] - self.subtree[flavor]) > 0:
+                resource = self.resources[flavor]
+                over[resource] = over.get(resource, 0) + more
+        ratio = 0.0
+        for resource, more in over.items():
+            if lendable := self.lendable.get(resource, 0):
+                ratio = max(ratio, more * 1000.0 / lendable)
+        if not ratio:
+            return (0, 0.0)
+        return (0, ratio / self.weight) if self.weight else (1, ratio)
+
+    def lowest_fit(self, flavor: int, amount: int) -> tuple[int, bool]:
+        """Return the height of the lowest subtree whose quota has room for an amount, and whether it is not the root.
+
+        Where none has, that of the root.
+        """
+        if not self.borrows_with(flavor, amount) or self.parent is None:
+            return 0, self.parent is not None
+        rest = amount - self.local_available(flavor)
+        member: Member = self
+        for member in self.path():
+            if not member.borrows_with(flavor, rest):
+                return member.height, member.parent is not None
+            rest -= member.local_available(flavor)
+        return member.height, False
+
+
+class Quotas:
+    """The tree of one cluster, from the specs of its ClusterQueues and Cohorts by name.
+
+    A cohort without an object is a root without quota. ``order`` shuffles members, whose order decides ties in Kueue.
+    """
+
+    def __init__(self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], order: random.Random) -> None:
+        self.resource_of: dict[str, str] = {}
+        for spec in (*queues.values(), *cohorts.values()):
+            for resource, flavor, _ in _rows(spec):
+                self.resource_of.setdefault(flavor, resource)
+        self.flavors = list(self.resource_of)
+        self.number = {flavor: index for index, flavor in enumerate(self.flavors)}
+        resources = list(self.resource_of.values())
+        self.queues = {name: self._member(name, spec, resources) for name, spec in queues.items()}
+        self.cohorts = {name: self._member(name, spec, resources) for name, spec in cohorts.items()}
+        for name, spec in (*queues.items(), *cohorts.items()):
+            if above := spec.get("cohortName") or spec.get("parentName"):
+                if above not in self.cohorts:
+                    self.cohorts[above] = Member(above, 1.0, {}, resources)
+                member = self.queues[name] if spec is queues.get(name) else self.cohorts[name]
+                member.parent = self.cohorts[above]
+                self.cohorts[above].children.append(member)
+        for root in [*self.cohorts.values(), *self.queues.values()]:
+            if root.parent is None:
+                self._sum_up(root, order)
+                self._potentials(root)
+
+    def _member(self, name: str, spec: Json, resources: Sequence[str]) -> Member:
+        quotas = {self.number[flavor]: quota for _, flavor, quota in _rows(spec)}
+        return Member(name, float(spec.get("fairSharing", {}).get("weight", 1)), quotas, resources)
+
+    def _sum_up(self, member: Member, order: random.Random) -> None:
+        """Add what members lend to what each cohort has."""
+        order.shuffle(member.children)
+        every = set(member.flavors)
+        for child in member.children:
+            self._sum_up(child, order)
+            member.height = max(member.height, child.height + 1)
+            every |= set(child.flavors)
+            for flavor in child.flavors:
+                member.subtree[flavor] += child.subtree[flavor] - child.local[flavor]
+        for flavor, limit in enumerate(member.lending):
+            member.local[flavor] = 0 if limit is None else max(0, member.subtree[flavor] - limit)
+        member.flavors = sorted(every)
+
+    def _potentials(self, member: Member) -> None:
+        """Compute what each member could have if nothing was used."""
+        parent = member.parent
+        for flavor in range(len(self.flavors)):
+            if parent is None:
+                member.potential[flavor] = member.subtree[flavor]
+            else:
+                most = member.local[flavor] + parent.potential[flavor]
+                limit = member.borrowing[flavor]
+                member.potential[flavor] = most if limit is None else min(most, member.subtree[flavor] + limit)
+                resource = member.resources[flavor]
+                member.lendable[resource] = member.lendable.get(resource, 0) + parent.potential[flavor]
+        for child in member.children:
+            self._potentials(child)
+
+
+def _rows(spec: Json) -> Iterator[tuple[str, str, Quota]]:
+    """Yield resource, flavor and quota of the resource groups of a spec, in their order."""
+    for group in spec.get("resourceGroups", ()):
+        for flavor in group["flavors"]:
+            for row in flavor["resources"]:
+                limits = (row.get("borrowingLimit"), row.get("lendingLimit"))
+                borrowing, lending = (None if limit is None else int(limit) for limit in limits)
+                yield row["name"], flavor["name"], Quota(int(row["nominalQuota"]), borrowing, lending)
+
+
+def flavors_of(spec: Json) -> dict[str, list[str]]:
+    """Return the flavors of a ClusterQueue by resource, in the order in which they are tried."""
+    found: dict[str, list[str]] = {}
+    for resource, flavor, _ in _rows(spec):
+        found.setdefault(resource, []).append(flavor)
+    return found
