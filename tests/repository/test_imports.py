@@ -23,6 +23,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "policy": ("rules", "quota", "views", "resources", "config", "catalog"),
     "checks": ("jobs", "rules", "quota", "views", "resources", "config", "catalog"),
     "adopt": ("clients", "sandbox", "rules", "quota", "views", "resources", "config", "catalog"),
+    "simulate": ("checks", "resources", "config", "catalog"),
     "jobs": ("clients", "rules", "quota", "views", "resources", "config", "catalog"),
     "sandbox": ("checks", "rules", "quota", "views", "resources", "config", "catalog"),
     "cli": (
@@ -32,6 +33,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "jobs",
         "policy",
         "sandbox",
+        "simulate",
         "rules",
         "quota",
         "views",
@@ -61,7 +63,7 @@ sys.exit(f"loads {loaded[0]} and {len(loaded) - 1} more" if loaded else 0)
 """
 
 
-@pytest.mark.parametrize("package", [*PLAIN, "training_platform.jobs"])
+@pytest.mark.parametrize("package", [*PLAIN, "training_platform.jobs", "training_platform.simulate"])
 def test_importing_all_of_a_plain_package_loads_no_pulumi(package: str) -> None:
     command = [sys.executable, "-c", IMPORT_ALL, package]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)

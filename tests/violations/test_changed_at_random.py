@@ -68,7 +68,7 @@ class Changes:
     """Draws changes; inputs of the same name, and those that stand beside them, come from all objects."""
 
     def __init__(self, drawn: list[Drawn], seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311 # nothing is kept secret by it
+        self._random = random.Random(seed)  # nothing is kept secret by it
         self._values: dict[str | int, list[Any]] = defaultdict(list)
         self._beside: dict[str | int, dict[str, Any]] = defaultdict(dict)
         for _, inputs in drawn:
@@ -127,7 +127,7 @@ def errors(kind: str, inputs: Json) -> list[str]:
 @pytest.mark.timeout(900)
 def test_the_rules_find_what_the_api_server_refuses_and_take_what_it_takes(cluster: Server, tmp_path: Path) -> None:
     drawn = [each for each in bases() if not cluster.applied(*each) and not errors(*each)]
-    changes, draw = Changes(drawn, SEED), random.Random(SEED)  # noqa: S311
+    changes, draw = Changes(drawn, SEED), random.Random(SEED)
     wrongly: list[str] = []
     missed: list[str] = []
     refused = 0

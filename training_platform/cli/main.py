@@ -30,6 +30,7 @@ from training_platform.cli import (
     quota,
     runs,  # noqa: F401 # adds its commands to job's
     sandbox,
+    simulate,
     software,
     stacks,
 )
@@ -54,6 +55,7 @@ def app() -> None:
 for _command in (
     adopt.adopt, adopt.adopt_state, check.check, explain.explain, stacks.schema, stacks.stacks, init.app, catalog.app,
     job.app, explain.app, image.app, persistent_resource.app, prices.app, quota.app, sandbox.app, software.app,
+    simulate.simulate, simulate.trace_app,
 ):  # fmt: skip
     app.add_command(_command)
 job.app.add_command(init.job, "init")

@@ -33,6 +33,7 @@ REQUEUE_SECONDS: Final = 1.0
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)  # how a flavor can be assigned, the worst first
 SAME_STATES: Final = 3  # how often jobs may come back to one state at an instant before that is a loop
 
+
 @dataclass(slots=True)
 class Entry:
     """What a cycle found for the first job of a queue."""
@@ -48,11 +49,17 @@ class Entry:
     targets: list[Target] = field(default_factory=list)
 
 
+class Admission(NamedTuple):
+    """An admission: who, and the flavors of its pods."""
+
+    job: Job
+    flavors: tuple[int, ...]
+
+
 class Moves(NamedTuple):
     """What happened at an instant, in its order; ``loops`` are evictions among jobs that would go on without end."""
 
-    admitted: list[Job]
-    evicted: list[Eviction]
+    made: list[Admission | Eviction]
     loops: list[Eviction]
 
 
@@ -69,9 +76,7 @@ class Scheduler:
         self.quotas = Quotas(queues, cohorts, self.order)
         self.fair = fair_sharing is not None
         self.strategies = tuple(fair_sharing or ())
-        self.queues = {
-            name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()
-        }
+        self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
         self.requeue_at: float | None = None
         self.truce = False  # a loop was cut: nobody is evicted before something else happens
         self._cycle = 0
@@ -99,7 +104,7 @@ class Scheduler:
 
     def settle(self, now: float) -> Moves:
         """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
-        moves = Moves([], [], [])
+        moves = Moves([], [])
         while True:
             if self.requeue_at is not None and self.requeue_at <= now:
                 self.requeue_at = None
@@ -113,7 +118,7 @@ class Scheduler:
             for job, eviction in self._evicting:
                 self._free(job, now)
                 self.queues[job.queue].push(job)
-                moves.evicted.append(eviction)
+                moves.made.append(eviction)
                 self._recent.append(eviction)
             self._evicting.clear()
             self._count_state(moves)
@@ -149,9 +154,9 @@ class Scheduler:
         if not heads:
             return None
         entries = [self._nominate(job, queue) for job, queue in heads]
-        before = (len(moves.admitted), len(self._evicting))
+        before = (len(moves.made), len(self._evicting))
         self._process([entry for entry in entries if entry.mode != NO_FIT], now, moves)
-        after = (len(moves.admitted), len(self._evicting))
+        after = (len(moves.made), len(self._evicting))
         put_aside = False
         for entry in entries:
             if entry.mode == NO_FIT or (entry.mode == PREEMPT and not entry.targets):
@@ -187,7 +192,7 @@ class Scheduler:
                 continue
             if entry.mode == FIT:
                 self._admit(entry, now)
-                moves.admitted.append(job)
+                moves.made.append(Admission(job, entry.flavors))
                 continue
             evicted.update(dict.fromkeys(target.job for target in entry.targets))
             counted.append((queue.member, _add(queue.member, entry.usage)))
@@ -235,9 +240,7 @@ class Scheduler:
 
     def _in_order(self, entries: list[Entry]) -> list[Entry]:
         """Order entries without fair sharing: who borrows from nearest, then by priority and age."""
-        return sorted(
-            entries, key=lambda entry: (entry.level, -entry.job.priority, entry.job.created, entry.job.tie)
-        )
+        return sorted(entries, key=lambda entry: (entry.level, -entry.job.priority, entry.job.created, entry.job.tie))
 
     def _in_fair_order(self, entries: list[Entry]) -> Iterable[Entry]:
         """Yield entries in the order of fair sharing, which what happens to each changes for those after it."""

@@ -227,6 +227,12 @@ class _Largest:
         self.done.add(self.own)
         return None
 
+    def _has_nothing(self, member: Member) -> bool:
+        """Whether a member can never give a candidate again: it does not borrow, or its own are all taken."""
+        if member.children:
+            return member not in self.above and not member.borrowed()
+        return not self.jobs.get(member) or (member is not self.own and not member.borrowed())
+
     def _next(self, cohort: Member) -> Member | None:
         """Return the queue of the largest share; None where this only found members that have no candidates."""
         queue, cohort_below = None, None
@@ -234,14 +240,13 @@ class _Largest:
         for child in cohort.children:
             if child in self.done:
                 continue
+            if self._has_nothing(child):
+                self.done.add(child)
+                continue
             share = child.share()
             if child.children:
-                if not child.borrowed() and child not in self.above:
-                    self.done.add(child)
-                elif share >= of_cohort:
+                if share >= of_cohort:
                     cohort_below, of_cohort = child, share
-            elif not self.jobs.get(child) or (child is not self.own and not child.borrowed()):
-                self.done.add(child)
             elif share > of_queue:
                 queue, of_queue = child, share
             elif share == of_queue and queue and self.rank(self.jobs[child][0]) < self.rank(self.jobs[queue][0]):
@@ -312,33 +317,30 @@ def _still_a_candidate(waiting: Waiting, row: _Candidate, *, borrowing: bool) ->
 def _in_cohorts(waiting: Waiting) -> tuple[list[_Candidate], list[_Candidate]]:
     """Return the candidates of other queues: those whose quota the job has a claim to by its place, and the others."""
     own = waiting.queue
-    by_member = {queue.member: queue for queue in waiting.cluster.queues.values()}
     claimed: list[_Candidate] = []
     others: list[_Candidate] = []
-
-    def collect(cohort: Member, shared: Member, passed: Member, *, claim: bool) -> None:
-        for child in cohort.children:
-            if child is passed or _within(child, waiting.needed):
-                continue
-            if child.children:
-                collect(child, shared, passed, claim=claim)
-            elif child in by_member:
-                for job in waiting.candidates(by_member[child]):
-                    if claim:
-                        claimed.append(_Candidate(job, shared, "reclaim"))
-                    elif own.takes_while_borrowing and job.priority < waiting.job.priority:
-                        others.append(_Candidate(job, shared, "borrowing"))
-                    else:
-                        others.append(_Candidate(job, shared, "reclaim", if_not_borrowing=True))
-
-    rest = dict(waiting.usage)
-    claim = False
-    passed = own.member
-    for cohort in (own.member, *own.member.path()):
-        if cohort is not own.member:
-            collect(cohort, cohort, passed, claim=claim)
-        room = not any(cohort.borrows_with(flavor, amount) for flavor, amount in rest.items())
-        rest = {flavor: max(0, amount - cohort.local_available(flavor)) for flavor, amount in rest.items()}
-        claim = claim or room
-        passed = cohort
+    rest: Mapping[int, int] = waiting.usage
+    claim, passed = False, own.member
+    for member in (own.member, *own.member.path()):
+        for job in _borrowed_below(waiting, member, passed) if member is not own.member else ():
+            if claim:
+                claimed.append(_Candidate(job, member, "reclaim"))
+            elif own.takes_while_borrowing and job.priority < waiting.job.priority:
+                others.append(_Candidate(job, member, "borrowing"))
+            else:
+                others.append(_Candidate(job, member, "reclaim", if_not_borrowing=True))
+        claim = claim or not any(member.borrows_with(flavor, amount) for flavor, amount in rest.items())
+        rest = {flavor: max(0, amount - member.local_available(flavor)) for flavor, amount in rest.items()}
+        passed = member
     return claimed, others
+
+
+def _borrowed_below(waiting: Waiting, cohort: Member, passed: Member) -> Iterator[Job]:
+    """Yield the candidates below a cohort, but for one part of it, whose queues and cohorts use what is not theirs."""
+    for child in cohort.children:
+        if child is passed or _within(child, waiting.needed):
+            continue
+        if child.children:
+            yield from _borrowed_below(waiting, child, passed)
+        elif queue := waiting.cluster.queues.get(child.name):
+            yield from waiting.candidates(queue)

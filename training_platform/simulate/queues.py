@@ -89,8 +89,12 @@ class Queue:
     def pop(self) -> Job | None:
         """Take the first job that was not put aside out of the queue."""
         first = self.first
-        waits = first is not None and not first.flavors and first.shape not in self.aside
-        if waits and any(row[2] is first for row in self.waiting.get(first.shape, ())):
+        if (
+            first
+            and not first.flavors
+            and first.shape not in self.aside
+            and any(row[2] is first for row in self.waiting.get(first.shape, ()))
+        ):
             self.remove(first)
             return first
         best = None

@@ -20,7 +20,7 @@ from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor, flavors
 from training_platform.resources import kueue
 from training_platform.simulate.admission import Scheduler
-from training_platform.simulate.queues import Job, Pods
+from training_platform.simulate.queues import Eviction, Job, Pods
 
 Json = dict[str, Any]
 MODES: Mapping[str, tuple[str, ...] | None] = {
@@ -86,10 +86,7 @@ def _in_main(section: Json) -> Json:
 
 def pods_of(row: Json) -> list[Pods]:
     """Return the kinds of pods of a job: each is a resource, an amount, and the flavor if it names one."""
-    return [
-        Pods(resource, amount, frozenset(flavor) if flavor else None)
-        for resource, amount, *flavor in row["pods"]
-    ]
+    return [Pods(resource, amount, frozenset(flavor) if flavor else None) for resource, amount, *flavor in row["pods"]]
 
 
 def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
@@ -108,7 +105,7 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
         evicted, loops = set(), False
         while True:
             moves = scheduler.settle(now)
-            evicted |= {eviction.job.name for eviction in moves.evicted}
+            evicted |= {move.job.name for move in moves.made if isinstance(move, Eviction)}
             loops |= bool(moves.loops)
             if scheduler.requeue_at is None or loops:
                 break
@@ -124,7 +121,7 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
 ORDERS = ("h100-reservation", "h100", "h100-flex-start", "h100-spot")
 
 
-def random_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (12, 24)) -> Json:
+def random_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (12, 20)) -> Json:
     """Return a random scenario: queues, cohorts, weights, policies, and jobs that come and go."""
     draw = random.Random(f"{mode} {seed}")
     names = [f"team-{letter}" for letter in "abcdef"[: draw.randint(2, 5)]]
@@ -197,7 +194,7 @@ def _random_team(draw: random.Random, mode: str, kinds: Sequence[str], cohorts: 
     return {**team, "cohort": draw.choice(below)} if below and draw.random() < 0.8 else team
 
 
-def _random_job(draw: random.Random, names: Sequence[str], teams: Json, tpus: bool) -> Json:  # noqa: FBT001
+def _random_job(draw: random.Random, names: Sequence[str], teams: Json, tpus: bool) -> Json:
     team = draw.choice(names)
     pods: list[Any] = [[GPU, draw.choice((1, 2, 2, 4, 4, 6, 8))]]
     if draw.random() < 0.15:

@@ -48,7 +48,15 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 def html_report(report: Report, links: str = "") -> str:
     """Return the page; ``links`` goes before the paths of files, which are plain text without it."""
     result = conclusion(report)
-    sections = list(_sections(report, links))
+    verdict = joined(el("p", str(result), cls=f"verdict {result.state}"), el("p", _origin(report), cls="note"))
+    footer = "Quotas are charged at the most machines that autoscaling may start."
+    return whole_page("training-platform check", verdict, list(_sections(report, links)), footer, f": {result}")
+
+
+def whole_page(
+    title: str, verdict: Markup, sections: Sequence[tuple[str, str, Markup]], footer: str, more_title: str = ""
+) -> str:
+    """Return a page of sections, each with its anchor, title and body."""
     style = files("training_platform.checks.reports").joinpath("page.css").read_text(encoding="utf-8")
     head = el(
         "head",
@@ -57,19 +65,12 @@ def html_report(report: Report, links: str = "") -> str:
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("link", rel="icon", href="data:,"),  # a browser asks a server for one otherwise
-        el("title", f"training-platform check: {result}"),
+        el("title", f"{title}{more_title}"),
         el("style", Markup(style)),  # noqa: S704 # our own file
     )
-    anchors = (el("a", title, href=f"#{anchor}") for anchor, title, _ in sections)
-    header = el(
-        "header",
-        el("h1", "training-platform check"),
-        el("p", str(result), cls=f"verdict {result.state}"),
-        el("p", _origin(report), cls="note"),
-        el("nav", anchors, aria_label="Parts of this report"),
-    )
-    main = el("main", (el("section", el("h2", title), body, id=anchor) for anchor, title, body in sections))
-    footer = "Quotas are charged at the most machines that autoscaling may start."
+    anchors = (el("a", name, href=f"#{anchor}") for anchor, name, _ in sections)
+    header = el("header", el("h1", title), verdict, el("nav", anchors, aria_label="Parts of this report"))
+    main = el("main", (el("section", el("h2", name), body, id=anchor) for anchor, name, body in sections))
     page = el("html", head, el("body", header, main, el("footer", footer)), lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
 
@@ -111,7 +112,7 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
             for section in sections(report):
                 note = el("p", section.note, cls="note") if section.note else ""
                 title = section.title[:1].upper() + section.title[1:]
-                yield anchor, title, joined(_section_table(title, section), note)
+                yield anchor, title, joined(section_table(title, section), note)
     if report.stacks:
         yield "stacks", "Stacks", joined(stack_graph(report), stack_trees(report))
 
@@ -155,9 +156,7 @@ def _linked_place(finding: Finding, links: str) -> Markup:
 
 def _changes(comparison: Comparison) -> Markup:
     stacks = (_stack_change(stack) for stack in comparison.stacks if not stack.empty)
-    tables = (
-        joined(el("h3", section.title), _section_table(section.title, section)) for section in amounts(comparison)
-    )
+    tables = (joined(el("h3", section.title), section_table(section.title, section)) for section in amounts(comparison))
     unknown = el("p", comparison.unknown) if comparison.unknown else ""
     return joined(el("p", change_summary(comparison)), unknown, stacks, tables)
 
@@ -174,7 +173,8 @@ def _stack_change(stack: StackChange) -> Markup:
     return el("details", el("summary", title), table, open=len(stack.resources) < 50)
 
 
-def _section_table(label: str, section: ReportSection) -> Markup:
+def section_table(label: str, section: ReportSection) -> Markup:
+    """Return a section's rows as a table."""
     return _table(label, section.columns, (row.cells for row in section.rows))
 
 
@@ -401,7 +401,7 @@ def _edges(report: Report) -> Iterator[tuple[str, str]]:
             yield f"project {stack.project}", stack.name
 
 
-_VOID = frozenset({"meta", "link", "br", "col", "line", "path", "rect"})
+_VOID = frozenset({"meta", "link", "br", "col", "line", "path", "polyline", "rect"})
 
 
 Child = str | Iterable[str]

@@ -1,0 +1,156 @@
+"""``training-platform simulate`` and ``trace``: jobs of a trace through the queues and machines of stack files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from training_platform.checks.process import collector_off
+from training_platform.cli.shared import PATH, Commands, fail, print_json, repository, root_option, say
+
+if TYPE_CHECKING:
+    from training_platform.simulate.results import Figures
+    from training_platform.simulate.stacks import Cluster
+
+_FORMATS = ("text", "json", "markdown", "html")
+
+
+@click.command()
+@collector_off()
+@click.argument("trace", type=PATH, help="CSV file of jobs: submitted, team, needs, seconds, and more.")
+@click.option("--environment", metavar="STACK", help="Environment whose queues are used; default: the only one.")
+@click.option("--base", metavar="REF", help="Compare with the stack files of REF, such as origin/main.")
+@click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
+@click.option("--runs", type=click.IntRange(1, 1000), default=1, help="Number of runs, each with a seed of its own.")
+@click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
+@click.option("--format", "output_format", type=click.Choice(_FORMATS), default="text", help="Output format.")
+@root_option
+def simulate(
+    *,
+    trace: Path,
+    environment: str | None,
+    base: str | None,
+    machines: Path | None,
+    runs: int,
+    seed: int,
+    output_format: Literal["text", "json", "markdown", "html"],
+    root: Path | None,
+) -> None:
+    """Play a trace of jobs through the queues of the stack files, without a cluster and without network.
+
+    Exit code 0: played. 1: with preemption loops, or rows of the trace that could not be used. 2: not played.
+    """
+    from training_platform.checks.comparison.base_files import base_tree
+    from training_platform.simulate import results
+    from training_platform.simulate.machines import read_machines
+
+    folder = repository(root)
+    times = read_machines(machines)
+    seeds = range(seed, seed + runs)
+    with ExitStack() as stack:
+        figures: list[Figures] = []
+        before: list[Figures] = []
+        named, name = _clusters(folder, environment)
+        wrong = _played(trace, named, times, seeds, figures)
+        if base is not None:
+            tree = stack.enter_context(base_tree(folder, base))
+            old, _ = _clusters(tree.root, name)
+            _played(trace, old, times, seeds, before)
+    notes = []
+    if wrong:
+        notes.append(f"{wrong} rows of {trace} could not be used and are left out.")
+    if machines is None:
+        notes.append("When machines come and go is invented: --machines FILE has your own figures.")
+    result = results.Result(figures, before, base or "", notes)
+    if output_format == "json":
+        print_json(results.document(result))
+    elif output_format == "html":
+        from training_platform.simulate.page import page
+
+        click.echo(page(result), nl=False)
+    else:
+        say(results.markdown(result) if output_format == "markdown" else results.text(result))
+    sys.exit(1 if wrong or any(run.loop_moments for run in figures) else 0)
+
+
+def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str]:
+    """Return the clusters of an environment, and its name."""
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.own_prices import read_own_prices
+    from training_platform.config.workspace import read_workspace
+    from training_platform.simulate.stacks import clusters
+
+    workspace = read_workspace(folder)
+    names = [stack.name for stack, _ in workspace.environments()]
+    if environment is None and len(names) != 1:
+        fail(f"There are environments {', '.join(names)}: name one with --environment." if names else "No environment.")
+    name = environment or names[0]
+    if name not in names:
+        nearest = find_nearest(name, names)
+        fail(f"{name!r} is not an environment: {', '.join(names)}.{f' Nearest: {nearest}.' if nearest else ''}")
+    findings = (finding for stack in workspace.stacks.values() for finding in stack.findings)
+    wrong = [finding for finding in findings if finding.severity == "error"]
+    if wrong:
+        for finding in wrong:
+            say(str(finding), err=True)
+        fail("The stack files have errors, so nothing was played: correct them first; check shows them too.")
+    book, _ = read_own_prices(folder)
+    found = list(clusters(workspace, name, book))
+    if not found:
+        fail(f"No team has a share of a cluster of {name}, so there are no queues.")
+    return found, name
+
+
+def _played(trace: Path, clusters: list[Cluster], times: object, seeds: range, into: list[Figures]) -> int:
+    """Play a trace once for each seed; return how many rows of it could not be used."""
+    from training_platform.simulate import replay, results, traces
+
+    read = traces.read_trace(trace, clusters)
+    for finding in read.findings:
+        say(str(finding), err=True)
+    if not read.jobs:
+        fail(f"{trace} has no job that could be played.")
+    days = max(read.jobs[-1].submitted / results.DAY, 1 / 24)
+    for seed in seeds:
+        played = []
+        for cluster in clusters:
+            own = [job for job in read.jobs if job.cluster == cluster.name]
+            played.append(replay.play(cluster, own, times, seed))  # type: ignore[arg-type]
+        into.append(results.figures(played, days))
+    return len(read.findings)
+
+
+trace_app = Commands("trace", help="Traces: the jobs that simulate plays.")
+
+
+@trace_app.command("make")
+@click.argument(
+    "kinds",
+    nargs=-1,
+    required=True,
+    metavar="TEAM:NEEDS:PER_WEEK:HOURS[:PRIORITY]...",
+    help="Kinds of jobs, such as 'vision:8 h100:40:6': a team, its needs, jobs a week, and hours of the median job.",
+)
+@click.option("--days", type=click.IntRange(1, 366), default=30, help="Length of the trace.")
+@click.option("--seed", type=int, default=0, help="The same seed makes the same trace.")
+def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
+    """Invent a trace: arrivals at random, more by day, and run times around a median; printed as CSV."""
+    from training_platform.simulate.traces import JobKind, invented, trace_text
+
+    found, wrong = [], []
+    for kind in kinds:
+        parts = kind.split(":")
+        try:
+            team, needs, per_week, hours = parts[:4]
+            found.append(JobKind(team, needs, float(per_week), float(hours) * 3600, ":".join(parts[4:])))
+            if not (0 < found[-1].per_week <= 1_000_000 and 0 < found[-1].seconds <= 366 * 86_400):
+                wrong.append(kind)
+        except ValueError:
+            wrong.append(kind)
+    if wrong:
+        fail(f"{'; '.join(map(repr, wrong))}: write TEAM:NEEDS:PER_WEEK:HOURS, such as 'vision:8 h100:40:6'.")
+    click.echo(trace_text(invented(found, days, seed)), nl=False)

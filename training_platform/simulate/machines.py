@@ -1,0 +1,123 @@
+"""When machines come and go: waiting times and interruptions by provisioning model, from a file or invented.
+
+The file has a section for each provisioning model::
+
+    spot:
+      arrive_minutes: {median: 5, p90: 30}
+      lost_hours: {mean: 24}
+      source: measured in October
+
+``arrive_minutes`` is the time from a job's admission to its machines, log-normal; ``lost_hours`` the time until an
+interruption of a job, exponential. What a file leaves out has the defaults, which are invented and no figures of Google
+Cloud. Machines that are idle and could be used again are not modelled, and neither are failures that all models share.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple, get_args
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.model.capacity import Capacity
+from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.section import Section
+
+INVENTED: Final = "invented"
+_P90: Final = 1.2815515655446004  # standard deviations above the median of a normal distribution
+
+
+class ArrivalTime(Section):
+    """How long machines take to come, in minutes."""
+
+    median: float = Field(default=0.0, ge=0)
+    p90: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ArrivalTime:
+        if self.p90 is not None and (not self.median or self.p90 < self.median):
+            raise ValueError("p90 is below the median, or the median is 0")
+        return self
+
+
+class LossTime(Section):
+    """How long a job runs until its machines are taken away, in hours."""
+
+    mean: float = Field(gt=0)
+
+
+class CapacityTimes(Section):
+    """When machines of one provisioning model come and go; without ``lost_hours`` they stay."""
+
+    arrive_minutes: ArrivalTime = ArrivalTime()
+    lost_hours: LossTime | None = None
+    source: str = INVENTED
+
+    def arrival(self, draw: random.Random) -> float:
+        """Return the seconds until machines are there."""
+        minutes, p90 = self.arrive_minutes.median, self.arrive_minutes.p90
+        if minutes and p90 is not None:
+            minutes = draw.lognormvariate(math.log(minutes), math.log(p90 / minutes) / _P90)
+        return minutes * 60
+
+    def loss(self, draw: random.Random) -> float:
+        """Return the seconds until machines are taken away, endless where they stay."""
+        return draw.expovariate(1 / (self.lost_hours.mean * 3600)) if self.lost_hours else math.inf
+
+
+class Interval(NamedTuple):
+    """When a job's machines come and when they go, in seconds after they were asked for and after they came."""
+
+    arrival: float
+    loss: float
+
+
+DEFAULTS: Final[Mapping[Capacity, CapacityTimes]] = {
+    "reservation": CapacityTimes(),
+    "on-demand": CapacityTimes(arrive_minutes=ArrivalTime(median=5, p90=15)),
+    "flex-start": CapacityTimes(arrive_minutes=ArrivalTime(median=60, p90=480)),
+    "queued-provisioning": CapacityTimes(arrive_minutes=ArrivalTime(median=60, p90=480)),
+    "spot": CapacityTimes(arrive_minutes=ArrivalTime(median=10, p90=60), lost_hours=LossTime(mean=24)),
+}
+
+
+def read_machines(path: Path | None) -> dict[Capacity, CapacityTimes]:
+    """Return the times of every provisioning model. UserError for a file that does not say any."""
+    if path is None:
+        return dict(DEFAULTS)
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
+    names = get_args(Capacity)
+    if not isinstance(loaded, dict):
+        raise UserError(f"{path} has to be a mapping of provisioning models: {', '.join(names)}.")
+    wrong = []
+    found = dict(DEFAULTS)
+    for name, section in loaded.items():
+        if name not in names:
+            nearest = find_nearest(str(name), names)
+            wrong.append(f"{name!r} is not a provisioning model" + (f", nearest: {nearest}" if nearest else ""))
+            continue
+        try:
+            found[name] = CapacityTimes.model_validate(section)
+        except ValidationError as error:
+            places = ((".".join(str(part) for part in row["loc"]), row["msg"]) for row in error.errors())
+            wrong += [f"{'.'.join(part for part in (name, place) if part)}: {message}" for place, message in places]
+    if wrong:
+        raise UserError(f"{path}: {'; '.join(wrong)}.")
+    return found
+
+
+def draw_interval(times: Mapping[Capacity, CapacityTimes], capacities: frozenset[Capacity], key: str) -> Interval:
+    """Return when the machines of a job come and go; the same ``key`` always draws the same."""
+    if all(not times[name].arrive_minutes.median and not times[name].lost_hours for name in capacities):
+        return Interval(0.0, math.inf)
+    draw = random.Random(key)
+    ordered = sorted(capacities)
+    return Interval(max(times[name].arrival(draw) for name in ordered), min(times[name].loss(draw) for name in ordered))

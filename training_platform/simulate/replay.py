@@ -1,0 +1,278 @@
+"""Plays a trace through the queues and machines of a cluster, event by event, and keeps what happened.
+
+A job waits in its queue, is admitted, waits for its machines, runs, and ends after the seconds of its trace. Evicted
+or interrupted, it goes on from its last checkpoint: after an eviction it waits in its queue again, after an
+interruption it keeps its quota and waits for other machines.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from training_platform.config.model.capacity import Capacity
+from training_platform.simulate.admission import Scheduler
+from training_platform.simulate.machines import CapacityTimes, draw_interval
+from training_platform.simulate.queues import Eviction, Job
+from training_platform.simulate.stacks import Cluster
+from training_platform.simulate.traces import TraceJob
+
+Kind = Literal["submit", "machines", "lost", "end"]
+NEVER: Final = -1.0
+Pair = tuple[str, str]
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """What happened to a job; moments in seconds from the beginning, ``NEVER`` for what did not happen."""
+
+    of: TraceJob
+    job: Job
+    left: float
+    flavors: str = ""  # of its first start
+    started: float = NEVER
+    ended: float = NEVER
+    running_since: float = NEVER
+    evictions: int = 0
+    interruptions: int = 0
+    attempts: int = 0
+    used: tuple[int, ...] = ()  # flavors that it holds or held last
+    loss: float = math.inf  # seconds after its machines came until they go
+    why: str = ""  # it never started
+
+
+@dataclass(slots=True)
+class Use:
+    """What a team used of a flavor, in chip-seconds: quota that it held, and of that what it borrowed.
+
+    ``ran`` had machines; the work that was lost of it was done after the last checkpoint. ``lent`` is what others
+    borrowed of the team's own, shared out by what each team that lends had idle.
+    """
+
+    held: float = 0.0
+    borrowed: float = 0.0
+    lent: float = 0.0
+    ran: float = 0.0
+    lost_by_eviction: float = 0.0
+    lost_by_interruption: float = 0.0
+
+
+class LoopKey(NamedTuple):
+    """Who evicted whom, on which flavors and why, in a loop."""
+
+    team: str
+    victim: str
+    flavors: str
+    reason: str
+
+
+@dataclass
+class Played:
+    """All that happened in a cluster: jobs in the order of the trace, use by team and flavor, and loops.
+
+    ``levels`` has the chips in use of each flavor: moments, and from each on how many.
+    """
+
+    cluster: Cluster
+    runs: list[Run] = field(default_factory=list)
+    use: dict[Pair, Use] = field(default_factory=dict)
+    levels: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
+    loops: Counter[LoopKey] = field(default_factory=Counter)
+    loop_moments: int = 0
+    evictions: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by whom, of whom, and why
+    seconds: float = 0.0
+
+
+def play(cluster: Cluster, jobs: Iterable[TraceJob], times: Mapping[Capacity, CapacityTimes], seed: int = 0) -> Played:
+    """Play the jobs of a cluster until none of them moves any more; a seed repeats a run."""
+    return _Replay(cluster, times, seed).play(jobs)
+
+
+class _Replay:
+    def __init__(self, cluster: Cluster, times: Mapping[Capacity, CapacityTimes], seed: int) -> None:
+        self.scheduler = Scheduler(cluster.queues, cluster.cohorts, cluster.fair_sharing, seed)
+        self.flavors = self.scheduler.quotas.flavors
+        self.capacities = [cluster.flavors[name].capacity for name in self.flavors]
+        self.times = times
+        self.seed = seed
+        self.events: list[tuple[float, int, Kind, Run, int]] = []
+        self.number = 0
+        self.played = Played(cluster)
+        self.run_of: dict[Job, Run] = {}
+        self.ledgers = [_Ledger(self.scheduler, index) for index in range(len(self.flavors))]
+
+    def play(self, jobs: Iterable[TraceJob]) -> Played:
+        for of in jobs:
+            run = Run(of, Job(of.name, of.team, of.pods, of.priority), of.seconds)
+            self.run_of[run.job] = run
+            self.played.runs.append(run)
+            self._at(of.submitted, "submit", run)
+        events, scheduler = self.events, self.scheduler
+        now = 0.0
+        while events or scheduler.requeue_at is not None:
+            moments = (events[0][0] if events else math.inf, scheduler.requeue_at or math.inf)
+            now = max(now, min(moments))
+            while events and events[0][0] <= now:
+                _, _, kind, run, attempt = heapq.heappop(events)
+                if attempt == run.attempts:
+                    self._handle(kind, run, now)
+            self._settle(now)
+        for run in self.played.runs:
+            if run.started == NEVER:
+                run.why = self._why(run)
+        return self._finish(now)
+
+    def _at(self, moment: float, kind: Kind, run: Run) -> None:
+        self.number += 1
+        heapq.heappush(self.events, (moment, self.number, kind, run, run.attempts))
+
+    def _handle(self, kind: Kind, run: Run, now: float) -> None:
+        if kind == "submit":
+            self.scheduler.submit(run.job, now)
+        elif kind == "machines":
+            self._start(run, now)
+        elif kind == "lost":
+            self._stop(run, now, evicted=False)
+            run.interruptions += 1
+            self._ask_for_machines(run, now)
+        else:
+            self._count_ran(run, now)
+            run.ended = now
+            self._hold(run, -1, now)
+            self.scheduler.end(run.job, now)
+
+    def _settle(self, now: float) -> None:
+        moves = self.scheduler.settle(now)
+        for move in moves.made:
+            run = self.run_of[move.job]
+            if isinstance(move, Eviction):
+                if run.running_since != NEVER:
+                    self._stop(run, now, evicted=True)
+                run.evictions += 1
+                run.attempts += 1
+                self._hold(run, -1, now)
+                self.played.evictions[move.by.queue, move.job.queue, move.reason] += 1
+            else:
+                run.used = move.flavors
+                self._hold(run, 1, now)
+                self._ask_for_machines(run, now)
+        for eviction in moves.loops:
+            names = "+".join(dict.fromkeys(self.flavors[flavor] for flavor in eviction.flavors))
+            self.played.loops[LoopKey(eviction.by.queue, eviction.job.queue, names, eviction.reason)] += 1
+        self.played.loop_moments += bool(moves.loops)
+
+    def _ask_for_machines(self, run: Run, now: float) -> None:
+        run.attempts += 1
+        capacities = frozenset(self.capacities[flavor] for flavor in run.used)
+        key = f"{self.seed} {run.of.name} {run.evictions} {run.interruptions}"
+        arrival, run.loss = draw_interval(self.times, capacities, key)
+        if arrival:
+            self._at(now + arrival, "machines", run)
+        else:
+            self._start(run, now)
+
+    def _start(self, run: Run, now: float) -> None:
+        if run.started == NEVER:
+            run.started = now
+            run.flavors = "+".join(dict.fromkeys(self.flavors[flavor] for flavor in run.used))
+        run.running_since = now
+        if run.loss < run.left:
+            self._at(now + run.loss, "lost", run)
+        else:
+            self._at(now + run.left, "end", run)
+
+    def _stop(self, run: Run, now: float, *, evicted: bool) -> None:
+        """Stop a job: what it did since its last checkpoint is lost."""
+        done = now - run.running_since
+        lost = done % run.of.checkpoint
+        run.left -= done - lost
+        self._count_ran(run, now, lost, evicted=evicted)
+
+    def _count_ran(self, run: Run, now: float, lost: float = 0.0, *, evicted: bool = False) -> None:
+        for pods, flavor in zip(run.job.pods, run.used, strict=True):
+            use = self.ledgers[flavor].use[run.job.queue]
+            use.ran += (now - run.running_since) * pods.amount
+            if evicted:
+                use.lost_by_eviction += lost * pods.amount
+            else:
+                use.lost_by_interruption += lost * pods.amount
+        run.running_since = NEVER
+
+    def _hold(self, run: Run, sign: int, now: float) -> None:
+        for pods, flavor in zip(run.job.pods, run.used, strict=True):
+            self.ledgers[flavor].change(run.job.queue, sign * pods.amount, now)
+
+    def _why(self, run: Run) -> str:
+        """Return why a job never started."""
+        queue = self.scheduler.queues[run.job.queue]
+        if queue.held:
+            return "the queue is held"
+        for pods in run.job.pods:
+            named = [self.flavors[flavor] for flavor in queue.flavors.get(pods.resource, ())]
+            possible = [name for name in named if pods.flavors is None or name in pods.flavors]
+            most = max((queue.member.potential[self.scheduler.quotas.number[name]] for name in possible), default=0)
+            if pods.amount > most:
+                return f"needs {pods.amount}, and the queue can have {most} at most"
+        return "never had its turn"
+
+    def _finish(self, now: float) -> Played:
+        played = self.played
+        played.seconds = now
+        for name, ledger in zip(self.flavors, self.ledgers, strict=True):
+            ledger.advance(now)
+            played.levels[name] = (ledger.moments, ledger.totals)
+            played.use.update({(team, name): use for team, use in ledger.use.items()})
+        return played
+
+
+class _Ledger:
+    """Adds up, for one flavor, what its teams hold, borrow and lend."""
+
+    def __init__(self, scheduler: Scheduler, flavor: int) -> None:
+        teams = {name: queue.member for name, queue in scheduler.queues.items() if flavor in queue.member.flavors}
+        self.own = {name: member.subtree[flavor] for name, member in teams.items()}
+        self.held = dict.fromkeys(teams, 0)
+        self.use = {name: Use() for name in teams}
+        self.moments, self.totals = array("d", [0.0]), array("d", [0.0])
+        self.since = 0.0
+        cohorts = scheduler.quotas.cohorts.values()
+        self.of_cohorts = sum(
+            member.subtree[flavor] - sum(child.subtree[flavor] - child.local[flavor] for child in member.children)
+            for member in cohorts
+        )
+
+    def change(self, team: str, amount: int, now: float) -> None:
+        """Count a change of what a team holds."""
+        self.advance(now)
+        self.held[team] += amount
+        total = self.totals[-1] + amount
+        if self.moments[-1] == now:
+            self.totals[-1] = total
+        else:
+            self.moments.append(now)
+            self.totals.append(total)
+
+    def advance(self, now: float) -> None:
+        """Add up the time since the last change."""
+        seconds, self.since = now - self.since, now
+        if seconds <= 0:
+            return
+        borrowed = 0
+        idle: list[tuple[Use, int]] = []
+        for team, held in self.held.items():
+            use, more = self.use[team], held - self.own[team]
+            use.held += held * seconds
+            if more > 0:
+                borrowed += more
+                use.borrowed += more * seconds
+            elif more < 0:
+                idle.append((use, -more))
+        if borrowed and idle:
+            all_idle = self.of_cohorts + sum(amount for _, amount in idle)
+            for use, amount in idle:
+                use.lent += borrowed * amount / all_idle * seconds

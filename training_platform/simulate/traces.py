@@ -1,0 +1,270 @@
+"""Traces: the jobs of a simulation as a CSV file, read row by row, and a month of them made from a few rates.
+
+A trace has a header and a row for each job. ``submitted`` is a moment, as ISO 8601 (``2026-11-01T09:30:00Z``) or in
+seconds from any beginning, but the same in all rows. ``needs`` is a number and an accelerator or a flavor of the
+cluster: ``16 h100``, ``64 tpu-v5e-4x4``; several kinds of pods are joined by ``+``. ``seconds`` is how long the job
+runs where nothing interrupts it. Other columns may be missing or empty: ``cluster``, if the team has a share of
+several, ``priority``, a name of the environment or a number, ``checkpoint`` in seconds, and ``job``, a name.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.finding import Finding, Position, UserError
+from training_platform.config.reading.section import enumeration
+from training_platform.simulate.queues import Pods
+from training_platform.simulate.quotas import flavors_of
+from training_platform.simulate.stacks import Cluster
+
+RULE: Final = "trace"
+REQUIRED: Final = ("submitted", "team", "needs", "seconds")
+COLUMNS: Final = (*REQUIRED, "cluster", "priority", "checkpoint", "job")
+CHECKPOINT_SECONDS: Final = 3600.0
+"""How often a job saves its state where a trace does not say; invented."""
+_MOST_SECONDS: Final = 10 * 366 * 86_400.0
+
+
+class TraceJob(NamedTuple):
+    """A job of a trace. Times are in seconds, ``submitted`` from the first job's on."""
+
+    name: str
+    submitted: float
+    team: str
+    cluster: str
+    pods: tuple[Pods, ...]
+    seconds: float
+    priority: int = 0
+    checkpoint: float = CHECKPOINT_SECONDS
+
+    @property
+    def chips(self) -> int:
+        """Chips or GPUs of all of its pods."""
+        return sum(pods.amount for pods in self.pods)
+
+
+class Trace(NamedTuple):
+    """The jobs of a file in the order of their times, and what is wrong with its rows."""
+
+    jobs: tuple[TraceJob, ...]
+    findings: tuple[Finding, ...]
+
+
+class _WrongError(Exception):
+    """A cell that has no meaning: what is wrong, what is allowed, and the nearest value."""
+
+    def __init__(self, column: str, message: str, allowed: str, nearest: str | None = None) -> None:
+        super().__init__(message)
+        self.column, self.message, self.allowed, self.nearest = column, message, allowed, nearest
+
+
+def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
+    """Read a trace for clusters. UserError where the file cannot be read, or has not the columns of a trace."""
+    reader = _Reader(path, tuple(clusters))
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return reader.read(file)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path} cannot be read: {reason}.") from error
+
+
+class _Reader:
+    """Reads one file; columns are numbered as an editor does, from 1, where the cell begins."""
+
+    def __init__(self, path: Path, clusters: Sequence[Cluster]) -> None:
+        self.path = path
+        self.clusters = {cluster.name: cluster for cluster in clusters}
+        self.teams = sorted({team for cluster in clusters for team in cluster.queues})
+
+    def read(self, lines: Iterable[str]) -> Trace:
+        rows = csv.reader(lines)
+        header = [cell.strip() for cell in next(rows, [])]
+        self._check(header)
+        found: list[TraceJob] = []
+        findings: list[Finding] = []
+        for row in rows:
+            if not any(cell.strip() for cell in row):
+                continue
+            cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
+            try:
+                found.append(self._job(cells, rows.line_num, extra=len(row) - len(header)))
+            except _WrongError as error:
+                findings.append(self._finding(error, rows.line_num, header, row))
+        start = min((job.submitted for job in found), default=0.0)
+        moved = [job._replace(submitted=job.submitted - start) for job in found]
+        return Trace(tuple(sorted(moved, key=lambda job: job.submitted)), tuple(findings))
+
+    def _check(self, header: Sequence[str]) -> None:
+        for name in header:
+            if name not in COLUMNS:
+                nearest = find_nearest(name, COLUMNS)
+                hint = f" Nearest: {nearest}." if nearest else ""
+                raise UserError(f"{self.path}:1: {name!r} is not a column of a trace: {', '.join(COLUMNS)}.{hint}")
+        if missing := [name for name in REQUIRED if name not in header]:
+            raise UserError(f"{self.path}:1: the header of a trace needs {enumeration(missing)}.")
+
+    def _finding(self, error: _WrongError, line: int, header: Sequence[str], row: Sequence[str]) -> Finding:
+        before = row[: header.index(error.column)] if error.column in header else ()
+        column = 1 + sum(len(cell) + 1 for cell in before)
+        return Finding(
+            rule=RULE, severity="error", message=error.message, file=str(self.path), path=error.column,
+            position=Position(line, column), allowed=error.allowed, nearest=error.nearest,
+        )  # fmt: skip
+
+    def _job(self, cells: Mapping[str, str], line: int, extra: int) -> TraceJob:
+        if extra > 0:
+            raise _WrongError("", f"has {extra} cells more than the header", "a cell for each column of the header")
+        team = cells.get("team", "")
+        if team not in self.teams:
+            raise _WrongError(
+                "team", f"{team!r} is not a team with a share", enumeration(self.teams), find_nearest(team, self.teams)
+            )
+        pods_of = {
+            cluster.name: _pods(cells.get("needs", ""), cluster, team) for cluster in self._clusters(cells, team)
+        }
+        possible = {name: pods for name, pods in pods_of.items() if isinstance(pods, tuple)}
+        if not possible:
+            wrong = next(iter(pods_of.values()))
+            assert isinstance(wrong, _WrongError)
+            raise wrong
+        cluster, pods = next(iter(possible.items()))
+        return TraceJob(
+            name=cells.get("job") or f"line-{line}",
+            submitted=_moment(cells.get("submitted", "")),
+            team=team,
+            cluster=cluster,
+            pods=pods,
+            seconds=_seconds("seconds", cells.get("seconds", "")),
+            priority=_priority(cells.get("priority", ""), self.clusters[cluster].priorities),
+            checkpoint=_seconds("checkpoint", cells.get("checkpoint") or str(CHECKPOINT_SECONDS)),
+        )
+
+    def _clusters(self, cells: Mapping[str, str], team: str) -> Iterator[Cluster]:
+        of_team = {name: cluster for name, cluster in self.clusters.items() if team in cluster.queues}
+        if name := cells.get("cluster"):
+            if name not in of_team:
+                message = f"{name!r} is not a cluster in which {team} has a share"
+                raise _WrongError("cluster", message, enumeration(of_team), find_nearest(name, of_team))
+            yield of_team[name]
+        else:
+            yield from of_team.values()
+
+
+def _pods(text: str, cluster: Cluster, team: str) -> tuple[Pods, ...] | _WrongError:
+    """Return the kinds of pods of a job in a cluster, or what is wrong with them there."""
+    found = []
+    for part in text.split("+"):
+        number, _, name = part.strip().partition(" ")
+        try:
+            found.append(_kind(number, name.strip(), cluster, team))
+        except _WrongError as error:
+            return error
+    return tuple(found)
+
+
+def _kind(number: str, name: str, cluster: Cluster, team: str) -> Pods:
+    own = [cluster.flavors[flavor] for flavors in flavors_of(cluster.queues[team]).values() for flavor in flavors]
+    if not number.isdecimal() or not 1 <= int(number) <= 1_000_000:
+        message = f"{number!r} is not a number of chips or GPUs"
+        raise _WrongError("needs", message, "a number and an accelerator or a flavor, such as 8 h100")
+    amount = int(number)
+    meant = [flavor for flavor in own if name in (flavor.name, flavor.accelerator)]
+    if not meant:
+        known = sorted({name for flavor in own for name in (flavor.accelerator, flavor.name)})
+        message = f"{name!r} is not an accelerator or flavor that {team} has a share of in {cluster.name}"
+        raise _WrongError("needs", message, enumeration(known), find_nearest(name, known))
+    whole = [flavor for flavor in meant if amount % flavor.per_slice == 0]
+    if not whole:
+        least = min(flavor.per_slice for flavor in meant)
+        message = f"{amount} chips are not whole slices of {enumeration([flavor.name for flavor in meant])}"
+        raise _WrongError("needs", message, f"a multiple of {least}", str(math.ceil(amount / least) * least))
+    every = {flavor.name for flavor in own if flavor.resource == whole[0].resource}
+    names = frozenset(flavor.name for flavor in whole if flavor.resource == whole[0].resource)
+    return Pods(whole[0].resource, amount, None if names == every else names)
+
+
+def _moment(text: str) -> float:
+    """Return seconds: since 1970, or since whatever a trace counts from."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            message = f"{text!r} is not a moment"
+            raise _WrongError("submitted", message, "2026-11-01T09:30:00Z, or a number of seconds") from None
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not math.isfinite(seconds):
+        raise _WrongError("submitted", f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
+    return seconds
+
+
+def _seconds(column: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise _WrongError(column, f"{text!r} is not a time", "seconds, above 0 and up to ten years")
+    return seconds
+
+
+def _priority(text: str, known: Mapping[str, int]) -> int:
+    if not text:
+        return 0
+    if text in known:
+        return known[text]
+    if text.lstrip("-").isdecimal() and abs(int(text)) <= 1_000_000_000:
+        return int(text)
+    allowed = ", ".join([*known, "a number"])
+    raise _WrongError("priority", f"{text!r} is not a priority", allowed, find_nearest(text, known))
+
+
+def trace_text(rows: Iterable[Mapping[str, object]]) -> str:
+    """Return rows as a trace; all have the columns of the first."""
+    every = list(rows)
+    columns = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in every)] or list(REQUIRED)
+    lines = [",".join(columns)]
+    lines += [",".join(str(row.get(name, "")) for name in columns) for row in every]
+    return "\n".join(lines) + "\n"
+
+
+class JobKind(NamedTuple):
+    """A kind of job that a team submits again and again; ``seconds`` is the median of its run."""
+
+    team: str
+    needs: str
+    per_week: float
+    seconds: float
+    priority: str = ""
+
+
+def invented(kinds: Collection[JobKind], days: int, seed: int) -> Iterator[dict[str, object]]:
+    """Yield rows of an invented trace in the order of time: arrivals at random, twice as many between 8 and 20 o'clock.
+
+    Run times are log-normal around the median: a tenth runs 3.6 times as long or longer.
+    """
+    draw = random.Random(seed)
+    rows = []
+    for kind in kinds:
+        moment = 0.0
+        while True:
+            moment += draw.expovariate(kind.per_week * 4 / 3 / (7 * 86_400))
+            if moment >= days * 86_400:
+                break
+            if 8 <= moment % 86_400 / 3600 < 20 or draw.random() < 0.5:
+                seconds = max(60, round(draw.lognormvariate(math.log(kind.seconds), 1.0)))
+                rows.append((round(moment), kind, seconds))
+    for number, (moment, kind, seconds) in enumerate(sorted(rows, key=lambda row: row[0])):
+        yield {
+            "submitted": moment, "team": kind.team, "needs": kind.needs, "seconds": seconds,
+            "priority": kind.priority, "job": f"{kind.team}-{number}",
+        }  # fmt: skip
