@@ -97,14 +97,9 @@ def _flavor(found: Figures, part: Played, flavor: str, moments: Sequence[float],
     levels = [0.0] * POINTS
     ends = [*moments[1:], span]
     for start, end, total in zip(moments, ends, totals, strict=True):
-        at = start
-        while total and at < end:
-            index = min(POINTS - 1, int(at / width))
-            until = end if index == POINTS - 1 else min(end, (index + 1) * width)
-            if until <= at:
-                break
-            levels[index] += total * (until - at) / width
-            at = until
+        for index in range(int(start / width), min(POINTS - 1, int(end / width)) + 1) if total else ():
+            seconds = min(end, (index + 1) * width) - max(start, index * width)
+            levels[index] += total * max(0.0, seconds) / width
     held = sum(levels) * width
     ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor)
     reserved = machines.capacity == "reservation"

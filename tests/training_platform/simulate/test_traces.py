@@ -1,0 +1,177 @@
+"""Traces: what rows mean, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.training_platform.simulate.clusters import cluster, sections, shares
+from training_platform.cli.main import app
+from training_platform.config.reading.finding import UserError
+from training_platform.simulate.queues import Pods
+from training_platform.simulate.stacks import Cluster
+from training_platform.simulate.traces import JobKind, Trace, invented, read_trace, trace_text
+
+GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+TEAMS = {"vision": shares(h100_reservation=8, h100_spot=8, tpu_v5e_4x4=16), "nlp": shares(h100_reservation=8)}
+
+
+@pytest.fixture(scope="module")
+def queues() -> Cluster:
+    return cluster(TEAMS)
+
+
+def read(tmp_path: Path, queues: Cluster, text: str) -> Trace:
+    path = tmp_path / "trace.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_trace(path, [queues])
+
+
+def test_a_row_is_a_job_from_the_first_moment_on(tmp_path: Path, queues: Cluster) -> None:
+    text = """submitted,team,needs,seconds,priority,checkpoint,job
+2026-11-01T10:00:00Z,nlp,8 h100,60,high,,later
+2026-11-01T09:30:00Z,vision,16 tpu-v5e-4x4 + 2 h100,7200,-5,600,first
+"""
+    first, later = read(tmp_path, queues, text).jobs
+
+    assert (first.name, first.submitted, first.cluster, first.priority) == ("first", 0, "main", -5)
+    assert (first.seconds, first.checkpoint, first.chips) == (7200, 600, 16 + 2)
+    assert first.pods == (Pods(TPU, 16), Pods(GPU, 2))
+    assert (later.submitted, later.priority, later.pods) == (30 * 60, 100, (Pods(GPU, 8),))
+
+
+def test_a_flavor_is_that_one_alone(tmp_path: Path, queues: Cluster) -> None:
+    (job,) = read(tmp_path, queues, "submitted,team,needs,seconds\n0,vision,8 h100-spot,60\n").jobs
+
+    assert job.pods == (Pods(GPU, 8, frozenset({"h100-spot"})),)
+
+
+def test_all_bad_rows_are_told_at_once_with_line_and_column(tmp_path: Path, queues: Cluster) -> None:
+    text = """submitted,team,needs,seconds
+0,visin,8 h100,60
+0,vision,8 h200,60
+0,vision,12 tpu-v5e-4x4,60
+soon,vision,8 h100,60
+0,vision,8 h100,-1
+0,vision,8 h100,60
+0,vision,8 h100,60,more
+0,nlp,8 h100-spot,60
+0,vision,0 h100,60
+"""
+    trace = read(tmp_path, queues, text)
+
+    assert [finding.one_line.removeprefix(f"{tmp_path}/") for finding in trace.findings] == [
+        "trace.csv:2:3: team: 'visin' is not a team with a share. Allowed: nlp, vision. Nearest: vision",
+        (
+            "trace.csv:3:10: needs: 'h200' is not an accelerator or flavor that vision has a share of in main. Allowed: "
+            "h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100"
+        ),
+        "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
+        "trace.csv:5:1: submitted: 'soon' is not a moment. Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
+        "trace.csv:6:17: seconds: '-1' is not a time. Allowed: seconds, above 0 and up to ten years.",
+        "trace.csv:8:1: has 1 cells more than the header. Allowed: a cell for each column of the header.",
+        (
+            "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor that nlp has a share of in main. Allowed: "
+            "h100, h100-reservation. Nearest: h100"
+        ),
+        (
+            "trace.csv:10:10: needs: '0' is not a number of chips or GPUs. Allowed: a number and an accelerator or a "
+            "flavor, such as 8 h100."
+        ),
+    ]
+    assert len(trace.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("submitted,team,seconds", "the header of a trace needs needs."),
+        ("submitted,tem,needs,seconds", "'tem' is not a column of a trace"),
+        ("", "the header of a trace needs"),
+    ],
+)
+def test_a_header_that_is_none_is_told(tmp_path: Path, queues: Cluster, header: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read(tmp_path, queues, f"{header}\n0,a,b,c\n")
+
+
+def test_an_invented_trace_is_read_back_and_has_about_as_many_jobs_as_asked(tmp_path: Path, queues: Cluster) -> None:
+    kinds = [JobKind("vision", "8 h100", 70, 3600), JobKind("nlp", "4 h100", 35, 600, "high")]
+    trace = read(tmp_path, queues, trace_text(invented(kinds, 140, seed=3)))
+
+    of_vision = [job for job in trace.jobs if job.team == "vision"]
+    assert not trace.findings
+    assert len(of_vision) == pytest.approx(70 * 20, rel=0.1)
+    assert sorted(job.seconds for job in of_vision)[len(of_vision) // 2] == pytest.approx(3600, rel=0.15)
+    assert {job.priority for job in trace.jobs if job.team == "nlp"} == {100}
+
+
+def run(repository: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", *arguments, "--root", str(repository)])
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\n", encoding="utf-8")
+    for name, text in sections(TEAMS).items():
+        (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+    rows = "".join(f"{number * 600},vision,8 h100,7200\n" for number in range(12))
+    (tmp_path / "trace.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("output_format", "parts"),
+    [
+        ("text", ["waits", "vision", "h100-reservation", "12 jobs started, 0 never do.", "invented"]),
+        ("markdown", ["### Simulated queues", "| cluster | team | flavor |"]),
+        ("html", ["<!DOCTYPE html>", "<polyline", "h100-spot in main", "training-platform simulate"]),
+    ],
+)
+def test_the_command_prints_each_format(repository: Path, output_format: str, parts: list[str]) -> None:
+    done = run(repository, str(repository / "trace.csv"), "--format", output_format)
+
+    assert done.exit_code == 0, done.output
+    assert [part for part in parts if part not in done.output] == []
+    assert "http:" not in done.output
+
+
+def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path) -> None:
+    with (repository / "trace.csv").open("a", encoding="utf-8") as file:
+        file.write("0,visin,8 h100,60\n")
+
+    done = run(repository, str(repository / "trace.csv"), "--runs", "3", "--format", "json")
+
+    assert done.exit_code == 1
+    assert "'visin' is not a team" in done.stderr
+    assert len(json.loads(done.stdout)["runs"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--environment", "lap"], "'lap' is not an environment: lab. Nearest: lab."),
+        (["--machines", "missing.yaml"], "missing.yaml cannot be read"),
+    ],
+)
+def test_what_cannot_be_played_ends_with_2(repository: Path, arguments: list[str], said: str) -> None:
+    done = run(repository, str(repository / "trace.csv"), *arguments)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_machines_file_is_told_of_everything_that_is_wrong_in_it(repository: Path) -> None:
+    machines = repository / "machines.yaml"
+    machines.write_text("spt: {}\nspot: {lost_hours: {mean: 0}}\nflex-start: {arrive_minutes: {p90: 5}}\n")
+
+    done = run(repository, str(repository / "trace.csv"), "--machines", str(machines))
+
+    assert done.exit_code == 2
+    assert "'spt' is not a provisioning model, nearest: spot" in done.stderr
+    assert "spot.lost_hours.mean" in done.stderr
+    assert "flex-start.arrive_minutes" in done.stderr
