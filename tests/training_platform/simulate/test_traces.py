@@ -66,16 +66,16 @@ soon,vision,8 h100,60
     assert [finding.one_line.removeprefix(f"{tmp_path}/") for finding in trace.findings] == [
         "trace.csv:2:3: team: 'visin' is not a team with a share. Allowed: nlp, vision. Nearest: vision",
         (
-            "trace.csv:3:10: needs: 'h200' is not an accelerator or flavor that vision has a share of in main. Allowed: "
-            "h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100"
+            "trace.csv:3:10: needs: 'h200' is not an accelerator or flavor that vision has a share of in main. "
+            "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100"
         ),
         "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
         "trace.csv:5:1: submitted: 'soon' is not a moment. Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
         "trace.csv:6:17: seconds: '-1' is not a time. Allowed: seconds, above 0 and up to ten years.",
         "trace.csv:8:1: has 1 cells more than the header. Allowed: a cell for each column of the header.",
         (
-            "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor that nlp has a share of in main. Allowed: "
-            "h100, h100-reservation. Nearest: h100"
+            "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor that nlp has a share of in main. "
+            "Allowed: h100, h100-reservation. Nearest: h100"
         ),
         (
             "trace.csv:10:10: needs: '0' is not a number of chips or GPUs. Allowed: a number and an accelerator or a "
