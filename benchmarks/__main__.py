@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 
-from benchmarks import commands, engine, organisation, others, rules
+from benchmarks import commands, engine, organisation, others, queues, rules
 
 BENCHMARKS = {
     "commands": commands.measure,
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "others": others.measure,
     "engine": engine.measure,
     "organisation": organisation.measure,
+    "simulate": queues.measure,
     "sandbox": engine.measure_sandbox,
     "scheduler": organisation.measure_scheduler,
     "start": commands.measure_start,

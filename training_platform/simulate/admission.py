@@ -31,7 +31,8 @@ from training_platform.simulate.quotas import Json, Member, Quotas
 REQUEUE_SECONDS: Final = 1.0
 """How long Kueue gathers changes before it tries again those who were put aside."""
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)  # how a flavor can be assigned, the worst first
-SAME_STATES: Final = 3  # how often jobs may come back to one state at an instant before that is a loop
+TRUCE_SECONDS: Final = 3600.0
+"""How long a job evicts nobody after it took part in a loop; in a cluster the loop would go on."""
 
 
 @dataclass(slots=True)
@@ -66,22 +67,26 @@ class Moves(NamedTuple):
 class Scheduler:
     """One cluster's Kueue. ``fair_sharing`` has the strategies of preemption, or is None for the classical mode.
 
-    ``seed`` decides ties, which Kueue decides by random ids.
+    ``seed`` decides ties, which Kueue decides by random ids, and an odd one whose eviction is over first, which in a
+    cluster depends on how long each takes; with an even one all are over together.
     """
 
     def __init__(
         self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], fair_sharing: Iterable[str] | None, seed: int = 0
     ) -> None:
         self.order = random.Random(seed)
+        self.one_by_one = bool(seed % 2)
         self.quotas = Quotas(queues, cohorts, self.order)
         self.fair = fair_sharing is not None
         self.strategies = tuple(fair_sharing or ())
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
         self.requeue_at: float | None = None
-        self.truce = False  # a loop was cut: nobody is evicted before something else happens
+        self._truces: dict[Job, float] = {}  # until when jobs evict nobody
+        self._now = 0.0
         self._cycle = 0
         self._evicting: list[tuple[Job, Eviction]] = []
-        self._states: dict[frozenset[tuple[Job, tuple[int, ...]]], list[int]] = {}
+        self._states: dict[frozenset[tuple[Job, tuple[int, ...]]], int] = {}  # how many evictions before each
+        self._found: dict[object, list[Target]] = {}  # by what a preemption asks for, until what runs changes
         self._recent: list[Eviction] = []  # since a job was submitted or ended
 
     def submit(self, job: Job, now: float) -> None:
@@ -100,11 +105,13 @@ class Scheduler:
             queue.remove(job)
         if queue.first is job:
             queue.first = None
+        self._truces.pop(job, None)
         self._happened()
 
     def settle(self, now: float) -> Moves:
         """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
         moves = Moves([], [])
+        self._now = now
         while True:
             if self.requeue_at is not None and self.requeue_at <= now:
                 self.requeue_at = None
@@ -113,46 +120,54 @@ class Scheduler:
             seen: list[object] = []
             while (state := self._run_cycle(now, moves)) is not None and state not in seen:
                 seen = [*seen, state] if state else []
+            if state in seen and len(seen) > 1:  # jobs take turns in trying flavors, and any of them may be next
+                for _ in range(self.order.randrange(len(seen))):
+                    self._run_cycle(now, moves)
             if not self._evicting:
                 return moves
-            for job, eviction in self._evicting:
+            if self.one_by_one:
+                self.order.shuffle(self._evicting)
+            done = self._evicting[:1] if self.one_by_one else self._evicting
+            self._evicting = self._evicting[len(done) :]
+            for job, eviction in done:
                 self._free(job, now)
                 self.queues[job.queue].push(job)
                 moves.made.append(eviction)
                 self._recent.append(eviction)
-            self._evicting.clear()
             self._count_state(moves)
 
     def _happened(self) -> None:
         self._states.clear()
         self._recent.clear()
-        self.truce = False
 
     def _count_state(self, moves: Moves) -> None:
         """Cut a loop: jobs that evict each other come back to the same state."""
         state = frozenset((job, job.flavors) for queue in self.queues.values() for job in queue.running)
-        seen = self._states.setdefault(state, [])
-        seen.append(len(self._recent))
-        if len(seen) > SAME_STATES and not self.truce:
-            self.truce = True
-            moves.loops.extend(self._recent[seen[-2] :])
+        since = self._states.setdefault(state, len(self._recent))
+        if since < len(self._recent):
+            loop = self._recent[since:]
+            self._states[state] = len(self._recent)
+            self._truces.update((eviction.by, self._now + TRUCE_SECONDS) for eviction in loop)
+            moves.loops.extend(loop)
 
     def _free(self, job: Job, now: float) -> None:
         queue = self.queues[job.queue]
         for flavor, amount in job.usage.items():
             queue.member.remove(flavor, amount)
-        del queue.running[job]
+        queue.stop(job)
+        self._found.clear()
         queue.generation += 1
         job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
         if self.requeue_at is None:
             self.requeue_at = now + REQUEUE_SECONDS
 
     def _run_cycle(self, now: float, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
-        """Run a cycle; return what it leaves for the next, nothing if it moved something, None if no job was tried."""
+        """Run a cycle; return what it leaves for the next, nothing if it moved something, None if all is quiet."""
         self._cycle += 1
         heads = [(job, queue) for queue in self.queues.values() if not queue.held and (job := queue.pop())]
         if not heads:
             return None
+        places = [job.tried for job, _ in heads]
         entries = [self._nominate(job, queue) for job, queue in heads]
         before = (len(moves.made), len(self._evicting))
         self._process([entry for entry in entries if entry.mode != NO_FIT], now, moves)
@@ -168,6 +183,8 @@ class Scheduler:
                 entry.queue.push(entry.job)
         if before != after or put_aside:
             return []
+        if places == [job.tried for job, _ in heads]:
+            return None  # the next cycle would be the same
         return [(entry.job, entry.job.tried) for entry in entries]
 
     def _tried(self, entry: Entry) -> None:
@@ -199,6 +216,7 @@ class Scheduler:
             for target in entry.targets:
                 if not target.job.evicting:
                     target.job.evicting = True
+                    self._found.clear()
                     eviction = Eviction(target.job, target.job.flavors, job, target.reason)
                     self._evicting.append((target.job, eviction))
             job.tried = ()
@@ -233,7 +251,8 @@ class Scheduler:
         job, queue = entry.job, entry.queue
         job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, now, ()
         _add(queue.member, entry.usage)
-        queue.running[job] = None
+        queue.start(job)
+        self._found.clear()
         queue.generation += 1
         if queue.first is job:
             queue.first = None
@@ -336,7 +355,13 @@ class Scheduler:
         return (PREEMPT if any(job.queue == queue.name for job in gone) else RECLAIM), level
 
     def _targets(self, job: Job, queue: Queue, usage: Mapping[int, int], needed: frozenset[int]) -> list[Target]:
-        return [] if self.truce else targets(self, job, queue, usage, needed)
+        if self._truces.get(job, 0.0) > self._now:
+            return []
+        age = job.created if queue.within == "LowerOrNewerEqualPriority" else 0.0
+        key = (queue.name, job.priority, age, needed, tuple(sorted(usage.items())))
+        if key not in self._found:
+            self._found[key] = targets(self, job, queue, usage, needed)
+        return self._found[key]
 
     def _without(self, jobs: Iterable[Job]) -> None:
         for job in jobs:

@@ -110,6 +110,8 @@ def targets(cluster: Cluster, job: Job, queue: Queue, usage: Mapping[int, int], 
 
 def _fair_targets(waiting: Waiting) -> list[Target]:
     own = waiting.queue
+    if _is_hopeless(waiting):
+        return []
     found = waiting.candidates(own)
     for queue in waiting.cluster.queues.values():
         if queue is not own and any(queue.member.borrows_with(flavor) for flavor in waiting.needed):
@@ -129,6 +131,32 @@ def _fair_targets(waiting: Waiting) -> list[Target]:
         return waiting.fewest(taken)
     waiting.restored(taken)
     return []
+
+
+def _is_hopeless(waiting: Waiting) -> bool:
+    """Whether no job can be evicted by a first look: none is there, or all are of queues with smaller shares.
+
+    Most tries end here, so that this spares going through the candidates; it never says so of a try that may succeed.
+    """
+    own, job, needed = waiting.queue, waiting.job, waiting.needed
+    if own.may_give(job, own.within, needed):
+        return False
+    others = [
+        queue.member
+        for queue in waiting.cluster.queues.values()
+        if queue is not own
+        and queue.may_give(job, own.reclaim, needed)
+        and any(queue.member.borrows_with(flavor) for flavor in needed)
+    ]
+    if not others or all(not own.member.borrows_with(flavor, waiting.usage.get(flavor, 0)) for flavor in needed):
+        return not others
+    for flavor, amount in waiting.usage.items():
+        own.member.add(flavor, amount)
+    sides = (_sides(own.member, member) for member in others)
+    hopeless = all(ours.share() > theirs.share() for ours, theirs in sides)
+    for flavor, amount in waiting.usage.items():
+        own.member.remove(flavor, amount)
+    return hopeless
 
 
 def _fits_beside(waiting: Waiting) -> bool:

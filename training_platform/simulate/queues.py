@@ -6,6 +6,8 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/queue, read 2026-11-23.
 from __future__ import annotations
 
 import heapq
+import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -74,7 +76,30 @@ class Queue:
         self.aside: set[Shape] = set()
         self.first: Job | None = None  # it preempts, and stays before all others
         self.running: dict[Job, None] = {}
+        self.priorities: dict[int, Counter[int]] = {}  # of running jobs, by flavor
         self.generation = 0  # of changes that may have made room
+
+    def start(self, job: Job) -> None:
+        """Count a job as running."""
+        self.running[job] = None
+        for flavor in job.usage:
+            self.priorities.setdefault(flavor, Counter())[job.priority] += 1
+
+    def stop(self, job: Job) -> None:
+        """Count a job as running no more."""
+        del self.running[job]
+        for flavor in job.usage:
+            counts = self.priorities[flavor]
+            counts[job.priority] -= 1
+            if not counts[job.priority]:
+                del counts[job.priority]
+
+    def may_give(self, job: Job, policy: str, needed: Iterable[int]) -> bool:
+        """Whether some running job may have a priority, and a flavor, for which a policy lets another job evict it."""
+        if policy == "Never":
+            return False
+        most = {"Any": math.inf, "LowerPriority": job.priority - 1}.get(policy, job.priority)
+        return any(min(counts) <= most for flavor in needed if (counts := self.priorities.get(flavor)))
 
     def push(self, job: Job) -> None:
         """Let a job wait."""

@@ -31,12 +31,26 @@ class Member:
 
     ``local`` is what it never lends, ``subtree`` its own quota with that which its members lend to it, ``usage`` what
     counts against ``subtree``. ``height`` is the distance to the lowest queue below, 0 for a queue. ``lendable`` has,
-    by resource, what its parent could give if nothing was used; shares are measured against that.
+    by resource, what its parent could give if nothing was used; shares are measured against that, and kept until
+    usage changes.
     """
 
     __slots__ = (
-        "borrowing", "children", "flavors", "height", "lendable", "lending", "local", "name", "parent", "potential",
-        "resources", "subtree", "usage", "weight",
+        "borrowing",
+        "children",
+        "flavors",
+        "height",
+        "kept_share",
+        "lendable",
+        "lending",
+        "local",
+        "name",
+        "parent",
+        "potential",
+        "resources",
+        "subtree",
+        "usage",
+        "weight",
     )  # fmt: skip
 
     def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
@@ -56,6 +70,7 @@ class Member:
         self.usage = [0] * count
         self.potential = [0] * count
         self.lendable: dict[str, int] = {}
+        self.kept_share: Weighed | None = None
 
     def path(self) -> Iterator[Member]:
         """Yield the cohorts above, the nearest first."""
@@ -84,6 +99,7 @@ class Member:
         while member is not None and amount > 0:
             over = amount - max(0, member.local[flavor] - member.usage[flavor])
             member.usage[flavor] += amount
+            member.kept_share = None
             member, amount = member.parent, over
 
     def remove(self, flavor: int, amount: int) -> None:
@@ -92,6 +108,7 @@ class Member:
         while member is not None and amount > 0:
             above = member.usage[flavor] - member.local[flavor]
             member.usage[flavor] -= amount
+            member.kept_share = None
             member, amount = member.parent, min(amount, above)
 
     def borrows_with(self, flavor: int, amount: int = 0) -> bool:
@@ -104,6 +121,11 @@ class Member:
 
     def share(self) -> Weighed:
         """Return the dominant share: what is borrowed, in thousandths of what can be, by weight; the largest."""
+        if self.kept_share is None:
+            self.kept_share = self._computed_share()
+        return self.kept_share
+
+    def _computed_share(self) -> Weighed:
         if self.parent is None:
             return (0, 0.0)
         over: dict[str, int] = {}

@@ -45,7 +45,7 @@ from training_platform.sandbox.kubernetes.definitions import read_definitions
 RECORDED = Path(__file__).parent / "recorded"
 SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas"
 KUEUE, JOBSETS = "/apis/kueue.x-k8s.io/v1beta2", "/apis/jobset.x-k8s.io/v1alpha2"
-SAME_SECONDS, BUSY_SECONDS, LOOP_SECONDS, STEP_SECONDS = 2.25, 10.0, 40.0, 1.1
+SAME_SECONDS, BUSY_SECONDS, LOOP_SECONDS, STEP_SECONDS = 2.5, 10.0, 40.0, 1.1
 LOOK_SECONDS = 0.45  # between two looks at a scenario, and at the metrics of all
 PLAYS = 3  # of a scenario that a tie decides
 AGAIN = 2

@@ -1,0 +1,98 @@
+"""Simulated queues: the time that jobs take to be played, with and without preemption, at growing sizes."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.measure import ROOT, table
+from training_platform.catalog.types import Capacity
+from training_platform.simulate.machines import DEFAULTS
+from training_platform.simulate.queues import Pods
+from training_platform.simulate.replay import NEVER, play
+from training_platform.simulate.stacks import Cluster, FlavorMachines
+from training_platform.simulate.traces import TraceJob
+
+GPU = "nvidia.com/gpu"
+TEAMS, FLAVORS, OWN, QUOTA = 20, 10, 4, 16  # flavors that each team has, and GPUs of each
+SIZES = (1, 2, 4, 8, 8, 16, 32)
+MEDIAN_SECONDS = 5000
+RUNS = ((10_000, False, 0.8), (30_000, False, 0.8), (100_000, False, 0.8), (1_000, True, 0.7), (3_000, True, 0.7),
+        (10_000, True, 0.7))  # fmt: skip
+
+
+def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, list[TraceJob]]:
+    """Return a cluster, and as many jobs as ask for ``load`` of its GPUs over their time."""
+    names = [f"f{number}" for number in range(FLAVORS)]
+    capacities: list[Capacity] = ["reservation", "on-demand"]
+    chips = TEAMS * OWN * QUOTA // FLAVORS
+    flavors = {
+        name: FlavorMachines(name, GPU, "h100", capacities[number % 2], chips, 1, 10.0)
+        for number, name in enumerate(names)
+    }
+    policy = ("LowerPriority", "Any") if preempting else ("Never", "Never")
+    queues = {}
+    for team in range(TEAMS):
+        own = [names[(team + place) % FLAVORS] for place in range(OWN)]
+        rows = [{"name": name, "resources": [{"name": GPU, "nominalQuota": str(QUOTA)}]} for name in own]
+        queues[f"team-{team}"] = {
+            "cohortName": "all",
+            "resourceGroups": [{"coveredResources": [GPU], "flavors": rows}],
+            "preemption": {"withinClusterQueue": policy[0], "reclaimWithinCohort": policy[1]},
+            "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+        }
+    strategies = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+    cluster = Cluster("prod", "main", queues, {}, flavors, {}, strategies)
+    draw = random.Random(1)
+    gap = sum(SIZES) / len(SIZES) * MEDIAN_SECONDS * 1.65 / (TEAMS * OWN * QUOTA * load)  # 1.65: mean by median
+    now, found = 0.0, []
+    for number in range(jobs):
+        now += draw.expovariate(1 / gap)
+        pods = (Pods(GPU, draw.choice(SIZES)),)
+        seconds = draw.lognormvariate(8.517, 1.0)
+        team, priority = f"team-{draw.randrange(TEAMS)}", draw.choice((0, 0, 100))
+        found.append(TraceJob(f"j{number}", now, team, "main", pods, seconds, priority))
+    return cluster, found
+
+
+def measure() -> None:
+    """Play each size in a process of its own, and print a table."""
+    rows = []
+    for jobs, preempting, load in RUNS:
+        command = [sys.executable, "-m", "benchmarks.queues", str(jobs), str(int(preempting)), str(load)]
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        said = json.loads(done.stdout)
+        rows.append((f"{jobs:,}", "yes" if preempting else "no", f"{load:.0%}", *said.values()))
+    table(
+        f"Simulated queues, {TEAMS} teams, {FLAVORS} flavors, CPU seconds",
+        ("jobs", "preemption", "load", "CPU s", "µs a job", "most pending", "evictions", "loops", "peak MiB"),
+        rows,
+    )
+
+
+def main(jobs: int, *, preempting: bool, load: float) -> None:
+    """Play one size, and print what it took."""
+    cluster, found = organisation(jobs, preempting=preempting, load=load)
+    start = time.process_time()
+    played = play(cluster, found, DEFAULTS)
+    spent = time.process_time() - start
+    moments = sorted([(run.of.submitted, 1) for run in played.runs] + [(run.started, -1) for run in played.runs])
+    pending = most = 0
+    for moment, change in moments:
+        pending += change if moment != NEVER else 0
+        most = max(most, pending)
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
+    said = {
+        "cpu": f"{spent:.1f}", "each": f"{spent / jobs * 1e6:.0f}", "pending": most,
+        "evictions": sum(run.evictions for run in played.runs), "loops": played.loop_moments,
+        "peak": f"{int(status['VmHWM'].split()[0]) / 1024:.0f}",
+    }  # fmt: skip
+    print(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), preempting=sys.argv[2] == "1", load=float(sys.argv[3]))
