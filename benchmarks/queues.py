@@ -54,8 +54,8 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
         now += draw.expovariate(1 / gap)
         pods = (Pods(GPU, draw.choice(SIZES)),)
         seconds = draw.lognormvariate(8.517, 1.0)
-        team, priority = f"team-{draw.randrange(TEAMS)}", draw.choice((0, 0, 100))
-        found.append(TraceJob(f"j{number}", now, team, "main", pods, seconds, priority))
+        whose, priority = f"team-{draw.randrange(TEAMS)}", draw.choice((0, 0, 100))
+        found.append(TraceJob(f"j{number}", now, whose, "main", pods, seconds, priority))
     return cluster, found
 
 
