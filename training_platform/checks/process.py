@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -65,6 +67,8 @@ def ended_by_signals() -> Iterator[None]:
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         came.append(number)
+        threading.excepthook = lambda _: None  # of threads that read what is closed now
+        warnings.simplefilter("ignore")
         for each in taken:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt

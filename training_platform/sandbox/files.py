@@ -15,7 +15,7 @@ class BrokenFile(UserError):
     """A file that cannot be read as what it was written as; the message is one sentence."""
 
     def __init__(self, path: Path, reason: object) -> None:
-        super().__init__(f"{path} is broken: {reason}. Delete it to begin anew.")
+        super().__init__(f"{path} is broken: {reason}. Delete the folder of the sandbox to begin anew.")
 
 
 def read_json(path: Path) -> Any:

@@ -23,6 +23,7 @@ from pulumi.automation.errors import CommandError, ConcurrentUpdateError, Invali
 from semver import VersionInfo
 
 from training_platform.sandbox.run.folder import CannotRun, SandboxFolder, persons_home
+from training_platform.sandbox.run.guardian import MARK
 from training_platform.sandbox.run.recovery import PendingCreate
 from training_platform.sandbox.run.reports import RunFailed, Timeline, name_of
 from training_platform.sandbox.run.servers import TOKEN, Servers
@@ -103,7 +104,7 @@ class Engine:
         good: a flex-start pool's upgrade settings, which GKE chooses, are none that the provider accepts.
         """
         state = self.stack.export_stack()
-        inputs = {create.urn: create.inputs for create in creates}
+        inputs = {create.urn: create.inputs for create in creates if create.inputs}
         for resource in (state.deployment or {}).get("resources", ()):
             if resource["urn"] in inputs:
                 resource["inputs"] = inputs[resource["urn"]]
@@ -204,6 +205,7 @@ def engine_environment(
     would find the provider changed, and a destroy would ask the old port.
     """
     variables = {
+        MARK: str(os.getpid()),
         "PULUMI_BACKEND_URL": folder.state.as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",

@@ -22,7 +22,7 @@ import yaml
 from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file
-from training_platform.sandbox.files import read_json
+from training_platform.sandbox.files import BrokenFile, read_json
 
 NAME: Final = ".sandbox"
 SECRET: Final = "sandbox"  # noqa: S105 # in the place of every secret: the key that encrypted it is not asked for
@@ -177,10 +177,47 @@ class SandboxFolder:
                 ) from error
             yield
 
+    def restore(self, stack: str) -> None:
+        """Put the engine's backup in the place of a state that cannot be read; that one is kept as ``.broken``.
+
+        The backup is one write older. Raises CannotRun where it cannot be read either.
+        """
+        path, backup = self._state(stack), self._state(stack, ".bak")
+        if path.exists() and not _is_whole(path):
+            if not _is_whole(backup):
+                raise CannotRun(f"{path} is broken, and there is no whole backup: delete {self.path} to begin anew.")
+            path.replace(self._state(stack, ".broken"))
+            self._state(stack, ".attrs").unlink(missing_ok=True)
+            shutil.copy(backup, path)
+
+    def is_restored(self, stack: str) -> bool:
+        """Whether a stack's state is a backup that was not yet compared with the cloud."""
+        return self._state(stack, ".broken").exists()
+
+    def forget_broken(self, stack: str) -> None:
+        """Delete the broken state of a stack whose backup is complete by now."""
+        self._state(stack, ".broken").unlink(missing_ok=True)
+
+    def _state(self, stack: str, suffix: str = "") -> Path:
+        return self.state / ".pulumi" / "stacks" / PROJECT / f"{stack}.json{suffix}"
+
     def _deployment(self, stack: str) -> dict[str, Any]:
-        path = self.state / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
+        path = self._state(stack)
+        if path.exists() and not _is_whole(path):
+            raise CannotRun(
+                f"{path} is broken: `training-platform sandbox up {stack} --resume` restores its backup, and imports "
+                "what was created since."
+            )
         latest: dict[str, Any] = (read_json(path)["checkpoint"].get("latest") if path.exists() else None) or {}
         return latest
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a state can be read."""
+    try:
+        return isinstance(read_json(path)["checkpoint"], dict)
+    except (BrokenFile, KeyError, TypeError):
+        return False
 
 
 def folder_at(root: Path, workspace: Path | None) -> SandboxFolder:

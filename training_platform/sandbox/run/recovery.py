@@ -10,6 +10,7 @@ stays in error; others it forgets, though the cloud has them. Seen with engine 3
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -18,9 +19,14 @@ from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import SandboxFolder
 
+_SUFFIXED = re.compile(r"(.+-)[0-9a-f]{7}")  # as Pulumi names what has no name of its own
+
 
 class PendingCreate(NamedTuple):
-    """A create that was under way; ``id`` is None where nothing was created, or another create changes nothing."""
+    """A create that was under way; ``id`` is None where nothing was created, or another create changes nothing.
+
+    ``inputs`` are empty where they are not known.
+    """
 
     urn: str
     type: str
@@ -76,7 +82,8 @@ def find_pending_creates(
             provider = resource.get("provider", "").rpartition("::")[0]
             identity = find_id(resource, held, clusters.get(provider, ""))
             parent, inputs = resource.get("parent", ""), resource.get("inputs") or {}
-            creates.append(PendingCreate(resource["urn"], resource["type"], identity, parent, provider, inputs))
+            known = {} if resource.get("previewed") else inputs
+            creates.append(PendingCreate(resource["urn"], resource["type"], identity, parent, provider, known))
     return creates
 
 
@@ -102,6 +109,27 @@ def find_half_made(
         if resource["urn"] not in known and _in_error(held.cloud.get(identity, {})):
             broken[resource["urn"]] = HalfMade(resource["urn"], identity, in_state=False)
     return list(broken.values())
+
+
+def lost_creates(creates: Iterable[Mapping[str, Any]], unknown: Holdings) -> list[dict[str, Any]]:
+    """Return the creates that a preview wants although ``unknown``, what no state knows, has such a resource.
+
+    A preview draws another random suffix for a name than the create had: the one of the resource is put in its place.
+    The inputs are those of the preview, some of which nobody knows yet: an import takes the API's instead.
+    """
+    lost = []
+    for create in creates:
+        resource = create["resource"]
+        names = [resource["inputs"]]
+        if suffixed := _SUFFIXED.fullmatch(str(resource["inputs"].get("name", ""))):
+            drawn = re.compile(rf"(?:.*/)?({re.escape(suffixed[1])}[0-9a-f]{{7}})")
+            found = (drawn.fullmatch(held) for held in unknown.cloud)
+            names = [{**resource["inputs"], "name": match[1]} for match in found if match]
+        for inputs in names:
+            if resource["custom"] and find_id({**resource, "inputs": inputs}, unknown):
+                lost.append({**create, "resource": {**resource, "inputs": inputs, "previewed": True}})
+                break
+    return lost
 
 
 def clusters_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -85,6 +85,7 @@ class Timeline:
     warnings: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     failed_creates: list[dict[str, Any]] = field(default_factory=list)  # as a state has its pending operations
+    creates: list[dict[str, Any]] = field(default_factory=list)  # that began or, in a preview, would; in the same form
 
     def __post_init__(self) -> None:
         self._began = self.clock()
@@ -142,6 +143,8 @@ class Timeline:
             custom = bool(state and state.custom)
             step = Step(urn=metadata.urn, op=op, type=metadata.type, began=self.elapsed(), custom=custom)
             self._open[metadata.urn, op] = step
+            if op == "create" and metadata.new:
+                self.creates.append(_pending(metadata))
 
     def _end(self, metadata: Any, *, failed: bool) -> None:
         step = self._open.pop((metadata.urn, _op(metadata)), None)
@@ -149,12 +152,18 @@ class Timeline:
             return
         step.ended, step.failed = self.elapsed(), failed
         self.steps.append(step)
-        if failed and step.op == "create" and (new := metadata.new):
-            resource = {
-                "urn": metadata.urn, "type": metadata.type, "custom": new.custom, "inputs": dict(new.inputs or {}),
-                "parent": new.parent or "", "provider": new.provider or "",
-            }  # fmt: skip
-            self.failed_creates.append({"type": "creating", "resource": resource})
+        if failed and step.op == "create" and metadata.new:
+            self.failed_creates.append(_pending(metadata))
+
+
+def _pending(metadata: Any) -> dict[str, Any]:
+    """Return a create as a state has its pending operations."""
+    new = metadata.new
+    resource = {
+        "urn": metadata.urn, "type": metadata.type, "custom": new.custom, "inputs": dict(new.inputs or {}),
+        "parent": new.parent or "", "provider": new.provider or "",
+    }  # fmt: skip
+    return {"type": "creating", "resource": resource}
 
 
 def name_of(urn: str) -> str:

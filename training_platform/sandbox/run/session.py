@@ -33,7 +33,15 @@ from training_platform.sandbox.run.engine import (
 )
 from training_platform.sandbox.run.faults import FaultControl, check_scenario, fault_lines, playing, remove, unprotect
 from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
-from training_platform.sandbox.run.recovery import Holdings, clusters_of, find_half_made, find_pending_creates, holdings
+from training_platform.sandbox.run.guardian import guarded
+from training_platform.sandbox.run.recovery import (
+    Holdings,
+    clusters_of,
+    find_half_made,
+    find_pending_creates,
+    holdings,
+    lost_creates,
+)
 from training_platform.sandbox.run.reports import (
     REFERENCE,
     RunFailed,
@@ -77,9 +85,12 @@ class Session:
     def up(self, name: str, *, resume: bool = False) -> Iterator[Summary]:
         """Bring a stack up, and before it the environment that it reads; yields a summary for each."""
         stack = self.workspace.stacks[name]
-        if stack.team and not self.is_up(stack.environment_name):
-            self.say(f"{name} reads what {stack.environment_name} exports: bringing that up first")
-            yield from self.up(stack.environment_name, resume=resume)
+        home = stack.environment_name
+        for each in dict.fromkeys((home, name)) if resume else ():
+            self.folder.restore(each)
+        if stack.team and (self.folder.is_restored(home) or not self.is_up(home)):
+            self.say(f"{name} reads what {home} exports: bringing that up first")
+            yield from self.up(home, resume=resume)
         with self.engine(name) as engine:
             notes = self._resumed(name, engine) if resume else []
             yield self._run(name, "up", engine, notes)
@@ -133,7 +144,7 @@ class Session:
         if self.folder.holder(name) is None:
             self.folder.mend(name)
         environment = engine_environment(self.folder, checkout, self.servers, endpoints(self.servers.cloud))
-        with without_personal_settings():
+        with without_personal_settings(), guarded():
             yield open_engine(self.command, checkout, environment, name, parallel=self.options.parallel, new=new)
 
     def _run(self, name: str, command: Command, engine: Engine, notes: Sequence[str] = ()) -> Summary:
@@ -203,15 +214,26 @@ class Session:
             notes.append("Resumed: lifted the lock of the killed run.")
         operations = self.folder.pending(name)
         notes += self._cleared(name, engine, operations)
-        if not operations:
-            return notes
+        if operations:
+            notes += self._imported(name, engine, operations)
+        if self.folder.is_restored(name):
+            notes.append("Resumed: restored the backup of the broken state.")
+            preview = Timeline()
+            engine.perform("preview", preview)
+            lost = lost_creates(preview.creates, self._held(name).without(self.folder.resources(name)))
+            notes += self._imported(name, engine, lost) if lost else []
+            self.folder.forget_broken(name)
+        return notes
+
+    def _imported(self, name: str, engine: Engine, operations: list[dict[str, Any]]) -> list[str]:
+        """Import the creates under way that had taken place, and forget the others."""
         creates = find_pending_creates(operations, self._held(name), clusters_of(self.folder.resources(name)))
         created = [create for create in creates if create.id is not None]
         self.say(f"resuming: {len(created)} of {len(creates)} creates under way had taken place")
         self.folder.remember(name, operations)
         engine.settle_pending(creates)
         self.folder.remember(name, [])
-        notes += [f"Resumed: imported {name_of(create.urn)} as {create.id}." for create in created]
+        notes = [f"Resumed: imported {name_of(create.urn)} as {create.id}." for create in created]
         lost = [name_of(create.urn) for create in creates if create.id is None]
         return notes + ([f"Resumed: to be created anew: {', '.join(lost)}."] if lost else [])
 

@@ -49,13 +49,13 @@ class Sandbox:
     def __init__(self, root: Path, *, program: Path = ROOT) -> None:
         """With ``program``, the checkout of another version, that version's command and program run."""
         self.folder = SandboxFolder(root, root / ".sandbox")
-        self._command = [sys.executable, "-m", "training_platform.cli.main", "sandbox"]
-        self._environment = {**os.environ, "PYTHONPATH": str(program)}
+        self.command = [sys.executable, "-m", "training_platform.cli.main", "sandbox"]
+        self.environment = {**os.environ, "PYTHONPATH": str(program)}
 
     def __call__(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, whatever its exit code."""
         return subprocess.run(
-            [*self._command, *args], cwd=self.folder.root, env=self._environment,
+            [*self.command, *args], cwd=self.folder.root, env=self.environment,
             check=False, capture_output=True, text=True, timeout=SECONDS,
         )  # fmt: skip
 
@@ -77,7 +77,7 @@ class Sandbox:
     def kill(self, when: Callable[[], bool], *args: str) -> bool:
         """Run a command and kill it with all that it started, as a power cut would; False where it ended before."""
         process = subprocess.Popen(
-            [*self._command, *args], cwd=self.folder.root, env=self._environment,
+            [*self.command, *args], cwd=self.folder.root, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         deadline = time.monotonic() + SECONDS
@@ -85,7 +85,7 @@ class Sandbox:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         killed = process.poll() is None
-        for pid in _family(process.pid) if killed else ():
+        for pid in family(process.pid) if killed else ():
             _kill(pid)
         output, _ = process.communicate()
         assert killed or process.returncode == 0, output
@@ -130,7 +130,7 @@ def without_stacks(root: Path) -> Sandbox:
     return Sandbox(root)
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     """Return a process and all below it, however they are grouped."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):

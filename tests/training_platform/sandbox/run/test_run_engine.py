@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.training_platform.sandbox.run.conftest import ROOT, STACK, Sandbox, small
+from tests.training_platform.sandbox.run.conftest import ROOT, STACK, Sandbox, family, small
 from training_platform.sandbox.cloud.state.store import Store
-from training_platform.sandbox.run.folder import SandboxFolder
+from training_platform.sandbox.run.folder import SandboxFolder, is_alive
 
 pytestmark = [
     pytest.mark.engine,
@@ -97,6 +101,59 @@ def _copy_of(root: Path, target: Path) -> Path:
         (target / name).write_bytes((root / name).read_bytes())
     (target / "modules").symlink_to((root / "modules").resolve())
     return target
+
+
+@pytest.mark.parametrize("cut", [0, 1000], ids=["empty", "truncated"])
+def test_a_broken_state_of_a_run_killed_in_the_middle_of_creating_is_restored_without_a_double(
+    sandbox: Sandbox, tmp_path: Path, cut: int
+) -> None:
+    path = sandbox.folder.state / ".pulumi" / "stacks" / "training-platform" / "small.json"
+
+    def creating() -> bool:
+        kinds = {row["resource"]["type"] for row in sandbox.folder.pending("small")} if path.exists() else set()
+        return "gcp:container/cluster:Cluster" in kinds
+
+    killed = sandbox.kill(creating, "up", "small", "--duration", "container.clusters=15")
+    path.write_bytes(path.read_bytes()[:cut])
+    refused = sandbox("up", "small")
+    resumed = sandbox("up", "small", "--resume")
+    preview = sandbox("preview", "small")
+
+    assert killed
+    assert refused.returncode == 2
+    assert "sandbox up small --resume` restores its backup" in " ".join(refused.stderr.split())
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "restored the backup" in resumed.stdout
+    assert re.match(r"small: preview done: \d+ unchanged\n", preview.stdout), preview.stdout
+    once = Sandbox(_copy_of(sandbox.folder.root, tmp_path / "once"))
+    assert once("up", "small").returncode == 0
+    assert held(sandbox.folder) == held(once.folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_process_and_prints_no_traceback(
+    sandbox: Sandbox, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [*sandbox.command, "up", "small", "--duration", "container.clusters=600"], cwd=sandbox.folder.root,
+        env=sandbox.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    while process.poll() is None and not sandbox.folder.pending("small"):
+        time.sleep(0.1)
+    started = set(family(process.pid)) - {process.pid}
+
+    os.killpg(process.pid, number) if number == signal.SIGTERM else process.kill()
+    said, _ = process.communicate()  # ends with the last process that has its output
+    for _ in range(300):
+        if not any(map(is_alive, started)):
+            break
+        time.sleep(0.1)
+
+    assert len(started) > 2  # the engine, its plugins, and what watches them
+    assert process.returncode == (143 if number == signal.SIGTERM else -number)
+    assert not [pid for pid in started if is_alive(pid)]
+    assert "Traceback" not in said
+    assert "Warning" not in said
 
 
 def test_a_protected_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) -> None:
