@@ -116,4 +116,4 @@ def test_a_quota_that_others_hold_names_the_largest_of_them(root: Path) -> None:
 
     output = check(root, "stacks/")[1]
 
-    assert "Allowed: 32 GPUs; no max_nodes of a100 fits beside h100-mega, which holds 32." in output
+    assert "Allowed: 32 GPUs; no max_nodes of a100 fits beside h100-mega, which holds 32 GPUs." in output

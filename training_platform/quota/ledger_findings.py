@@ -153,7 +153,9 @@ def _fitting(lines: Sequence[tuple[Line, Held]], line: Line, held: Held) -> tupl
     if fits >= max(1, holder.base):
         return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
     others = [other for other in tightest.holders if other.holder.label != holder.label]
-    beside = f" beside {others[0].holder.label}, which holds {shown(others[0].amount)}" if others else ""
+    beside = (
+        f" beside {others[0].holder.label}, which holds {shown(others[0].amount)} {tightest.unit}" if others else ""
+    )
     return f"{allowed}; no {holder.field[-1]} of {holder.label} fits{beside}", None
 
 

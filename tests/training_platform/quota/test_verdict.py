@@ -79,7 +79,7 @@ def test_nothing_fits_where_others_hold_the_limit_alone(build: Build, limits: Li
     (finding,) = verdict(build(dev=POOLS), limits(LISTED % limit))
 
     assert finding.nearest == nearest
-    nothing = f"{limit} GPUs; no max_nodes of h100 fits beside eval, which holds 16"
+    nothing = f"{limit} GPUs; no max_nodes of h100 fits beside eval, which holds 16 GPUs"
     assert (finding.allowed == nothing) is nearest.startswith("request")
 
 
