@@ -113,22 +113,13 @@ def test_every_field_of_a_job_file_is_on_its_page_or_in_the_overview() -> None:
     assert [name for name in Job.model_fields if f"`{name}" not in pages and f"{name}:" not in pages] == []
 
 
-def test_the_page_of_queues_builds_the_charts_versions_and_exceeds_a_share_of_the_samples_by_its_second_run() -> None:
-    section = (ROOT / "docs/sandbox.md").read_text(encoding="utf-8").partition("## Jobs in real queues")[2]
-    section = section.partition("\n## ")[0]
-    (stack,), files = re.findall(r"sandbox up (\S+)", section), set(re.findall(r"job submit (\S+)", section))
-    job = yaml.safe_load((ORGANISATION / files.pop()).read_text(encoding="utf-8"))
-    shares = yaml.safe_load((ORGANISATION / f"stacks/Pulumi.{stack}.yaml").read_text(encoding="utf-8"))
-    team = shares["config"]["training-platform:team"]
-    quota = team["shares"][job["gke"]["cluster"]][job["gke"]["flavor"]]["nominal_quota"]
+def test_the_page_of_queues_builds_the_versions_of_the_charts() -> None:
+    page = (ROOT / "docs/sandbox.md").read_text(encoding="utf-8")
 
-    assert files == set()
     assert {name: f"v{CHARTS[name].version}" for name in ("kueue", "jobset")} == {
         name: version
-        for version, name in re.findall(r"--branch (\S+) https://github.com/kubernetes-sigs/(\S+)", section)
+        for version, name in re.findall(r"--branch (\S+) https://github.com/kubernetes-sigs/(\S+)", page)
     }
-    assert (team["environment"], team["name"]) == (job["environment"], "vision")
-    assert job["gke"]["nodes"] * 8 <= quota < 2 * job["gke"]["nodes"] * 8  # GPUs of a VM
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

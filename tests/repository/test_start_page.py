@@ -1,4 +1,4 @@
-"""docs/start.md is followed word by word, in a clone that has samples: what needs no account, and what does.
+"""docs/start.md is followed word by word, in a clone that has samples, up to a deployment; test_pages.py rehearses it.
 
 What stands for Google Cloud is the local cloud of ``sandbox serve``. Nothing of a command is replaced but the places of
 the state, of its key and of Google; ``gcloud`` is not run, and its commands are listed, so that none comes unseen.
@@ -81,15 +81,6 @@ def test_no_command_of_gcloud_is_unknown_here() -> None:
     options = re.compile(r" --.*")
 
     assert {options.sub("", each) for each in STEPS[CLOUD] if each.startswith("gcloud ")} == GCLOUD
-
-
-@pytest.mark.engine
-@pytest.mark.timeout(900)
-def test_the_rehearsal_brings_both_stacks_up_and_leaves_nothing(walk: Walk) -> None:
-    up, *down = (walk.type(command) for command in STEPS[REHEARSAL])
-
-    assert re.findall(r"^(\S+): up done", up, re.MULTILINE) == ["prod", "prod-vision"]
-    assert [re.findall(r"^(\S+): destroy done", each, re.MULTILINE) for each in down] == [["prod-vision"], ["prod"]]
 
 
 @pytest.mark.engine
