@@ -44,7 +44,9 @@ POOLS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 FILESTORES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "larger": (FILES, {"capacity_gib": 2048}, "update"),
     "other": (FILES, {"tier": "REGIONAL", "location": "us-central1"}, "replace"),
-    "ranged": (FILES, {"reserved_range": "10.200.0.0/24"}, "replace"),
+    # The range that an instance has is written down later; the provider alone would replace the instance for it.
+    "ranged": (FILES, {"reserved_range": "10.200.0.0/24"}, "same"),
+    "moved": (FILES | {"reserved_range": "10.200.1.0/24"}, {"reserved_range": "10.200.2.0/24"}, "same"),
     "exported": (FILES, {"exports": [{"ranges": ["10.12.0.0/20"], "squash": "root"}]}, "update"),
     "faster": (FILES | {"iops_per_tib": 4000}, {"iops_per_tib": 5000}, "update"),
     "alone": (FILES, {"team": "vision"}, "update"),

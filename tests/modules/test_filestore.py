@@ -87,6 +87,11 @@ def test_every_field_reaches_the_instance(field: str, value: Any, path: tuple[st
     assert found == value
 
 
+@pytest.mark.parametrize("given", [{}, {"reserved_range": "10.9.0.0/24"}])
+def test_a_range_that_the_file_comes_to_say_replaces_no_instance(given: dict[str, str]) -> None:
+    assert deploy(**given).one(INSTANCE).options["ignoreChanges"] == ["networks[0].reservedIpRange"]
+
+
 def test_google_cloud_picks_the_address_range_where_none_is_given() -> None:
     assert "reservedIpRange" not in deploy().one(INSTANCE).inputs["networks"][0]
 

@@ -153,6 +153,9 @@ def _options(*, protected: bool) -> ResourceOptions:
         # The provider takes another name for a change in place, sends none of it, and looks for an instance of that
         # name from then on: the old one, with its data, would be lost from sight.
         replace_on_changes=("name",),
+        # Read at creation alone. The provider never learns which range Google Cloud picked: where the file comes to say
+        # it, it would replace the instance, with its data (google-beta 7.45, flattenFilestoreInstanceNetworks...).
+        ignore_changes=("networks[0].reservedIpRange",),
         # Short of quota, the provider would otherwise retry in silence for up to ten days.
         timeouts={"create": "30m"},
     )

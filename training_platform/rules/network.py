@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
 
+from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import region_of
 from training_platform.quota.charges import nat_addresses
 from training_platform.quota.demand import vms_behind
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.views.network import FirewallView, GatewayView, InterfaceView, NetworkView, SubnetView
+from training_platform.views.network import (
+    FirewallView,
+    GatewayView,
+    InterfaceView,
+    NetworkView,
+    ServicesRangeView,
+    SubnetView,
+)
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.storage import FilestoreView, LustreView
 
+Taking = SubnetView | ServicesRangeView
+"""What takes ranges of a VPC, each known when its view is."""
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110
 WEBHOOK_PORT = 9443
 RESERVED_ADDRESSES = 4  # of a subnet's primary range
+_DIRECT = (None, "DIRECT_PEERING")  # how an instance joins its VPC with a range of its own
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 
 
@@ -74,20 +86,15 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 @rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two ranges of one VPC that overlap."""
-    by_network: dict[str, list[tuple[IPv4Network, str, SubnetView]]] = {}
-    for subnet in program.all(SubnetView):
-        if subnet.known("network") and subnet.network:
-            ranges = ((room, field, subnet) for field, room in _ranges(subnet))
-            by_network.setdefault(subnet.network, []).extend(ranges)
-    for _, ranges_of in sorted(by_network.items()):
-        widest: tuple[IPv4Network, SubnetView] | None = None
-        for room, field, subnet in sorted(ranges_of, key=lambda row: (row[0].network_address, row[0].prefixlen)):
+    for _, ranges_of in sorted(program.once(_taken).items()):
+        widest: tuple[IPv4Network, Taking] | None = None
+        for room, field, view in sorted(ranges_of, key=lambda row: (row[0].network_address, row[0].prefixlen)):
             if widest and room.network_address <= widest[0].broadcast_address:
                 message = f"{room} overlaps {widest[0]} of {widest[1].name}"
-                yield finding(subnet, field, message, allowed="ranges of one VPC that do not overlap")
+                yield finding(view, field, message, allowed="ranges of one VPC that do not overlap")
             # A range that overlaps any earlier one overlaps the one that reaches farthest.
             if not widest or room.broadcast_address > widest[0].broadcast_address:
-                widest = room, subnet
+                widest = room, view
 
 
 @rule(
@@ -158,19 +165,71 @@ def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Dr
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466",
 )
 def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find a range reserved for Filestore that overlaps a subnet, or another instance's."""
+    """Find a range of a Filestore instance that overlaps a subnet, another instance's, or that of Google's services."""
     own = network_of(instance.reserved_range)
     if own is None:
         return
-    others = [(subnet.name, room) for subnet in program.all(SubnetView) for _, room in _ranges(subnet)]
-    for other in program.all(FilestoreView):
+    others = [(view.name, room) for room, _, view in program.once(_taken).get(_network_name(instance, program), ())]
+    for other in _beside(instance, program):
         room = network_of(other.reserved_range)
         if room is not None and other.name < instance.name:
             others.append((other.name, room))
     for name, room in others:
         if own.overlaps(room):
             message = f"{own} overlaps {room} of {name}"
-            yield finding(instance, "reserved_range", message, allowed="a free range, or none: Google Cloud picks one")
+            nearest = _free_range(instance, program, own.prefixlen)
+            yield finding(instance, "reserved_range", message, allowed="a free range of the VPC", nearest=nearest)
+
+
+@rule(
+    "filestore-range-given",
+    ruleset="addresses",
+    across=True,
+    severity="warning",
+    owner="house",
+    source="house rule: the addresses of a VPC are planned; filestore API (googleapis f8291d2), reserved_ip_range",
+)
+def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator[Draft]:
+    """Find a Filestore instance without a range: Google Cloud picks one, which may be that of a later cluster."""
+    if instance.reserved_range or instance.connect_mode not in _DIRECT:
+        return
+    tier = FILESTORE_TIERS.get(instance.tier)
+    size = f"/{tier.reserved_prefix}" if tier else "range"
+    yield finding(
+        instance, "reserved_range",
+        "has no address range: Google Cloud picks one when the instance is created, and no later subnet may have it",
+        allowed=f"a free {size} of the VPC; for an instance that exists, the range that it has",
+        nearest=_free_range(instance, program, tier.reserved_prefix) if tier else None,
+    )  # fmt: skip
+
+
+def _free_range(instance: FilestoreView, program: Program, prefix: int) -> IPv4Network | None:
+    """Return a range that is free in the instance's VPC by this program, another for each instance without one."""
+    network, beside = _network_name(instance, program), _beside(instance, program)
+    taken = [room for room, _, _ in program.once(_taken).get(network, ())]
+    taken += [room for other in beside if (room := network_of(other.reserved_range))]
+    block = next((block for block in _PRIVATE if taken and block.overlaps(min(taken))), None)
+    if block is None:
+        return None
+    size = 2 ** (32 - prefix)
+    start = int(min(taken).network_address) // size * size
+    for _ in range(1 + sum(not other.reserved_range and other.name < instance.name for other in beside)):
+        for room in sorted(taken):
+            if int(room.network_address) < start + size and start <= int(room.broadcast_address):
+                start = -(-(int(room.broadcast_address) + 1) // size) * size
+        free, start = IPv4Network((start, prefix)), start + size
+    return free if free.subnet_of(block) else None
+
+
+def _beside(instance: FilestoreView, program: Program) -> list[FilestoreView]:
+    """Return the other instances of the instance's VPC that take a range by themselves."""
+    network = _network_name(instance, program)
+    return [
+        other
+        for other in program.all(FilestoreView)
+        if other is not instance and other.known("network") and _network_name(other, program) == network
+        if other.known("reserved_range") and other.connect_mode in _DIRECT
+    ]
 
 
 @rule(
@@ -217,7 +276,23 @@ def _network_of(cluster: ClusterView, program: Program) -> NetworkView | None:
     return next((network for network in program.all(NetworkView) if network.is_meant(cluster.network, "network")), None)
 
 
-def _ranges(subnet: SubnetView) -> Iterator[tuple[str, IPv4Network]]:
+def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, Taking]]]:
+    """Return the ranges of each VPC with their fields: those of subnets, and of Google's services that join it."""
+    taken = defaultdict(list)
+    for kind in (SubnetView, ServicesRangeView):
+        for view in program.all(kind):
+            if view.known("network") and (network := _network_name(view, program)):
+                taken[network].extend((room, field, view) for field, room in _ranges(view))
+    return taken
+
+
+def _network_name(view: Taking | FilestoreView, program: Program) -> str:
+    """Return the logical name of a view's VPC, or the name that the program writes; empty where it names none."""
+    networks = (network.name for network in program.all(NetworkView) if network.is_meant(view.network, "network"))
+    return next(networks, view.network or "")
+
+
+def _ranges(subnet: Taking) -> Iterator[tuple[str, IPv4Network]]:
     """Yield the ranges that a subnet takes, each with its field; a range that is not known is left out."""
     texts = {"cidr": subnet.cidr if subnet.known("cidr") else None}
     for field, text in (texts | (subnet.ranges if subnet.known("ranges") else {})).items():

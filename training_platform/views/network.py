@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from training_platform.config.reading.finding import Path
 from training_platform.resources import register
 from training_platform.views import fields
@@ -85,6 +87,14 @@ class ServicesRangeView(Settings):
 
     purpose = fields.text("purpose")
     prefix = fields.whole("prefixLength")
+    network = fields.reference("network", register.NETWORK)
+    ranges: Mapping[str, str] = {}
+
+    @fields.field("address", place="private_services_range")
+    def cidr(self) -> str | None:
+        """The range; None where Google Cloud picks it."""
+        address = of.known(of.as_text(self.read("address")))
+        return f"{address}/{self.prefix or 32}" if address else None
 
     @property
     def addresses(self) -> int:

@@ -43,6 +43,7 @@ class FilestoreView(View):
     fixed_iops = fields.whole("performanceConfig.fixedIops.maxIops", place="iops")
     exports = fields.entries("fileShares.nfsExportOptions", Export.of)
     directory_services = fields.written("directoryServices", place="")
+    network = fields.reference("networks.network", register.NETWORK, place="")
 
     @fields.field("networks.network", place="")
     def network_project(self) -> str | None:

@@ -54,6 +54,7 @@ config:
         capacity_gib: 10240
         share: data
         protocol: NFS_V4_1
+        reserved_range: 10.12.32.0/26
         iops: 20000
         exports:
           - {ranges: [10.12.0.0/20], squash: root, anonymous_id: 1000}
@@ -229,7 +230,6 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "deletion_protection": "the provider's own",
     },
     FilestoreSpec: {
-        "reserved_range": "the API tells one also where it picked it",
         "snapshots": "not read",
         "backups": "not read",
     },

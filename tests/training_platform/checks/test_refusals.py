@@ -14,8 +14,8 @@ from tests.places import ORGANISATION
 from tests.training_platform.quota.test_ledger import workspace
 from training_platform.checks.comparison.refusals import (
     Order,
-    capacity_growth,
     deployment_order,
+    kept_instances,
     placed_flavors,
     removals,
 )
@@ -172,7 +172,7 @@ def change(
     for name, capacity, more in (("before", before, extra), ("after", after, extra if now is None else now)):
         (root / name).mkdir()
         sides.append(workspace(root / name, capacity=capacity, one=1, other=1, tier=tier, extra=more))
-    return list(capacity_growth(sides[1], sides[0]))
+    return list(kept_instances(sides[1], sides[0]))
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,24 @@ def test_what_it_can_do_is_not(tmp_path: Path, tier: str, before: int, after: in
     assert change(tmp_path, before, after, tier=tier) == []
 
 
+def ranged(text: str | None) -> str:
+    return f"reserved_range: {text}" if text else ""
+
+
+@pytest.mark.parametrize("now", ["10.0.1.0/24", None])
+def test_an_instance_keeps_the_range_that_it_was_created_with(tmp_path: Path, now: str | None) -> None:
+    (found,) = change(tmp_path, 1024, 1024, extra=ranged("10.0.0.0/24"), now=ranged(now))
+
+    assert (found.rule, found.path) == ("filestore-range-kept", "filestore.data.reserved_range")
+    assert found.position is not None
+    assert found.nearest == "10.0.0.0/24"
+
+
+@pytest.mark.parametrize(("before", "now"), [(None, "10.0.0.0/24"), ("10.0.0.0/24", "10.0.0.0/24")])
+def test_a_file_may_say_later_which_range_an_instance_has(tmp_path: Path, before: str | None, now: str) -> None:
+    assert change(tmp_path, 1024, 1024, extra=ranged(before), now=ranged(now)) == []
+
+
 LUSTRE = "\n    private_services_range: 10.200.0.0/20\n    lustre: {scratch: {location: us-central1-a, SPEC}}\n"
 
 
@@ -215,7 +233,7 @@ def lustre(root: Path, before: str, after: str) -> list[Finding]:
         path.write_text(path.read_text().rstrip() + LUSTRE.replace("SPEC", spec))
         sides.append(read_workspace(root / name))
         assert not sides[-1].stacks["env"].findings
-    return list(capacity_growth(sides[1], sides[0]))
+    return list(kept_instances(sides[1], sides[0]))
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ FLAWLESS: dict[str, tuple[type[View], dict[str, Any]]] = {
         {
             **PROJECT, "tier": "ZONAL", "location": "us-central1-a", "capacity_gib": 1024, "protocol": "NFS_V3",
             "connect_mode": "DIRECT_PEERING", "deletion_protection": True, "labels": LABELS, "iops_per_tb": 4000,
+            "network": "vpc", "reserved_range": "10.0.0.0/24",
         },
     ),
     "lustre": (

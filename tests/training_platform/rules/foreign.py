@@ -175,7 +175,12 @@ RESOURCES: Resources = {
         {
             **PROJECT, "tier": "ZONAL", "location": "us-central1-a", "protocol": "NFS_V3", "labels": LABELS,
             "deletionProtectionEnabled": True, "fileShares": {"name": "home", "capacityGb": 1024.0},
-            "networks": [{"network": "net", "modes": ["MODE_IPV4"], "connectMode": "DIRECT_PEERING"}],
+            "networks": [
+                {
+                    "network": "net", "modes": ["MODE_IPV4"], "connectMode": "DIRECT_PEERING",
+                    "reservedIpRange": "10.2.0.0/24",
+                }
+            ],
             "performanceConfig": {"iopsPerTb": {"maxIopsPerTb": 4000.0}},
         },
     ),

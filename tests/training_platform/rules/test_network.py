@@ -18,7 +18,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import nat_addresses
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import View
-from training_platform.views.network import InterfaceView
+from training_platform.views.network import InterfaceView, ServicesRangeView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -63,7 +63,18 @@ TOGETHER: list[Together] = [
     ("filestore-range-free", {"filestore": {"reserved_range": "10.0.0.0/24"}}, (), 0),
     ("filestore-range-free", {"filestore": {"reserved_range": "10.10.3.0/24"}}, (), 1),
     ("filestore-range-free", {"filestore": {"reserved_range": "10.64.3.0/24"}}, (), 1),
+    ("filestore-range-free", {"filestore": {"reserved_range": "10.10.15.0/24"}, "subnet": {"network": "other"}}, (), 0),
     ("filestore-range-free", {"filestore": {"reserved_range": "named-range"}}, (), 0),
+    ("filestore-range-given", {}, (), 0),
+    ("filestore-range-given", {"filestore": {"reserved_range": None}}, (), 1),
+    ("filestore-range-given", {"filestore": {"reserved_range": None, "connect_mode": None}}, (), 1),
+    ("filestore-range-given", {"filestore": {"reserved_range": None, "network": "default"}}, (), 1),
+    (
+        "filestore-range-given",
+        {"filestore": {"reserved_range": None, "connect_mode": "PRIVATE_SERVICE_ACCESS"}},
+        (),
+        0,
+    ),
     ("filestore-region", {}, (), 0),
     ("filestore-region", {"filestore": {"location": "us-west4-a"}}, (), 1),
     ("filestore-region", {"filestore": {"location": "us-west4-a"}}, ("cluster",), 0),
@@ -84,6 +95,15 @@ UNKNOWNS: list[tuple[str, str, str]] = [
 NEAREST_TOGETHER: list[TogetherNearest] = [
     ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/23"}}}, "10.64.0.0/22"),
     ("node-range", {"subnet": {"cidr": "10.10.0.0/29"}}, "10.10.0.0/28"),
+    # After the subnet's ranges 10.10.0.0/20 and 10.10.16.0/20; in the gap between two where there is one.
+    ("filestore-range-given", {"filestore": {"reserved_range": None}}, "10.10.32.0/24"),
+    ("filestore-range-given", {"filestore": {"reserved_range": None, "tier": "REGIONAL"}}, "10.10.32.0/26"),
+    (
+        "filestore-range-given",
+        {"filestore": {"reserved_range": None}, "subnet": {"ranges": {"services": "10.10.17.0/24"}}},
+        "10.10.16.0/24",
+    ),
+    ("filestore-range-free", {"filestore": {"reserved_range": "10.10.3.0/24"}}, "10.10.32.0/24"),
     ("public-range", {"subnet": {"cidr": "172.160.0.0/20"}}, "172.16.0.0/20"),
     ("public-range", {"subnet": {"cidr": "8.8.16.0/20"}}, "10.8.16.0/20"),
 ]
@@ -105,6 +125,32 @@ def test_two_instances_do_not_share_a_range(check: Check, filestore: Make) -> No
     )
 
     assert [each.path for each in found] == ["b.reserved_range"]
+
+
+def test_instances_without_a_range_are_offered_one_each(
+    check: Check, filestore: Make, subnet: Make, network: Make
+) -> None:
+    instances = [filestore(name=name, origin=(name,), reserved_range=None) for name in ("b", "a", "c")]
+    given = filestore(name="d", origin=("d",), reserved_range="10.10.33.0/24")
+
+    found = check("filestore-range-given", network(), subnet(), given, *instances)
+
+    assert {each.path: each.nearest for each in found} == {
+        "a.reserved_range": "10.10.32.0/24",
+        "b.reserved_range": "10.10.34.0/24",
+        "c.reserved_range": "10.10.35.0/24",
+    }
+
+
+def test_nothing_lies_in_the_range_of_services_that_join_the_vpc(check: Check, filestore: Make, subnet: Make) -> None:
+    joined = ServicesRangeView(
+        stack="dev", type="services", name="joined", network="vpc", cidr="10.0.0.0/16", purpose="VPC_PEERING",
+    )  # fmt: skip
+    inside = subnet(cidr="10.0.4.0/24", ranges={})
+
+    assert len(check("filestore-range-free", joined, filestore())) == 1
+    assert len(check("ranges-overlap", joined, inside)) == 1
+    assert check("ranges-overlap", joined, subnet()) == []
 
 
 PORTS = {"nat.enableDynamicPortAllocation": True, "nat.maxPortsPerVm": 4096.0}

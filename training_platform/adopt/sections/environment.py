@@ -194,6 +194,7 @@ def filestore_section(path: str, body: Json) -> dict[str, Any]:
         "capacity_gib": whole(share, "capacityGb"),
         "share": share.get("name"),
         "protocol": body.get("protocol"),
+        "reserved_range": None if private else at(networks, "reservedIpRange"),
         "connection": "private-service-access" if private else None,
         "team": at(body, "labels.team"),
         "exports": [_export(options) for options in share.get("nfsExportOptions") or ()] or None,

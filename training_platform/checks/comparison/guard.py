@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog import CHARTS, REGIONS
 from training_platform.catalog.replacements import general, recreating
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
-from training_platform.checks.comparison.refusals import capacity_growth, placed_flavors, removals
+from training_platform.checks.comparison.refusals import kept_instances, placed_flavors, removals
 from training_platform.checks.planning.outcome import leaves
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
@@ -49,7 +49,7 @@ def guard(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[
     yield from upgrades(comparison, head)
     yield from removals(head, base)
     yield from placed_flavors(head, base)
-    yield from capacity_growth(head, base)
+    yield from kept_instances(head, base)
 
 
 class _Side(NamedTuple):

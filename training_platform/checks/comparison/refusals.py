@@ -22,7 +22,7 @@ PLACED_FLAVOR = "placed-flavor"
 _FIXED = ("topologyName", "nodeLabels", "tolerations")
 FILESTORE_GROWTH = "filestore-growth"
 _ANEW = "or another instance, and a copy"
-_FILESTORE = ("location", "tier", "share", "protocol", "connection", "restore_from", "reserved_range")
+_FILESTORE = ("location", "tier", "share", "protocol", "connection", "restore_from")
 _LUSTRE = ("location", "mbps_per_tib", "filesystem")
 _Spec = FilestoreSpec | LustreSpec
 
@@ -145,8 +145,8 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
                     )  # fmt: skip
 
 
-def capacity_growth(head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Find an instance that is to change its capacity where it stays the same instance and cannot.
+def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
+    """Find an instance that stays the same and is to change its capacity as it cannot, or the range that it was given.
 
     Source: Filestore docs, service tiers, read 2026-04-10; Filestore CSI driver 2edb466, controller.go; Managed Lustre
     docs, increase the capacity, read 2026-11-22.
@@ -160,7 +160,15 @@ def capacity_growth(head: Workspace, base: Workspace) -> Iterator[Finding]:
             for name, spec in specs.items():
                 old = old_specs.get(name)
                 if old is None or any(getattr(spec, field) != getattr(old, field) for field in fields):
-                    continue  # another instance, which may have any capacity
+                    continue  # another instance, which may have any capacity and range
+                if isinstance(old, FilestoreSpec) and isinstance(spec, FilestoreSpec) and old.reserved_range:
+                    kept, wanted = old.reserved_range, spec.reserved_range
+                    if wanted != kept:
+                        message = f"is {wanted or 'left out'}, and the instance keeps {kept}: only a new one reads it"
+                        yield stack.finding(
+                            "filestore-range-kept", (section, name, "reserved_range"), message,
+                            allowed=f"{kept}, {_ANEW}", nearest=kept,
+                        )  # fmt: skip
                 if refusal := _refusal(spec, old.capacity_gib):
                     message, allowed, nearest = refusal
                     path = (section, name, "capacity_gib")

@@ -116,7 +116,9 @@ class FilestoreSpec(Consistent):
         examples=["NFS_V3"],
     )
     reserved_range: Cidr | None = Field(
-        default=None, description="Address range of the instance; default: Google Cloud picks one."
+        default=None,
+        description="Its address range in the VPC, free of subnets, read at creation; default: Google Cloud picks one.",
+        examples=["10.20.32.0/24"],
     )
     connection: Literal["direct-peering", "private-service-access"] = Field(
         default="direct-peering",
