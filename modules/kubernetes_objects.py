@@ -110,7 +110,11 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
     if place.startswith(_PATHS):
         return ChartRef(place, None, None)
     version = override.version or chart.version
-    return ChartRef(place, version, None if place.startswith("oci://") else repository)
+    if not place.startswith("oci://"):
+        return ChartRef(place, version, repository)
+    # Helm 3.18 and later compare both. Source: helm/helm #12690 and #13588, read 2026-11-23; that the provider's own
+    # Helm is as new is (unverified).
+    return ChartRef(f"{place}@{override.digest}" if override.digest else place, version, None)
 
 
 def install(

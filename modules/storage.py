@@ -15,7 +15,7 @@ from training_platform.resources.filestore import filestore_resources, instance_
 from training_platform.resources.scope import Scope, bucket_id
 from training_platform.resources.storage import (
     ACCESSOR,
-    image_repository,
+    image_repositories,
     instance_id,
     lustre_address,
     lustre_instance,
@@ -147,7 +147,7 @@ class ImageRepositoryArgs:
 
 
 class ImageRepository(pulumi.ComponentResource):
-    """An Artifact Registry repository for container images.
+    """An Artifact Registry repository for container images, with its caches and those of foreign registries.
 
     Clean-up deletes what has had no tag for 30 days, but never the newest versions of an image. Everything about it is
     known before it exists, so that a team stack can name it without asking.
@@ -162,7 +162,7 @@ class ImageRepository(pulumi.ComponentResource):
         self.location = args.spec.location
         self.repository_id = repository_id(args.scope.environment)
         self.url = repository_url(args.scope.environment, args.scope.project, args.spec.location)
-        register(image_repository(name, args.spec, args.scope), self)
+        image_repositories(name, args.spec, args.scope, children_of(self))
         self.register_outputs({"repository_id": self.repository_id, "url": self.url})
 
 

@@ -88,7 +88,7 @@ def test_every_field_reaches_the_instance(field: str, value: Any, path: tuple[st
 
 
 @pytest.mark.parametrize("given", [{}, {"reserved_range": "10.9.0.0/24"}])
-def test_a_range_that_the_file_comes_to_say_replaces_no_instance(given: dict[str, str]) -> None:
+def test_a_range_that_the_file_comes_to_say_replaces_no_instance(given: dict[str, Any]) -> None:
     assert deploy(**given).one(INSTANCE).options["ignoreChanges"] == ["networks[0].reservedIpRange"]
 
 

@@ -125,8 +125,10 @@ REPOSITORY = "gcp:artifactregistry/repository:Repository"
 LABELS_IMAGES = {"environment": "prod", "managed-by": "training-platform"}
 
 
-def deploy_images(location: str = "us-central1", keep_versions: int = 20, *, protected: bool = True) -> Plan:
-    spec = environment.ImageRepositorySpec(location=location, keep_versions=keep_versions)
+def deploy_images(
+    location: str = "us-central1", keep_versions: int = 20, *, protected: bool = True, **more: Any
+) -> Plan:
+    spec = environment.ImageRepositorySpec(location=location, keep_versions=keep_versions, **more)
     scope = Scope(
         environment="prod", team=None, project="example-train-prod", labels=LABELS_IMAGES, deletion_protection=protected
     )
@@ -166,6 +168,29 @@ def test_every_field_reaches_the_repository() -> None:
 
     assert inputs["location"] == "europe-west4"
     assert inputs["cleanupPolicies"][0]["mostRecentVersions"] == {"keepCount": 1}
+
+
+def test_caches_keep_the_images_of_the_repository_in_further_locations() -> None:
+    plan = deploy_images(caches=("us", "europe-west4"))
+    cache = plan.one(REPOSITORY, "images-us-repository")
+
+    assert (cache.inputs["repositoryId"], cache.inputs["location"]) == ("prod-images", "us")
+    assert cache.inputs["mode"] == "REMOTE_REPOSITORY"
+    upstream = "projects/example-train-prod/locations/us-central1/repositories/prod-images"
+    assert cache.inputs["remoteRepositoryConfig"] == {"commonRepository": {"uri": upstream}}
+    assert (REPOSITORY, "images-repository") in cache.options["dependsOn"]
+    assert "protect" not in cache.options  # it fetches its images again
+    assert plan.one(REPOSITORY, "images-europe-west4-repository").inputs["location"] == "europe-west4"
+
+
+def test_each_location_has_a_repository_for_each_foreign_registry() -> None:
+    plan = deploy_images(caches=("us",), remotes={"docker-hub": "https://registry-1.docker.io"})
+    remotes = [plan.one(REPOSITORY, f"images-{place}.docker-hub-repository").inputs for place in ("us-central1", "us")]
+
+    assert [each["location"] for each in remotes] == ["us-central1", "us"]
+    assert {each["repositoryId"] for each in remotes} == {"prod-images-docker-hub"}
+    for each in remotes:
+        assert each["remoteRepositoryConfig"] == {"commonRepository": {"uri": "https://registry-1.docker.io"}}
 
 
 def test_everything_a_team_must_know_is_known_before_the_repository_exists() -> None:

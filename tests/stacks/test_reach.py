@@ -38,7 +38,8 @@ encryption:
 alerts: {enabled: true, emails: [a@example.com]}
 billing_account: 01ABCD-23EF45-67AB89
 budget: {a_month: 90000, currency: USD, alert_at_percent: [50, 100], emails: [a@example.com]}
-images: {location: us-central1, keep_versions: 5}
+images:
+  {location: us-central1, keep_versions: 5, caches: [us-west4], remotes: {docker-hub: https://registry-1.docker.io}}
 priorities: {low: 1}
 fair_sharing: false
 cohorts:
@@ -208,9 +209,12 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("alerts", "emails"): ["b@example.com"],
     ("images", "location"): "us-west4",
     ("images", "keep_versions"): 6,
+    ("images", "caches"): [],
+    ("images", "remotes"): {"docker-hub": "https://ghcr.io"},
     ("priorities",): {"low": 2},
     ("nat_addresses",): 2,
     ("charts", "kueue", "version"): "0.19.0",
+    ("charts", "kueue", "digest"): f"sha256:{'5e' * 32}",
     ("charts", "jobset", "chart"): "oci://other.example.com/jobset",
     ("charts", "jupyterhub", "repository"): "https://other.example.com",
     ("quota_requests",): {},

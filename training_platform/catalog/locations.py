@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+# Locations of Artifact Registry that hold several regions, with regions outside whose names begin alike. Source:
+# Artifact Registry docs, repository locations, read 2026-11-23. That London and Zurich are outside is (unverified).
+MULTI_REGIONS: Mapping[str, tuple[str, ...]] = {"asia": (), "europe": ("europe-west2", "europe-west6"), "us": ()}
 # us-central1-a, and us-central1-ai1a: the last part of a zone's name may be longer than a letter.
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z\d]+")
 
@@ -19,6 +22,12 @@ def is_zone(location: str) -> bool:
 def region_of(location: str) -> str:
     """Return the region of a zone; a region, or anything else, is returned as it is."""
     return location.rpartition("-")[0] if is_zone(location) else location
+
+
+def serves(location: str, region: str) -> bool:
+    """Whether a location of Artifact Registry is a region, or the multi-region that corresponds to it."""
+    outside = MULTI_REGIONS.get(location)
+    return location == region or (outside is not None and region.startswith(f"{location}-") and region not in outside)
 
 
 def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:

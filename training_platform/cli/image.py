@@ -55,13 +55,13 @@ def build(
     output_format: Format,
     root: Path | None,
 ) -> None:
-    """Build an image and push it to the environment's repository; print its name for job files.
+    """Build an image and push it to the environment's repository; print its name for job files, by its digest.
 
     Cloud Build gets the folder uploaded with your account; docker and buildah build locally. Only
     --dry-run works without one of them. Exit code 2: not built.
     """
     from training_platform.config.workspace import read_workspace
-    from training_platform.jobs.images import commands, image_name, repository_of
+    from training_platform.jobs.images import by_digest, commands, image_name, repository_of
 
     if not folder.is_dir():
         fail(f"{folder} is not a folder.")
@@ -78,20 +78,25 @@ def build(
         text = "\n".join(shlex.join(command) for command in run)
     else:
         text = image
-        for command in run:
-            _run(command)
+        image = text = by_digest(image, [_run(command) for command in run][-1])
     print_json({"image": image, "commands": run}) if output_format == "json" else say(text)
 
 
-def _run(command: list[str]) -> None:
-    """Run a command, whose own output goes to standard error; ends ours where it fails."""
+def _run(command: list[str]) -> str:
+    """Run a command and return its output, which goes to standard error as well; ends ours where it fails."""
     say(f"$ {shlex.join(command)}", err=True)
+    printed = ""
     try:
-        code = subprocess.run(command, check=False, stdout=2).returncode  # noqa: S603 # as the person asked
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as done:  # noqa: S603 # as the person asked
+            for line in done.stdout or ():
+                printed += line
+                say(line.rstrip("\n"), err=True)
+        code = done.returncode
     except OSError as error:
         fail(f"{command[0]} cannot be run: {error.strerror}.")
     if code:
         fail(f"{shlex.join(command[:3])} ended with {code}; nothing was pushed that a job could name.")
+    return printed
 
 
 def _commit(folder: Path) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final, NamedTuple
 
-from training_platform.catalog.locations import region_of
+from training_platform.catalog.locations import MULTI_REGIONS, region_of
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleApi, GoogleError
@@ -79,9 +79,10 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     located = (
         path for kind in (register.CLUSTER, register.SUBNETWORK, register.FILESTORE) for path in contents.of(kind)
     )
-    for region in sorted({*regions, *(region_of(path.split("/")[3]) for path in located)}):
-        for listing in _listings("region"):
-            _read(contents, listing, local_cloud, region=region)
+    found = {*regions, *(region_of(path.split("/")[3]) for path in located)}
+    for asked_for, places in (("region", found), ("location", found | MULTI_REGIONS.keys())):
+        for place, listing in product(sorted(places), _listings(asked_for)):
+            _read(contents, listing, local_cloud, region=place)
     return contents
 
 
@@ -98,7 +99,7 @@ def _api(name: str, project: str, region: str, local_cloud: str | None) -> Googl
 
 
 def _listings(asked_for: str) -> list[Listing]:
-    """Return the lists that are asked for once in a ``project``, or once for each ``zone`` or ``region`` of it."""
+    """Return the lists that are asked for once in a ``project``, or for each ``zone``, ``region`` or ``location``."""
     rows = register.REGISTER.items()
     return [Listing(token, **row.listed) for token, row in rows if row.listed and row.listed_per == asked_for]
 

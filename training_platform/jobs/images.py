@@ -18,6 +18,9 @@ _NAME = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 
 
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
 class Repository(NamedTuple):
     """A Docker repository of Artifact Registry, ``HOST/PROJECT/REPOSITORY``, and its project."""
 
@@ -49,10 +52,25 @@ def image_name(repository: Repository, name: str, tag: str) -> str:
 
 
 def commands(builder: str, image: str, folder: Path, project: str) -> list[list[str]]:
-    """Return the commands that build and push an image."""
+    """Return the commands that build and push an image; the last one prints its name by digest, or the digest."""
     if builder == "cloud-build":
-        return [["gcloud", "builds", "submit", str(folder), "--tag", image, "--project", project]]
-    return [
-        [builder, "build", "--platform", "linux/amd64", "--tag", image, str(folder)],
-        [builder, "push", image],
-    ]
+        described = ["artifacts", "docker", "images", "describe", image, "--project", project]
+        return [
+            ["gcloud", "builds", "submit", str(folder), "--tag", image, "--project", project],
+            ["gcloud", *described, "--format", "value(image_summary.fully_qualified_digest)"],
+        ]
+    build = [builder, "build", "--platform", "linux/amd64", "--tag", image, str(folder)]
+    if builder == "buildah":
+        return [build, ["buildah", "push", "--digestfile", "/dev/stdout", image]]
+    return [build, ["docker", "push", image], ["docker", "inspect", "--format", "{{index .RepoDigests 0}}", image]]
+
+
+def by_digest(image: str, printed: str) -> str:
+    """Return an image by the digest that the last of the commands printed. Raises UserError where it printed none.
+
+    A tag can be moved, a digest cannot: nodes pull the same program at every start.
+    """
+    digest = _DIGEST.search(printed)
+    if digest is None:
+        raise UserError(f"{image} was pushed, but its digest was not printed: {printed.strip() or 'nothing was'}")
+    return f"{image.rpartition(':')[0]}@{digest[0]}"

@@ -26,6 +26,7 @@ def job_findings(job: ResolvedJob) -> Iterator[Finding]:
         if getattr(job.spec, field):
             allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
             yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=allowed)
+    yield from _tag(job)
     yield from _mounts(job)
     yield from _secrets_in_env(job)
     size, memory = job.spec.shared_memory_gib, job.spec.memory_gib
@@ -36,6 +37,20 @@ def job_findings(job: ResolvedJob) -> Iterator[Finding]:
     if size == 0 and job.spec.data_loaders:
         message = f"is 0, and {job.spec.data_loaders} data loaders hand over what they load in /dev/shm"
         yield job.finding(("shared_memory_gib",), message, rule="job-memory", allowed="a size in GiB, or no such field")
+
+
+def _tag(job: ResolvedJob) -> Iterator[Finding]:
+    """Find an image whose tag is moved with each release: pods that start later may run another program.
+
+    The prebuilt images of Vertex AI, which a job with source gets by default, have no other tag.
+    """
+    source = job.spec.source
+    name = (source.image if source else job.spec.image) or ""
+    if name.endswith(":latest") and "/vertex-ai" not in name:
+        message = f"{name} is moved to each new version: pods that start later may run another program"
+        allowed = "a tag that nobody moves, or @sha256: and a digest, as image build prints"
+        path = ("source", "image") if source else ("image",)
+        yield job.finding(path, message, rule="job-image-tag", severity="warning", allowed=allowed)
 
 
 def readable(job: ResolvedJob) -> bool:

@@ -38,7 +38,7 @@ from training_platform.resources.node_pools import PoolPlace, accelerator_pool, 
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage import image_repository, lustre_instance
+from training_platform.resources.storage import image_repositories, lustre_instance
 from training_platform.resources.vertex import metadata_store
 
 
@@ -65,6 +65,8 @@ def environment_resources(
         _plan_cluster(key, cluster, parts, plan, network=network, nodes=nodes.email)
         if cluster.software.kueue != "none":
             flavor_resources(f"{key}-flavors", key, flavors[key], environment.cohorts, scope=scope, register=plan)
+    if environment.images:
+        image_repositories("images", environment.images, scope, plan)
     alert_resources("alerts", environment.alerts, parts.watched_clusters, scope, plan)
     if parts.budget:
         budget_resources(*parts.budget, scope, plan)
@@ -80,8 +82,6 @@ def _single_resources(parts: EnvironmentParts, network: Any) -> Iterator[Declare
         yield lustre_instance(key, spec, scope, network)
     for key, disk in parts.data_disks.items():
         yield data_disk(key, disk, scope)
-    if environment.images:
-        yield image_repository("images", environment.images, scope)
 
 
 def _plan_cluster(

@@ -114,7 +114,7 @@ class ResourceType:
     shown: tuple[str, ...] = ()
     document: str | None = None
     listed: dict[str, str] | None = None
-    listed_per: Literal["project", "zone", "region"] = "project"
+    listed_per: Literal["project", "zone", "region", "location"] = "project"
     defaults: str = ""
     left: tuple[LeftFields, ...] = ()
 

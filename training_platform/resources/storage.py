@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from training_platform.config.model import environment, team
 from training_platform.config.model.storage import LustreSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, ResourceOptions
+from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.register import BUCKET, LUSTRE, REPOSITORY, SECRET
 from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, secret_id, short_name
 
@@ -59,28 +60,46 @@ def _rule(action: str, age_days: int) -> LifecycleRule:
 UNTAGGED_SECONDS = 30 * 24 * 3600
 
 
-def image_repository(name: str, spec: environment.ImageRepositorySpec, scope: Scope) -> Declared:
-    """Return the repository of an environment; ``name`` is the component's."""
-    inputs = gcp.repository(
-        repository_id=repository_id(scope.environment),
-        project=scope.project,
-        location=spec.location,
-        format="DOCKER",
-        description=f"Images of environment {scope.environment}",
-        kms_key_name=scope.key(spec.location),
-        cleanup_policies=_cleanup_policies(spec.keep_versions),
-        labels=scope.labels,
-    )
-    # Running jobs pull from it, and nobody keeps the sources of older images.
-    options = ResourceOptions(
-        protect=scope.deletion_protection, delete_before_replace=True
-    )  # its id is taken until it is deleted
-    return Declared(type=REPOSITORY, name=f"{name}-repository", inputs=inputs, options=options)
+def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, register: Register) -> None:
+    """Register the repositories of an environment; ``name`` is the component's.
+
+    One holds the images. Caches are remote repositories of the same name, in whose regions nodes pull and stream; those
+    of foreign registries save nodes the way to the internet. That GKE streams from a remote repository, and that
+    Artifact Registry's agent may read the images of its own project, is (unverified).
+    Sources: Artifact Registry docs, repository overview, read 2026-11-23; provider's schema, ``commonRepository``.
+    """
+    own = repository_id(scope.environment)
+
+    def repository(part: str, location: str, held: str = own, upstream: str | None = None) -> Declared:
+        inputs = gcp.repository(
+            repository_id=held,
+            project=scope.project,
+            location=location,
+            format="DOCKER",
+            mode="REMOTE_REPOSITORY" if upstream else None,
+            remote_repository_config={"common_repository": {"uri": upstream}} if upstream else None,
+            description=f"Images of {upstream or f'environment {scope.environment}'}",
+            kms_key_name=scope.key(location),
+            cleanup_policies=_cleanup_policies(spec.keep_versions),
+            labels=scope.labels,
+        )
+        # Running jobs pull from it, and nobody keeps the sources of older images; a remote one fetches them again.
+        options = ResourceOptions(
+            protect=scope.deletion_protection and not upstream, delete_before_replace=True
+        )  # its id is taken until it is deleted
+        return Declared(type=REPOSITORY, name=f"{name}{part}-repository", inputs=inputs, options=options)
+
+    images = register(repository("", spec.location))
+    path = f"projects/{scope.project}/locations/{spec.location}/repositories/{own}"
+    for location in spec.caches:
+        register(repository(f"-{location}", location, upstream=path), [images])  # which the path does not say
+    for location, (key, registry) in product(spec.locations, spec.remotes.items()):
+        register(repository(f"-{location}.{key}", location, repository_id(scope.environment, key), registry))
 
 
-def repository_id(environment_name: str) -> str:
-    """Return a repository's id, ``{environment}-images``, which takes 63 characters."""
-    return short_name(f"{environment_name}-images", NAME_LIMIT)
+def repository_id(environment_name: str, remote: str = "") -> str:
+    """Return a repository's id, ``{environment}-images`` or ``{environment}-images-{remote}``, of 63 characters."""
+    return short_name(f"{environment_name}-images{f'-{remote}' if remote else ''}", NAME_LIMIT)
 
 
 def repository_url(environment_name: str, project: str, location: str) -> str:

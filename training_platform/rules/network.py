@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
+from itertools import chain
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import region_of
@@ -278,11 +279,11 @@ def _network_of(cluster: ClusterView, program: Program) -> NetworkView | None:
 
 def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, Taking]]]:
     """Return the ranges of each VPC with their fields: those of subnets, and of Google's services that join it."""
-    taken = defaultdict(list)
-    for kind in (SubnetView, ServicesRangeView):
-        for view in program.all(kind):
-            if view.known("network") and (network := _network_name(view, program)):
-                taken[network].extend((room, field, view) for field, room in _ranges(view))
+    taken: dict[str, list[tuple[IPv4Network, str, Taking]]] = defaultdict(list)
+    every: Iterable[Taking] = chain(program.all(SubnetView), program.all(ServicesRangeView))
+    for view in every:
+        if view.known("network") and (network := _network_name(view, program)):
+            taken[network].extend((room, field, view) for field, room in _ranges(view))
     return taken
 
 

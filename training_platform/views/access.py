@@ -84,8 +84,13 @@ class ReleaseView(View):
 
     TYPES = (register.RELEASE,)
 
-    chart = fields.name("chart")
     version = fields.text("version")
+
+    @fields.field("chart")
+    def chart(self) -> str | None:
+        """The last part of the chart's name, without a digest."""
+        name = of.known(of.as_name(self.read("chart")))
+        return name.partition("@")[0] if name else None
 
     @classmethod
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:

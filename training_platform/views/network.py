@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import ClassVar
 
 from training_platform.config.reading.finding import Path
 from training_platform.resources import register
@@ -88,7 +88,7 @@ class ServicesRangeView(Settings):
     purpose = fields.text("purpose")
     prefix = fields.whole("prefixLength")
     network = fields.reference("network", register.NETWORK)
-    ranges: Mapping[str, str] = {}
+    ranges: ClassVar[dict[str, str]] = {}
 
     @fields.field("address", place="private_services_range")
     def cidr(self) -> str | None:

@@ -100,6 +100,17 @@ class EncryptedView(View):
     )
 
 
+class RepositoryView(View):
+    """A repository of Artifact Registry; one of the same id in another location may keep the same images."""
+
+    TYPES = (register.REPOSITORY,)
+
+    location = fields.required("location")
+    repository = fields.text("repositoryId", place="")
+    format = fields.text("format", place="")
+    mode = fields.text("mode", place="")
+
+
 class BucketView(View):
     """A Cloud Storage bucket; ``force_destroy`` deletes its objects with it."""
 

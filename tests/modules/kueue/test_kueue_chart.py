@@ -73,6 +73,14 @@ def test_uninstalling_which_deletes_every_queue_is_for_environments_without_prot
     assert release.options.get("protect", False) is protected
 
 
+def test_a_digest_pins_the_chart_beside_its_version(scope: Scope, cluster: Build) -> None:
+    digest = f"sha256:{'5e' * 32}"
+    release = plan(scope, cluster(), ChartOverride(digest=digest)).one(RELEASE)
+
+    assert release.inputs["chart"] == f"{CHARTS['kueue'].chart}@{digest}"
+    assert release.inputs["version"] == CHARTS["kueue"].version
+
+
 def test_a_mirror_takes_the_charts_place(scope: Scope, cluster: Build) -> None:
     mirror = ChartOverride(chart="oci://mirror.example.com/kueue", version="0.19.1")
     release = plan(scope, cluster(), mirror).one(RELEASE)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training_platform.catalog import MACHINE_TYPES, REGIONS, ZONES, loader
-from training_platform.catalog.locations import is_zone, region_of
+from training_platform.catalog.locations import is_zone, region_of, serves
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.zones import zones_in
 
@@ -94,3 +94,21 @@ def test_the_answer_is_an_allowed_value_whatever_their_order(name: str, allowed:
 
     assert nearest is None or nearest in allowed
     assert find_nearest(name, reversed(allowed)) == nearest
+
+
+@pytest.mark.parametrize(
+    ("location", "region", "served"),
+    [
+        ("us-east1", "us-east1", True),
+        ("us-east1", "us-east4", False),
+        ("us", "us-east1", True),
+        ("us", "northamerica-northeast1", False),
+        ("europe", "europe-west4", True),
+        ("europe", "europe-west2", False),
+        ("asia", "australia-southeast1", False),
+    ],
+)
+def test_a_region_is_served_by_itself_and_by_the_multi_region_around_it(
+    location: str, region: str, served: bool
+) -> None:
+    assert serves(location, region) is served

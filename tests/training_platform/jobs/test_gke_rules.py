@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.training_platform.jobs.conftest import Lab, Read, Take
+from tests.training_platform.jobs.conftest import ENVIRONMENT, Lab, Read, Take
 from training_platform.config.names import data_variable
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
@@ -20,7 +21,7 @@ from training_platform.jobs.gke.pods import gke_target, volumes
 from training_platform.jobs.gke.rules import demand, gke_findings, reach
 from training_platform.jobs.render import Rendered
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.rules import data_set_findings, disk_findings
+from training_platform.jobs.rules import data_set_findings, disk_findings, job_findings
 from training_platform.jobs.vertex.pools import references, vertex_target, worker_pools
 
 Judge = Callable[[str, str], Rendered]
@@ -206,6 +207,48 @@ def test_an_image_from_elsewhere_is_found_before_the_cluster_refuses_its_pods(ta
     )  # fmt: skip
     named = "image: us-docker.pkg.dev/example-lab/images/train:1\nenvironment: lab\n" + gpu("h100", "nodes: 1")
     assert gke_findings(take(named, workspace=workspace)) == []
+
+
+DIGEST = f"@sha256:{'5e' * 32}"
+
+
+@pytest.mark.parametrize(
+    ("image", "found"),
+    [
+        ("train:latest", 1),
+        ("registry:5000/train:latest", 1),
+        ("train:1", 0),
+        (f"train{DIGEST}", 0),
+        (f"train:latest{DIGEST}", 0),
+        ("us-docker.pkg.dev/vertex-ai/training/pytorch-gpu.2-4.py310:latest", 0),
+    ],
+)
+def test_an_image_has_a_version(take: Take, image: str, found: int) -> None:
+    job = take(f"image: {image}\nenvironment: lab\n" + gpu("h100", "nodes: 1"))
+
+    tags = [each for each in job_findings(job) if each.rule == "job-image-tag"]
+    assert [(each.severity, each.path) for each in tags] == [("warning", "image")] * found
+
+
+@pytest.mark.parametrize(
+    ("images", "pulled"),
+    [
+        ("{location: us}", "us"),
+        ("{location: europe, caches: [us, us-central1]}", "us"),
+        ("{location: europe, caches: [us-west4, us-central1]}", "us-central1"),
+        ("{location: europe, caches: [asia]}", "europe"),
+    ],
+)
+def test_nodes_pull_from_the_location_that_serves_them(take: Take, new_lab: Lab, images: str, pulled: str) -> None:
+    root = new_lab(lab=ENVIRONMENT.replace("    labels:", f"    images: {images}\n    labels:", 1))
+    own = re.search("location: ([a-z]+)", images)
+    assert own is not None
+    rest = "docker.pkg.dev/example-lab/lab-images/train:1"
+    for name, expected in ((f"{own[1]}-{rest}", f"{pulled}-{rest}"), ("ghcr.io/train:1", "ghcr.io/train:1")):
+        job = take(f"image: {name}\nenvironment: lab\n" + gpu("h100", "nodes: 1"), workspace=read_workspace(root))
+
+        (container,) = jobset(job)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == expected
 
 
 POOLS = """

@@ -169,7 +169,8 @@ def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Tak
 
 
 IMAGE = "us-central1-docker.pkg.dev/example-lab/lab-images/trainer"
-PROGRAM = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" >> "$CALLS"\nexit "${ENDS:-0}"\n'
+PROGRAM = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" >> "$CALLS"\necho "${PRINTS-}"\nexit "${ENDS:-0}"\n'
+DIGEST = f"sha256:{'5e' * 32}"
 
 
 @pytest.fixture
@@ -195,6 +196,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin")
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("PRINTS", f"{IMAGE}@{DIGEST}")
     return tmp_path / "calls"
 
 
@@ -207,18 +209,39 @@ def test_cloud_build_gets_the_folder_and_the_environment_s_repository(root: Path
     result = build(root, source, "--tag", "1")
 
     assert result.exit_code == 0, result.output
-    assert result.stdout == f"{IMAGE}:1\n"
-    assert calls.read_text() == f"gcloud builds submit {source} --tag {IMAGE}:1 --project example-lab\n"
+    assert result.stdout == f"{IMAGE}@{DIGEST}\n"
+    built, described = calls.read_text().splitlines()
+    assert built == f"gcloud builds submit {source} --tag {IMAGE}:1 --project example-lab"
+    assert described.startswith(f"gcloud artifacts docker images describe {IMAGE}:1 --project example-lab")
 
 
-@pytest.mark.parametrize("program", ["docker", "buildah"])
-def test_an_image_that_is_built_here_is_pushed(program: str, root: Path, source: Path, calls: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "pushes"),
+    [
+        ("docker", ["push", "inspect --format {{index .RepoDigests 0}}"]),
+        ("buildah", ["push --digestfile /dev/stdout"]),
+    ],
+)
+def test_an_image_that_is_built_here_is_pushed(
+    program: str, pushes: list[str], root: Path, source: Path, calls: Path
+) -> None:
     result = build(root, source, "--tag", "1", "--with", program, "--format", "json")
 
-    assert json.loads(result.stdout)["image"] == f"{IMAGE}:1"
-    built, pushed = calls.read_text().splitlines()
+    assert json.loads(result.stdout)["image"] == f"{IMAGE}@{DIGEST}"
+    built, *after = calls.read_text().splitlines()
     assert built == f"{program} build --platform linux/amd64 --tag {IMAGE}:1 {source}"
-    assert pushed == f"{program} push {IMAGE}:1"
+    assert after == [f"{program} {push} {IMAGE}:1" for push in pushes]
+
+
+def test_an_image_whose_digest_is_not_told_is_no_name_for_a_job(
+    root: Path, source: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRINTS", "")
+
+    result = build(root, source, "--tag", "1")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "its digest was not printed" in result.stderr
 
 
 def test_a_dry_run_shows_the_commands_and_runs_none(root: Path, source: Path, calls: Path) -> None:
@@ -237,7 +260,7 @@ def test_an_image_that_is_not_built_is_not_pushed(
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert "docker build --platform ended with 3" in result.stderr
-    assert len(calls.read_text().splitlines()) == 1
+    assert len(calls.read_text().splitlines()) == 2  # of the first build
 
 
 def test_the_tag_is_the_commit_and_changes_are_in_none(root: Path, source: Path, calls: Path) -> None:
@@ -246,7 +269,8 @@ def test_the_tag_is_the_commit_and_changes_are_in_none(root: Path, source: Path,
         subprocess.run([*git, *command], check=True)
     commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True)
 
-    assert build(root, source).stdout == f"{IMAGE}:{commit.stdout}"
+    assert build(root, source).exit_code == 0
+    assert f" --tag {IMAGE}:{commit.stdout.strip()} " in calls.read_text()
     (source / "new").touch()
     assert "changes that are in no commit" in build(root, source).stderr
     assert len(calls.read_text().splitlines()) == 1

@@ -30,7 +30,14 @@ from training_platform.views.cluster import (
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView, Taint
-from training_platform.views.storage import BucketView, FilestoreView, LustreView, StorageClassView, VolumeClaimView
+from training_platform.views.storage import (
+    BucketView,
+    FilestoreView,
+    LustreView,
+    RepositoryView,
+    StorageClassView,
+    VolumeClaimView,
+)
 from training_platform.views.vertex import PersistentPoolView, WorkbenchView
 
 Make = Callable[..., View]
@@ -122,6 +129,9 @@ FLAWLESS: dict[str, tuple[type[View], dict[str, Any]]] = {
     "lustre": (
         LustreView,
         {"location": "us-central1-a", "capacity_gib": 9000, "mbps_per_tib": 1000, "network": "vpc"},
+    ),
+    "repository": (
+        RepositoryView, {"location": "us", "repository": "dev-images", "format": "DOCKER", "mode": None}
     ),
     "bucket": (BucketView, {"location": "us-central1"}),
     "storage_class": (

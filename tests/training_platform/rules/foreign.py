@@ -184,6 +184,10 @@ RESOURCES: Resources = {
             "performanceConfig": {"iopsPerTb": {"maxIopsPerTb": 4000.0}},
         },
     ),
+    "images": (
+        "gcp:artifactregistry/repository:Repository",
+        {**PROJECT, "location": "us", "repositoryId": "images", "format": "DOCKER", "labels": LABELS},
+    ),
     "bucket": ("gcp:storage/bucket:Bucket", {**PROJECT, "location": "us-central1", "labels": LABELS}),
     "vm": (
         "gcp:compute/instance:Instance",

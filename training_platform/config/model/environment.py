@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import REGIONS
-from training_platform.catalog.locations import region_of
+from training_platform.catalog.locations import MULTI_REGIONS, region_of, serves
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import MOST_SLICES
@@ -17,10 +17,12 @@ from training_platform.config.model.queues import CohortSpec, cohort_conflicts
 from training_platform.config.model.storage import DataSetSpec, FilestoreSpec, LustreSpec
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import (
+    DIGEST,
     DOMAIN,
     KMS_KEY,
     NOTHING,
     QUOTA_ID,
+    REGISTRY_URL,
     REQUEST_NAME,
     RESERVATION_NAME,
     SERVICE,
@@ -31,6 +33,7 @@ from training_platform.config.reading.section import (
     Email,
     FormerName,
     HostName,
+    ImageLocation,
     ImageName,
     Labels,
     Members,
@@ -53,7 +56,7 @@ def key_region(key: str) -> str:
 def _one_per_region(keys: tuple[str, ...]) -> tuple[str, ...]:
     regions = [key_region(key) for key in keys]
     for region in regions:
-        if region not in REGIONS:
+        if region not in REGIONS and region not in MULTI_REGIONS:
             raise unknown_name("region", region, REGIONS, REGIONS)
     if twice := sorted({region for region in regions if regions.count(region) > 1}):
         raise PydanticCustomError("twice", f"has several keys in {', '.join(twice)}", {"allowed": "one key per region"})
@@ -202,7 +205,7 @@ class BudgetSpec(Section):
 ImageSource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/([a-z0-9._-]+/)*$")]
 
 
-class ChartOverride(Section):
+class ChartOverride(Consistent):
     """Another version or source for a Helm chart, such as a mirror that a private cluster reaches."""
 
     version: Version | None = Field(
@@ -216,13 +219,53 @@ class ChartOverride(Section):
     repository: str | None = Field(
         default=None, description="URL of the chart repository.", examples=["https://charts.example.com"]
     )
+    digest: str | None = Field(
+        default=None,
+        pattern=DIGEST,
+        description="Digest of the chart, which has to be an OCI reference: no other package of that version is taken.",
+        examples=[f"sha256:{'0' * 64}"],
+    )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield a digest of a chart that no registry holds by digest."""
+        if self.digest and (self.repository or not (self.chart or "oci://").startswith("oci://")):
+            message = "goes with an OCI reference alone: chart repositories and folders have none"
+            yield Conflict(("digest",), message, "chart: oci://..., or no digest")
 
 
-class ImageRepositorySpec(Section):
-    """The Artifact Registry repository for the platform's and the teams' images."""
+class ImageRepositorySpec(Consistent):
+    """The Artifact Registry repository for the platform's and the teams' images. Another location replaces it."""
 
-    location: Region = Field(description="Region of the repository.")
+    location: ImageLocation = Field(
+        description="Region of the repository, or us, europe or asia: nodes stream images from their own alone.",
+        examples=["us"],
+    )
+    caches: Annotated[tuple[ImageLocation, ...], AfterValidator(unique)] = Field(
+        default=(),
+        description="Further regions or multi-regions, each with a remote repository that keeps what nodes pull there.",
+        examples=[["europe-west4"]],
+    )
+    remotes: dict[Name, Annotated[str, Field(pattern=REGISTRY_URL)]] = Field(
+        default=NOTHING,
+        description="Registries of others, by name: each location gets a remote repository for each.",
+        examples=[{"docker-hub": "https://registry-1.docker.io"}],
+    )
     keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up keeps.")
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield a cache where the repository is."""
+        if self.location in self.caches:
+            path = ("caches", self.caches.index(self.location))
+            yield Conflict(path, "is where the repository is", "a location beside it, or no cache")
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """All of its locations, that of the images themselves first."""
+        return (self.location, *self.caches)
+
+    def nearest(self, region: str) -> str:
+        """Return the location that nodes of a region pull from: one that serves it, else that of the images."""
+        return next((location for location in self.locations if serves(location, region)), self.location)
 
 
 class AlertsSpec(Section):
@@ -449,7 +492,9 @@ class Environment(Consistent):
             **{("filestore", name, "location"): spec.location for name, spec in self.filestore.items()},
             **{("lustre", name, "location"): spec.location for name, spec in self.lustre.items()},
         }
-        places |= {("images", "location"): self.images.location} if self.images else {}
+        if self.images:
+            places[("images", "location")] = self.images.location
+            places |= {("images", "caches", number): each for number, each in enumerate(self.images.caches)}
         places |= {("metadata_stores", index): region for index, region in enumerate(self.metadata_stores)}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:

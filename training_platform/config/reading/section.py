@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, IMAGES, MACHINE_TYPES, REGIONS, ZONES
+from training_platform.catalog.locations import MULTI_REGIONS
 from training_platform.catalog.nearest import find_nearest, same_letters
 
 
@@ -167,6 +168,8 @@ SERVICE = r"^[a-z]+\.googleapis\.com$"
 QUOTA_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
 DOMAIN = r"^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$"
+DIGEST = r"^sha256:[0-9a-f]{64}$"
+REGISTRY_URL = r"^https://[a-z0-9.-]+\.[a-z]{2,}(/[A-Za-z0-9._~/-]*)?$"
 RESERVATION_NAME = r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$"
 RESERVATION_OR_ANY = r"^(\*|[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$"
 CLUSTER_NAME = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
@@ -185,6 +188,8 @@ FORMS = {
     _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
     _HOST: "a host name such as notebooks.example.com",
     DOMAIN: "a host name such as api.example.com, or *.example.com for all names below one",
+    DIGEST: "sha256: and 64 hexadecimal digits",
+    REGISTRY_URL: "the https:// address of a registry, such as https://registry-1.docker.io",
     RESERVATION_OR_ANY: "a reservation's name, of at most 63 lower-case letters, digits and dashes, or any",
     RESERVATION_NAME: "lower-case letters, digits and dashes, a letter first, at most 63",
     REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",
@@ -239,6 +244,7 @@ ImageName = Annotated[str, OneOf("image of nodes", _NODE_IMAGES)]
 Region = Annotated[str, OneOf("region", REGIONS)]
 Zone = Annotated[str, OneOf("zone", ZONES)]
 Location = Annotated[str, OneOf("region or zone", REGIONS | ZONES)]
+ImageLocation = Annotated[str, OneOf("region or multi-region", REGIONS | MULTI_REGIONS.keys())]
 
 
 class Conflict(NamedTuple):

@@ -26,6 +26,7 @@ from training_platform.jobs.gke.pods import (
     placement,
     platform_variables,
     pod_template,
+    pulled_image,
     resources,
     shape,
     volumes,
@@ -82,6 +83,7 @@ def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "name": CONTAINER,
         **container(job, "image", variables),
+        "image": pulled_image(job),
         "resources": resources(job, {}),
         **({"volumeMounts": mounts} if mounts else {}),
     }

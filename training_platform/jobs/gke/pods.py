@@ -10,15 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from training_platform.catalog.locations import region_of
 from training_platform.config.model.node_pool import SLICE_LEVELS
 from training_platform.config.names import data_claim
 from training_platform.config.pools import ExpandedPool, Flavor
-from training_platform.jobs.container import container, mount_path, output_variables, share_folder
+from training_platform.jobs.container import container, image, mount_path, output_variables, share_folder
 from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.model import GkeTarget, Mount
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor
 from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id
+from training_platform.resources.storage import repository_url
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
@@ -26,6 +28,20 @@ def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
     if job.spec.gke is None or job.flavor is None:
         raise ValueError(f"job {job.name} has no gke target")
     return job.spec.gke, job.flavor
+
+
+def pulled_image(job: ResolvedJob) -> str:
+    """Return the job's image as nodes pull it: of the environment's repository, from the location that serves them."""
+    gke, _ = gke_target(job)
+    name, images = image(job), job.environment.images
+    if images is None:
+        return name
+    nearest = images.nearest(region_of(job.environment.clusters[gke.cluster].location))
+    own, here = (
+        repository_url(job.spec.environment, job.environment.project, location)
+        for location in (images.location, nearest)
+    )
+    return here + name.removeprefix(own) if name.startswith(f"{own}/") else name
 
 
 def shape(flavor: Flavor) -> ExpandedPool:
@@ -151,6 +167,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     return {
         "name": CONTAINER,
         **container(job, "image", platform),
+        "image": pulled_image(job),
         **({"ports": ports} if ports else {}),
         "resources": resources(job, {flavor.accelerator.resource: str(shape(flavor).machine.chips)}),
         **({"volumeMounts": mounts} if mounts else {}),

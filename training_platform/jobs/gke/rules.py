@@ -13,11 +13,10 @@ from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import lending
-from training_platform.jobs.container import image
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.pathways import pathways_findings
-from training_platform.jobs.gke.pods import gke_target, layout, placement_levels, shape
+from training_platform.jobs.gke.pods import gke_target, layout, placement_levels, pulled_image, shape
 from training_platform.jobs.naming import longest_name
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob
 from training_platform.jobs.rules import data_set_findings, disk_findings
@@ -100,7 +99,7 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
 
 def _image(job: ResolvedJob) -> Iterator[Finding]:
     """Find an image that the cluster's admission policy refuses, since it comes from elsewhere."""
-    sources, name = job.environment.image_sources, image(job)
+    sources, name = job.environment.image_sources, pulled_image(job)
     if sources and not name.startswith(sources):
         path = ("source", "image") if job.spec.source else ("image",)
         message = f"{name} comes from elsewhere than image_sources of {job.spec.environment} say: its pods are refused"

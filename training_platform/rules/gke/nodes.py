@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.locations import is_zone, nearest_first, region_of
+from training_platform.catalog.locations import MULTI_REGIONS, is_zone, nearest_first, region_of, serves
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.gke.clusters import MOST_TAGS
 from training_platform.rules.registry import Draft, finding, rule
+from training_platform.views.cluster import ClusterView
 from training_platform.views.node_pool import NodePoolView
+from training_platform.views.program import Program
+from training_platform.views.storage import RepositoryView
 
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config.go, read 2026-08-21"
 _DOCUMENT = "GKE's API document v1, LinuxNodeConfig, read 2026-11-22"
@@ -276,3 +279,33 @@ def where_offered(machine: MachineType, region: str) -> str:
     elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, most=40)
     parts = ([here] if here else []) + ([f"regions {elsewhere}"] if elsewhere else [])
     return "; ".join(parts)
+
+
+@rule(
+    "images-streamed",
+    ruleset="nodes",
+    severity="warning",
+    across=True,
+    owner="house",
+    source="house rule: images of 10 to 20 GB start at once; GKE docs, image streaming, limitations, read 2026-11-23",
+)
+def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Draft]:
+    """Find a repository of images that nodes do not stream, since they are in another region: they pull them whole."""
+    if repository.format != "DOCKER" or repository.mode not in (None, "STANDARD_REPOSITORY"):
+        return
+    places = [
+        other.location for other in program.all(RepositoryView) if other.repository == repository.repository
+    ]  # a remote repository of the same name keeps the same images
+    regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
+    far = sorted(region for region in regions if not any(serves(place, region) for place in places))
+    if far:
+        whole = next((multi for multi in MULTI_REGIONS if all(serves(multi, region) for region in regions)), None)
+        caches = dict.fromkeys(
+            next((multi for multi in MULTI_REGIONS if serves(multi, region)), region) for region in far
+        )
+        yield finding(
+            repository, "location",
+            f"is {repository.location}: nodes in {enumeration(far)} do not stream its images, and pull them whole",
+            allowed=f"their region or multi-region; beside a repository that exists, caches: [{', '.join(caches)}]",
+            nearest=whole or f"{repository.location}, with caches: [{', '.join(caches)}]",
+        )  # fmt: skip
