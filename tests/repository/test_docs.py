@@ -117,8 +117,7 @@ def test_the_page_of_queues_builds_the_versions_of_the_charts() -> None:
     page = (ROOT / "docs/sandbox.md").read_text(encoding="utf-8")
 
     assert {name: f"v{CHARTS[name].version}" for name in ("kueue", "jobset")} == {
-        name: version
-        for version, name in re.findall(r"--branch (\S+) https://github.com/kubernetes-sigs/(\S+)", page)
+        name: version for version, name in re.findall(r"--branch (\S+) https://github.com/kubernetes-sigs/(\S+)", page)
     }
 
 
