@@ -84,6 +84,54 @@ def edit(root: Path, file: str, old: str, new: str) -> None:
     (root / file).write_text(text.replace(old, new), encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "answer"),
+    [
+        ("[{limit: 80}]", "[{limit: 24,000}]", "a comma ends the number 24, so 000 is another key"),
+        ("[{limit: 80}]", '[{limit: "24,000"}]', "'24,000' is not a whole number"),
+        ('taken: "2026-11-01"', "taken: 01.11.2026", "'01.11.2026' is not a day such as 2026-11-01"),
+    ],
+)
+def test_a_snapshot_has_one_error_and_what_it_hides_is_not_checked(root: Path, old: str, new: str, answer: str) -> None:
+    edit(root, "stacks/quotas/own-train-prod.yaml", old, new)
+
+    exit_code, output = check(root, "stacks/")
+
+    assert answer in output
+    assert ("Nearest: 24000" in output) == ("24,000" in new)
+    assert (exit_code, "5 stacks: 1 error, 1 thing not checked" in output) == (2, True)
+
+
+def test_shares_of_a_file_that_cannot_be_read_are_not_idle(root: Path) -> None:
+    before = check(root, "stacks/")[1]
+    edit(root, "stacks/Pulumi.prod-vision.yaml", "config:", "config: [")
+
+    output = check(root, "stacks/")[1]
+
+    assert "of what no team was promised, 8 GPUs idle, 64 chips idle" in before
+    assert "idle" not in output
+    assert "shares in files that are rejected or cannot be read are not counted" in output
+    assert output.endswith("4 stacks: 1 thing not checked\n")
+
+
+def test_teams_of_a_deleted_environment_have_one_finding_and_no_other_environment(root: Path) -> None:
+    (root / "stacks" / "Pulumi.prod.yaml").unlink()
+
+    output = check(root, "stacks/")[1]
+
+    assert "'prod' is not an environment: there is no stacks/Pulumi.prod.yaml" in output
+    assert "and 3 more that follow from it: jobs/nlp/pretrain.yaml" in output
+    assert "Nearest" not in output
+
+
+def test_a_zone_without_the_machine_is_answered_with_zones_of_the_cluster_s_region(root: Path) -> None:
+    edit(root, "stacks/Pulumi.prod.yaml", "zone: us-central1-b", "zone: us-central1-f")
+
+    output = check(root, "stacks/")[1]
+
+    assert "Allowed: with quota for 32 GPUs: us-central1-a, us-central1-b, us-central1-c (40 GPUs left). " in output
+
+
 def test_the_first_error_is_explained_and_no_warning_before_it(root: Path) -> None:
     edit(root, "stacks/Pulumi.prod.yaml", "zone: us-central1-b", "zone: us-central1-f")
     edit(root, "stacks/Pulumi.prod.yaml", "topology: 4x8", "topology: 4x6")

@@ -202,7 +202,8 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
     if named and team.environment not in named:
         message = f"is {team.environment!r}, and the file's name says {named[-1]}"
         allowed = f"{named[-1]}, or a file Pulumi.{team.environment}-{team.name}.yaml"
-        yield stack.finding(RULE, ("environment",), message, allowed=allowed)
+        all_of_it = (stack.source.place(()), stack.at(("name",)), stack.at(("shares",)))
+        yield stack.finding(RULE, ("environment",), message, allowed=allowed, nearest=named[-1], spoils=all_of_it)
     of_file = stack.name.removeprefix(f"{team.environment}-")
     twins = workspace.teams_called(team.name, "environment", team.environment)
     intended = team.name in (of_file, stack.name) or team.renamed_from  # the stack alone may have another name now
@@ -218,8 +219,13 @@ def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
     for other, _ in workspace.teams_called(team.name, "environment", team.environment):
         if other.name != stack.name:
             message = f"{team.name!r} is also the name of the team at {other.place(('name',))}"
+            home_of_file, _, of_file = stack.name.partition(f"{team.environment}-")
+            copied = not home_of_file and of_file not in ("", team.name)  # its file is called after another team
             spoils = (stack.source.place(()), stack.at(("name",)))
-            yield stack.finding(RULE, ("name",), message, allowed="one stack per team", spoils=spoils)
+            yield stack.finding(
+                RULE, ("name",), message, allowed="one stack per team", nearest=of_file if copied else None,
+                spoils=spoils, rests_on=(*(() if copied else (other.at(("name",)),)), stack.at(("name",))),
+            )  # fmt: skip
     home = workspace.environment_of(stack)
     project = home.project if home else ""
     for other, twin in workspace.teams_called(team.name, "project", project) if home else ():
@@ -236,7 +242,7 @@ def _share_references(
     for cluster, flavors_of in shares.items():
         if cluster not in home.clusters:
             what = f"cluster of {stack.environment_name}"
-            yield stack.dangling((*path, cluster), cluster, what, home.clusters)
+            yield stack.dangling((*path, cluster), cluster, what, home.clusters, rests_on=(stack.at(path),))
             continue
         if home.clusters[cluster].software.kueue == "none":
             message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so no queue can be in it"
@@ -248,7 +254,8 @@ def _share_references(
             if flavor not in known:
                 pools = pools_meant(workspace.stacks[stack.environment_name], cluster, flavor, known)
                 what = f"flavor of cluster {cluster}"
-                finding = stack.dangling((*path, cluster, flavor), flavor, what, known, rests_on=pools)
+                causes = (*pools, stack.at(path))
+                finding = stack.dangling((*path, cluster, flavor), flavor, what, known, rests_on=causes)
                 yield of_pool(finding, flavor, known.values())
 
 

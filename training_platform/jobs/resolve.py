@@ -132,7 +132,9 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         what = f"an environment{_uncounted(workspace)}"
         missing = ((stack_file(job.environment),),)
         return None, [_dangling(source, ("environment",), job.environment, what, names, rests_on=missing)]
-    teams = {team.name: (stack, team) for stack, team, _ in workspace.teams() if team.environment == job.environment}
+    # Of two teams of one name the one counts whose file is called after it: the other is a copy.
+    rows = sorted(workspace.teams(), key=lambda row: row[0].name.endswith(f"-{row[1].name}"))
+    teams = {team.name: (stack, team) for stack, team, _ in rows if team.environment == job.environment}
     if place.parent.name not in teams:
         what = f"a team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
         missing = ((stack_file(f"{job.environment}-{place.parent.name}"),),)

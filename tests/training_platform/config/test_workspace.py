@@ -304,7 +304,7 @@ def test_a_cohort_within_itself_is_found_at_its_parent(copy: Path) -> None:
     [
         ("a: {parent: bb}\nb: {}", "cohorts.a.parent", "b"),
         ("training-platform: {parent: b}\nb: {}", "cohorts.training-platform.parent", None),
-        ("a: {shares: {us-central: {h100: {nominal_quota: 8}}}}", "cohorts.a.shares.us-central", "us-central2"),
+        ("a: {shares: {us-central: {h100: {nominal_quota: 8}}}}", "cohorts.a.shares.us-central", "us-central1"),
         (
             "a: {shares: {us-central1: {a100: {nominal_quota: 8}}}}",
             "cohorts.a.shares.us-central1.a100",
@@ -550,7 +550,9 @@ def test_the_program_lends_nothing_while_a_teams_file_is_rejected(organisation: 
         list(plan_stacks(Workspace(root, {"lab": lab}), [lab]))
 
 
-@pytest.mark.parametrize(("lends", "said"), [(True, "72 lent to all"), (False, "72 idle")])
+@pytest.mark.parametrize(
+    ("lends", "said"), [(True, "40 GPUs lent to all, 32 chips lent to all"), (False, "40 GPUs idle, 32 chips idle")]
+)
 def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path], lends: bool, said: str) -> None:
     root = organisation({"vision": {GPU: 24, TPU: 0}}, lend_unpromised=lends)
     report = check_stacks(root, None, CheckOptions(today=date(2026, 11, 22), fast=True)).report
@@ -558,7 +560,7 @@ def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path],
     console.print(*summary(report, 200))
 
     # 40 GPUs, and 32 chips of TPUs.
-    assert f"of what no team was promised, {said}" in console.export_text()
+    assert f"of what no team was promised, 40 GPUs {said}, 32 chips {said}" in console.export_text()
     (gpus,) = [line for line in report.capacity if line.flavor.name == GPU]
     assert shares_of(gpus) == f"vision 24, {'lent to all' if lends else 'idle'} 40"
     document = next(line for line in json.loads(json_report(report))["capacity"] if line["flavor"] == GPU)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES, ZONES
 from training_platform.catalog.attachments import as_asked, gpu_counts
@@ -211,6 +213,15 @@ AcceleratorMachineName = Annotated[
 CpuMachineName = Annotated[str, OneOf("CPU-only machine type", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
 
 
+def _topology(value: str) -> str:
+    """Return a topology as it is; raises PydanticCustomError, since flavors and their labels are called after it."""
+    if not re.fullmatch(r"[1-9][0-9]*(x[1-9][0-9]*){0,2}", value):
+        axes = "x".join(re.findall("[1-9][0-9]*", value))
+        context = {"allowed": "chips along each axis, such as 4x8 or 4x4x4", "nearest": axes or None}
+        raise PydanticCustomError("malformed", f"{value!r} is not a topology".replace("{", "{{"), context)
+    return value
+
+
 class BootDiskSpec(Section):
     """A boot disk."""
 
@@ -266,7 +277,7 @@ class NodePoolSpec(NodeOptions):
     reservation: ReservationRef | None = Field(
         default=None, description="Reservation that the VMs come from: its name, any, or in full."
     )
-    topology: str | None = Field(
+    topology: Annotated[str, AfterValidator(_topology)] | None = Field(
         default=None, description="TPU: topology of a slice, in chips; required.", examples=["4x8", "2x2x4"]
     )
     slices: int = Field(default=1, ge=1, le=MOST_SLICES, description="TPU: most slices of the pool.")

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret
-from training_platform.config.reading.section import FORMS, Conflict, Section, enumeration
+from training_platform.config.reading.section import FORMS, MEMBERS, Conflict, Section, enumeration
 from training_platform.config.reading.source import Source, value_at
 
 RULE = "stack-model"
@@ -26,7 +26,16 @@ _BOUNDS = {
     "greater_than": ("more than", "gt"),
     "less_than": ("less than", "lt"),
 }
-_SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+_SWITCHES = {
+    "true": "true",
+    "false": "false",
+    "yes": "true",
+    "on": "true",
+    "y": "true",
+    "no": "false",
+    "off": "false",
+    "n": "false",
+}
 _EXAMPLES = {"topology": "a text such as 4x4"}  # of fields whose numbers in quotes are as wrong
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>[GT])i?B?", re.IGNORECASE)
 _GROUPED = re.compile(r"[0-9]{1,3}([,'\u2019 ][0-9]{3})+")
@@ -37,6 +46,7 @@ _WANTED = {
     "int_from_float": "a whole number",
     "float_type": "a number",
     "bool_type": "true or false",
+    "date_parsing": "a day such as 2026-11-01",
     "dict_type": "a mapping of names",
     "model_type": "a mapping",
     "tuple_type": "a list",
@@ -144,7 +154,7 @@ def _explain(
     if kind == "too_short":
         return f"has {context['actual_length']} entries", f"at least {context['min_length']}", None
     if kind in _WANTED:
-        return _wanted(kind, value, path, written or shown)
+        return _wanted(kind, value, path, written or shown, _section_at(model, path))
     if kind == "string_pattern_mismatch":
         section = _section_at(model, path) if "[key]" in detail["loc"] else None
         return _malformed(str(value), shown, context["pattern"], section)
@@ -159,12 +169,19 @@ def _malformed(value: str, shown: str, pattern: str, section: type[Section] | No
     if section and value in section.model_fields:
         deeper = "the line, and those below it, indented by 2 more spaces"
         return "is a field, and a name of a section is expected here", form, deeper
-    meant = f"group:{value}"  # of an address that does not say whose it is
-    nearest = meant if ":" not in value and re.match(pattern, meant) else None
-    return f"{shown} is not in the right form", form, nearest
+    kind, _, address = value.rpartition(":")
+    group = f"{find_nearest(kind, MEMBERS) or 'group'}:{address}"  # of an address that does not say whose it is
+    plain = re.sub("[^a-z0-9]+", "-", value.casefold()).strip("-")
+    return (
+        f"{shown} is not in the right form",
+        form,
+        next((one for one in (group, plain) if re.match(pattern, one)), None),
+    )
 
 
-def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str, str | None]:
+def _wanted(
+    kind: str, value: object, path: Path, shown: str, section: type[Section] | None
+) -> tuple[str, str, str | None]:
     """Return what is said of a value of the wrong kind: what it is, what is wanted, and the value in that form."""
     wanted, field = _WANTED[kind], str(path[-1]) if path else ""
     if value is None:
@@ -172,6 +189,9 @@ def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str,
     if isinstance(value, (dict, list)):
         return f"is {'a mapping' if isinstance(value, dict) else 'a list'} and not {wanted}", wanted, None
     message = f"{shown} is not {wanted}"
+    if kind == "model_type" and section:
+        required = [name for name, spec in section.model_fields.items() if spec.is_required()]
+        return message, wanted, f"{{{required[0]}: {value}}}" if len(required) == 1 else None
     if kind == "string_type":
         return message, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{shown}"'
     text = str(value).strip()
@@ -183,6 +203,8 @@ def _wanted(kind: str, value: object, path: Path, shown: str) -> tuple[str, str,
         number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
         nearest = f"{number:g}" if number.is_integer() else None
         return message, f"{wanted}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
+    if kind in ("tuple_type", "list_type") and isinstance(value, str):
+        return message, wanted, f"[{', '.join(text.split())}]"
     if kind == "bool_type":
         return message, wanted, {field: "true", **_SWITCHES}.get(text.casefold())
     return message, wanted, None

@@ -150,6 +150,9 @@ def _cidr(value: str) -> str:
     except ValueError as error:
         context = {"allowed": "an IPv4 range such as 10.8.0.0/20", "nearest": None}
         raise PydanticCustomError("cidr", f"{value!r} is not an IPv4 range".replace("{", "{{"), context) from error
+    if "/" not in value:
+        context = {"allowed": "an IPv4 range such as 10.8.0.0/20", "nearest": f"{value}/20"}
+        raise PydanticCustomError("cidr", f"{value!r} does not say how large the range is", context)
     if str(network) != value:
         context = {"allowed": "a range that starts at its own first address", "nearest": str(network)}
         raise PydanticCustomError("cidr", f"{value!r} has bits set to the right of its prefix", context)
@@ -159,6 +162,7 @@ def _cidr(value: str) -> str:
 NAME = r"^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$"
 _PROJECT = r"^[a-z][a-z0-9-]{4,28}[a-z0-9]$"
 _MEMBER = r"^(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
+MEMBERS = ("group", "user", "serviceAccount")
 _EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 _LABEL_KEY = r"^[a-z][a-z0-9_-]{0,62}$"
 _LABEL_VALUE = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"  # what both Google Cloud and Kubernetes take

@@ -82,6 +82,7 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
     holds = auto_provisioned + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
     nominal, most = reach(job)
     nearest = int(min(holds, most)) // each
+    asked = job.source.place(("gke", field))
     share = job.stack.at(("shares", gke_target(job)[0].cluster, flavor.name))
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
     for rule, limit, why in (
@@ -93,7 +94,8 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
             yield job.finding(
                 ("gke", field), f"{count:,} {unit}s of {flavor.name} are {needed:,} {resource}, and {why}", rule=rule,
                 allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=nearest or None,
-                rests_on=(share,) if rule == "job-fits-share" else (),
+                spoils=() if rule == "job-fits-share" else (asked,),
+                rests_on=(share, asked) if rule == "job-fits-share" else (),
             )  # fmt: skip
 
 
