@@ -359,6 +359,15 @@ def test_a_train_job_that_runs_keeps_its_pods_and_is_deleted_with_them(operated:
     operated.gone("jobset.sigs.k8s.io/jobset-name=tune")
 
 
+def test_a_runtime_does_not_shrink_while_jobs_of_it_wait(operated: Operated) -> None:
+    """Kueue would count the new pods, and the job would run with those that it was created with."""
+    operated.make(RUNTIMES, runtime())
+    smaller = with_field(runtime(), "spec.template.spec.replicatedJobs.0.template.spec.template", pods_of("node"))
+
+    assert "a runtime keeps its spec" in operated.changed(f"{RUNTIMES}/torch", {"spec": smaller["spec"]})
+    assert operated.changed(f"{RUNTIMES}/torch", {"metadata": {"annotations": {"note": "mine"}}}) == ""
+
+
 def patched(template: Json) -> Json:
     """Return what a TrainJob may change of the pods of its runtime."""
     jobs = [{"name": "node", "template": {"spec": {"template": template}}}]

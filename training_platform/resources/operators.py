@@ -106,6 +106,13 @@ OPERATORS: Final = {
                 "trainingruntimes",
                 _REPLICATED.format("{0}.spec"),
                 queued=False,
+                refuses={
+                    # Of a job that waits, Trainer keeps the pods of its first reading, and Kueue counts the new ones:
+                    # 2 GPUs for pods that held 16 (Kueue 0.19.2, Trainer 2.3.0, seen 2026-11-23).
+                    "a runtime keeps its spec, by which jobs are counted: make another": (
+                        "request.operation == 'CREATE' || object.spec == oldObject.spec"
+                    ),
+                },
             ),
         ),
     ),
