@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from training_platform.checks.process import collector_off
-from training_platform.cli.shared import PATH, Commands, fail, print_json, repository, root_option, say
+from training_platform.cli.shared import PATH, Commands, example, fail, print_json, repository, root_option, say
 
 if TYPE_CHECKING:
     from training_platform.simulate.results import Figures
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "json", "markdown", "html")
 
 
-@click.command()
+@click.command(epilog=example("training-platform simulate october.csv --environment prod"))
 @collector_off()
 @click.argument("trace", type=PATH, help="CSV file of jobs: submitted, team, needs, seconds, and more.")
 @click.option("--environment", metavar="STACK", help="Environment whose queues are used; default: the only one.")
@@ -42,7 +42,8 @@ def simulate(
 ) -> None:
     """Play a trace of jobs through the queues of the stack files, without a cluster and without network.
 
-    Exit code 0: played. 1: with preemption loops, or rows of the trace that could not be used. 2: not played.
+    Needs a trace, such as `training-platform trace make` writes. Exit code 0: played. 1: with preemption
+    loops, or rows of the trace that could not be used. 2: not played.
     """
     from training_platform.checks.comparison.base_files import base_tree
     from training_platform.simulate import results
@@ -127,7 +128,7 @@ def _played(trace: Path, clusters: list[Cluster], times: object, seeds: range, i
 trace_app = Commands("trace", help="Traces: the jobs that simulate plays.")
 
 
-@trace_app.command("make")
+@trace_app.command("make", epilog=example("training-platform trace make 'vision:8 h100:40:6' > october.csv"))
 @click.argument(
     "kinds",
     nargs=-1,
