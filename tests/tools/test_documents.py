@@ -14,7 +14,7 @@ from tests.places import ROOT
 from tools.documents import __main__, google, kubernetes
 from tools.documents import __main__ as generator
 from tools.documents.google import prose_facts
-from tools.documents.provider_schemas import SOURCE, Call, Literal, Name, Provider
+from tools.documents.provider_schemas import SOURCE, Call, Literal, Name, Provider, close_alike
 from training_platform.resources.register import REGISTER
 from training_platform.resources.rest import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
@@ -213,15 +213,38 @@ def test_facts_of_a_schema_stand_under_pulumis_names(tmp_path: Path) -> None:
         "name": {"pattern": "^[a-z]+$"},
         "description": {"shortest": 2, "longest": 9},
         "groupPlacementPolicy": {"groups": [{"of": ["gpuTopology", "maxDistance"], "most": 1}]},
-        "groupPlacementPolicy.collocation": {"enum": ["COLLOCATED", "SPREAD"]},
+        "groupPlacementPolicy.collocation": {"enum": ["COLLOCATED", "SPREAD"], "closed": False},
         "groupPlacementPolicy.maxDistance": {"least": 1, "most": 3},
         "snapshotSchedulePolicy.schedule": {
             "groups": [{"of": ["dailySchedule", "hourlySchedule"], "least": 1, "most": 1}]
         },
         days: {"fewest": 1, "most": 7},
-        f"{days}[].day": {"enum": ["MONDAY"]},
-    }
+        f"{days}[].day": {  # the SDK documents more, as values that its own version takes
+            "enum": ["FRIDAY", "MONDAY", "SATURDAY", "SUNDAY", "THURSDAY", "TUESDAY", "WEDNESDAY"], "closed": True,
+        },
+    }  # fmt: skip
     assert Provider(tmp_path).rows("gcp:compute/network:Network") == {}
+
+
+def test_a_list_is_closed_where_the_same_list_is_documented_at_a_longer_path_of_the_service() -> None:
+    def rows(*values: str, closed: bool) -> dict[str, Any]:
+        return {"enum": list(values), "closed": closed}
+
+    types = {
+        "gcp:container/cluster:Cluster": {"nodeConfig.taints[].effect": rows("A", "B", closed=True)},
+        "gcp:container/nodePool:NodePool": {
+            "taints[].effect": rows("A", "B", closed=False), "other.effect": rows("A", "B", closed=False),
+            "effect": rows("A", "C", closed=False),
+        },
+        "gcp:compute/instance:Instance": {"taints[].effect": rows("A", "B", closed=False)},
+    }  # fmt: skip
+
+    close_alike(types)
+
+    assert [(token, path) for token, of in types.items() for path, row in of.items() if row["closed"]] == [
+        ("gcp:container/cluster:Cluster", "nodeConfig.taints[].effect"),
+        ("gcp:container/nodePool:NodePool", "taints[].effect"),
+    ]
 
 
 @pytest.mark.parametrize(

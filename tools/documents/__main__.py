@@ -42,6 +42,7 @@ def main() -> None:
     if folders.provider:
         provider = provider_schemas.Provider(folders.provider)
         checks = {token: rows for token in sorted(paths()["types"]) if (rows := provider.rows(token))}
+        provider_schemas.close_alike(checks)
         write(TARGET / "provider.json", {"source": provider_schemas.SOURCE, "types": checks}, row=_lines)
     if folders.openapi and folders.crds:
         write_kubernetes(TARGET / "kubernetes.json", folders.openapi, folders.crds)

@@ -23,6 +23,7 @@ from training_platform.catalog.types import Json
 Rows = dict[str, dict[str, Any]]
 SOURCE = {"terraform-provider-google-beta": "93c65b2d60fea598528f2769b5b09de856f8cb8c, of 2026-08-21"}
 _TABLE: Mapping[str, Mapping[str, Any]] = table(__file__, "provider_schemas.yaml")
+_POSSIBLE = re.compile(r"(?:Possible values are:|Each value may be one of:) *((?:`[\w-]+`(?:, )?)+)")
 _RESOURCE = r"^func Resource\w+\(\) \*schema\.Resource \{.*?return &schema\.Resource"
 
 
@@ -110,7 +111,8 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
         if many:
             rows[path] |= {ours: attributes[theirs] for ours, theirs in (("fewest", "MinItems"), ("most", "MaxItems"))
                             if isinstance(attributes.get(theirs), int)}  # fmt: skip
-        rows[path] |= _facts(attributes.get("ValidateFunc"), source)
+        docs = place.inputs.docs.get(wire, "")
+        rows[path] |= _as_listed(_facts(attributes.get("ValidateFunc"), source), docs)
         for group in _groups(attributes, name, place, source):
             groups = rows[place.path].setdefault("groups", [])
             groups.extend([] if group in groups else [group])
@@ -127,7 +129,7 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
         if _types.is_input_type(inner):
             _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), rows, source)
         elif many:
-            rows[entry] |= _facts(element.get("ValidateFunc"), source)
+            rows[entry] |= _as_listed(_facts(element.get("ValidateFunc"), source), docs)
 
 
 def _wire(name: str, inputs: Block) -> str | None:
@@ -151,6 +153,35 @@ def _groups(attributes: Mapping[str, Any], name: str, place: Place, source: _Pac
         mine = _wire(name, place.inputs)
         others = sorted(filter(None, own - {mine}))
         yield from ({"of": sorted((mine, other)), **bounds} for other in others if mine)
+
+
+def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
+    """Return an enum as the pinned SDK documents it: closed if its docs name every value, and with those that they add.
+
+    The source is older than the SDK. A list of which the docs say less may have grown since, and stays open.
+    """
+    if "enum" not in facts:
+        return facts
+    words = set(re.findall(r"(?<![\w-])[\w-]+(?![\w-])", docs))
+    named = {value for value in facts["enum"] if "UNSPECIFIED" not in value}
+    listed = set(re.findall(r"`([\w-]+)`", "".join(_POSSIBLE.findall(docs))))
+    return {"enum": sorted({*facts["enum"], *listed}), "closed": named <= words}
+
+
+def close_alike(types: dict[str, Rows]) -> None:
+    """Close each enum that is documented at a longer path: a pool has the blocks of its cluster, with shorter docs."""
+    known = [
+        (token.partition("/")[0], f".{path}", row["enum"])
+        for token, rows in types.items() for path, row in rows.items() if row.get("closed")
+    ]  # fmt: skip
+    for token, rows in types.items():
+        module = token.partition("/")[0]
+        for path, row in rows.items():
+            if not row.get("closed", True):
+                row["closed"] = any(
+                    module == other and end.endswith(f".{path}") and values == row["enum"]
+                    for other, end, values in known
+                )
 
 
 def _facts(check: Any, source: _Package) -> dict[str, Any]:

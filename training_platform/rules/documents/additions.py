@@ -135,6 +135,8 @@ def _joined(shape: Shape, extra: Shape, *, known: bool) -> Shape:
     if shape["is"] != "block":
         both = {name for name in extra if known and name in shape}
         narrower = {name: _NARROWER[name](shape[name], extra[name]) for name in both & _NARROWER.keys()}
+        if "enum" in both and "closed" in extra:
+            narrower["enum"] = extra["enum"] if extra["closed"] else sorted({*shape["enum"], *extra["enum"]})
         return {name: value for name, value in extra.items() if name not in both} | narrower
     needed = {*shape.get("required", ()), *extra.get("required", ())} - {*extra.get("optional", ())}
     lists = {

@@ -12,6 +12,7 @@ from training_platform.config.reading.section import article
 
 Kind = Literal["enum", "format", "range", "required", "type", "unknown"]
 Where = tuple[Any, ...]  # empty, or what holds the value and the key that it has there
+OLDER_PROVIDER = "pulumi-gcp 9.35"  # of google-beta 7.45, the newest source at hand: of provider.json
 _LISTED = 12  # names of a block that a message lists; of a larger one these
 _LONGEST = 60  # letters of a value in a message
 
@@ -85,15 +86,19 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Pr
     return Problem("unknown", (where, key), message, allowed, nearest, "error" if error else "warning")
 
 
-def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool) -> Problem:
-    """Return that a text is not one of an enum's values, which may be older than the API where it is not ``closed``."""
+def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool | None) -> Problem:
+    """Return that a text is not one of an enum's values, which may be older than the API where it is not ``closed``.
+
+    False is a list that the provider's source had, which is older than the pinned version; None is only a document's.
+    """
     known = [name for name in values if not name.endswith("_UNSPECIFIED")]
     nearest = find_nearest(value, known)
     # With other digits a value is another model, which may be newer; with other letters it is misspelt.
     digits, of_nearest = ([letter for letter in name if letter.isdigit()] for name in (value, nearest or ""))
     error = closed or (nearest is not None and digits == of_nearest)
     verb = "does not take" if error else "is not known to take"
-    message = f"{_name(where)} {verb} {shown(value, where)}"
+    older = "" if error or closed is None else f": {OLDER_PROVIDER} refuses it, and the pinned version was not read"
+    message = f"{_name(where)} {verb} {shown(value, where)}{older}"
     return Problem("enum", where, message, ", ".join(known), nearest, "error" if error else "warning")
 
 

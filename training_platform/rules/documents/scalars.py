@@ -166,7 +166,7 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     values = shape.get("enum", ())
     right = set(values) if strict else {*values, ""} if values else set()
     keeps = not values and not shape.get("format", "").endswith("byte")  # a secret is not kept
-    closed = strict or shape.get("closed", False)
+    closed = strict or shape.get("closed")
     wrong = None if values else _wrong_form(shape, strict=strict)
 
     def check(value: Any, where: Where, report: Report) -> None:

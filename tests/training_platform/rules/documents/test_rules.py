@@ -226,10 +226,10 @@ def test_every_kind_of_constraint_is_tried() -> None:
 
 
 def test_what_may_be_newer_than_the_documents_is_a_warning() -> None:
-    enum, name = found(POOL, cluster="main", upgradeSettings={"strategy": "ROLLING"}, weather="fair")
+    enum, name = found(POOL, cluster="main", placementPolicy={"type": "SPREAD"}, weather="fair")
 
     assert [(each.rule, each.severity, each.path) for each in (enum, name)] == [
-        ("document-enum", "warning", "upgradeSettings.strategy"),
+        ("document-enum", "warning", "placementPolicy.type"),
         ("document-unknown-field", "warning", "weather"),
     ]
     assert name.message == "the object has no weather in the documents of this version: it is not judged"
@@ -390,3 +390,25 @@ def test_objects_are_judged_as_their_server_does(kind: str, path: str, right: li
         (problem,) = found(kind, **{**base, **of(kind, path, value)})
         assert problem.severity == "error"
         assert problem.allowed
+
+
+ADDRESS = "gcp:compute/address:Address"
+INSTANCE = "gcp:compute/instance:Instance"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "severity", "message"),
+    [
+        (ADDRESS, "networkTier", "error", "networkTier does not take 'QUUX'"),  # the SDK's docs have the same list
+        (POOL, "nodeConfig.taints.0.effect", "error", "effect does not take 'QUUX'"),  # those of its cluster have
+        (INSTANCE, "reservationAffinity.type", "warning",
+         "type is not known to take 'QUUX': pulumi-gcp 9.35 refuses it, and the pinned version was not read"),
+        (POOL, "placementPolicy.type", "warning", "type is not known to take 'QUUX'"),
+    ],
+)  # fmt: skip
+def test_an_unknown_value_is_an_error_in_lists_of_the_pinned_provider_alone(
+    kind: str, path: str, severity: str, message: str
+) -> None:
+    findings = [each for each in found(kind, **of(kind, path, "QUUX")) if each.rule == "document-enum"]
+
+    assert [(each.severity, each.message) for each in findings] == [(severity, message)]
