@@ -97,7 +97,7 @@ def test_a_region_is_named_where_the_largest_holder_would_fit_today(
 ) -> None:
     (need,) = plan(build(dev=POOLS), limits, here=0, there=there).needed
 
-    wanted = f"dev/h100: zone us-east4-a, us-east4-b, us-east4-c ({there} GPUs left)"
+    wanted = f"dev/h100: a cluster in another region, zone us-east4-a, us-east4-b, us-east4-c ({there} GPUs left)"
     assert need.instead == ((wanted,) if named else ())
 
 
