@@ -138,7 +138,7 @@ def test_all_that_is_wrong_comes_at_once_by_the_names_of_the_schema() -> None:
 
     said = {each["property_path"]: each["reason"] for each in refused.value.errors or ()}
     assert said.keys() == {"name", "place.project", "spec.regions[0]", "spec.natAddresses"}
-    assert said["spec.regions[0]"].endswith("Nearest: us-central2")
+    assert said["spec.regions[0]"].endswith("Nearest: us-central1")
 
 
 def test_a_refused_component_is_said_without_a_traceback(provider: Provider) -> None:

@@ -51,7 +51,7 @@ SLIPS = {
         "4x8x8; 4x4x4 fits the 192 chips of quota that are left, 4x8x8 takes 512",
     ),
     "no topology at all": Slip(
-        "topology: 2x2x4", "topology: 2x2x", "topology: 2x2x", "tpu-flavor-topology", "2x2x1, 2x2x2, 2x2x4", "2x2x4",
+        "topology: 2x2x4", "topology: 2x2x", "topology: 2x2x", "stack-model", "chips along each axis", "2x2",
     ),
     "no slices": Slip("slices: 8", "slices: 0", "slices: 0", "stack-model", "at least 1", "1"),
     "a machine type with the wrong letter": Slip(
@@ -183,7 +183,7 @@ class QueuesSlip:
 SLIPS_QUEUES = {
     "a namespace of another team": QueuesSlip(
         "laboratory-vision", "name: vision", "name: nlp", "stack-model", "'nlp' is also the name of the team at",
-        "one stack per team",
+        "one stack per team", "vision",
     ),
     "a namespace of the cluster's own": QueuesSlip(
         "laboratory-vision", "name: vision", "name: kueue-system", "stack-model",

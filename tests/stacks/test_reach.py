@@ -39,7 +39,7 @@ alerts: {enabled: true, emails: [a@example.com]}
 billing_account: 01ABCD-23EF45-67AB89
 budget: {a_month: 90000, currency: USD, alert_at_percent: [50, 100], emails: [a@example.com]}
 images:
-  {location: us-central1, keep_versions: 5, caches: [us-west4], remotes: {docker-hub: https://registry-1.docker.io}}
+  {location: us-central1, keep_versions: 5, caches: [], remotes: {docker-hub: https://registry-1.docker.io}}
 priorities: {low: 1}
 fair_sharing: false
 cohorts:
@@ -209,7 +209,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("alerts", "emails"): ["b@example.com"],
     ("images", "location"): "us-west4",
     ("images", "keep_versions"): 6,
-    ("images", "caches"): [],
+    ("images", "caches"): ["us-west4"],
     ("images", "remotes"): {"docker-hub": "https://ghcr.io"},
     ("priorities",): {"low": 2},
     ("nat_addresses",): 2,

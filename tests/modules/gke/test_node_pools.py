@@ -327,7 +327,6 @@ def test_a_label_of_the_file_does_not_change_the_flavor(planned: Callable[..., P
     ("kind", "changes"),
     [
         ("v4 slices", {"topology": "3x5x7"}),
-        ("v4 slices", {"topology": "cube"}),
         ("v4 slices", {"capacity": "flex-start"}),
         ("v5e hosts", {"zone": None, "topology": "16x16"}),
         ("H100 flex-start", {"max_run_hours": 10_000, "min_nodes": 5}),

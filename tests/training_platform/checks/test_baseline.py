@@ -40,9 +40,10 @@ def test_what_is_written_is_known_from_then_on_and_shown(repository: Any) -> Non
     assert {(each["rule"], each["stack"], each["since"]) for each in entries(repository)} == {
         (RULE, "small", "2026-11-21"),
         (RULE, "small-vision", "2026-11-21"),
+        ("filestore-range-given", "small", "2026-11-21"),
     }
     assert "known: in stacks/baseline.yaml since 2026-11-21" in again.stdout
-    assert again.stdout.rstrip().endswith("2 stacks: clean, 2 known")
+    assert again.stdout.rstrip().endswith("2 stacks: clean, 3 known")
 
 
 def test_a_finding_beside_those_that_are_known_fails(repository: Any) -> None:
@@ -87,7 +88,7 @@ def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next
     assert re.search(stale, done.stdout)
     assert check(repository, "--strict").exit_code == 1
     check(repository, "--write-baseline")
-    assert {each["rule"] for each in entries(repository)} == {RULE}
+    assert {each["rule"] for each in entries(repository)} == {RULE, "filestore-range-given"}
 
 
 @pytest.mark.parametrize(

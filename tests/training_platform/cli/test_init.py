@@ -194,7 +194,7 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
         (("environment", "dev", "--no-production"), ["--project is missing: Google Cloud project id."]),
         (("environment", "dev", "--project", "example-lab"), ["--production or --no-production is missing."]),
         ((*ENVIRONMENT, "--machine-type", "x"), ["--machine-type 'x' is not a machine type with TPUs or GPUs. Allow"]),
-        ((*ENVIRONMENT, "--machine-type", "a100"), ["Nearest: a100-80."]),
+        ((*ENVIRONMENT, "--machine-type", "a100"), ["Nearest: a100-40."]),
         ((*ENVIRONMENT, "--capacity", "reservation"), ["--reservation is missing: Name of the reservation, or any."]),
         ((*ENVIRONMENT, "--reservation", "H100"), ["--reservation 'H100' is not in the right form"]),
         ((*ENVIRONMENT, "--capacity", "spot", "--reservation", "r"), ["'r' has no pool of capacity reservation"]),
@@ -203,7 +203,7 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
             ("environment", "dev", "--project", "EXAMPLE", "--machine-type", "a3-higpu-8g", "--zone", "us-central1-z",
              "--capacity", "preemptible", "--alert-email", "me"),
             ["--project 'EXAMPLE' is not in the right form. Allowed: a project id",
-             "--production or --no-production is missing.", "Nearest: a3-highgpu-8g.", "Nearest: us-central1-c.",
+             "--production or --no-production is missing.", "Nearest: a3-highgpu-8g.", "Nearest: us-central1-a.",
              "--capacity 'preemptible' is unknown. Allowed: on-demand, spot,", "Nearest: spot.",
              "--alert-email 'me' is not in the right form"],
         ),
@@ -315,7 +315,7 @@ def test_a_wrong_answer_is_asked_for_again_and_no_other_is_lost(root: Path) -> N
     for nearest in (
         "a project id",
         "Nearest: h100.",
-        "Nearest: us-central1-c.",
+        "Nearest: us-central1-a.",
         "Nearest: spot.",
         "a reservation's name",
     ):

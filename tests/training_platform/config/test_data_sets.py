@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from tests.places import ORGANISATION
 from training_platform.config.data_sets import far_data_sets
@@ -119,12 +120,24 @@ def test_without_a_zone_a_regional_cluster_has_every_pool_three_times() -> None:
     assert only("us-central1", machine_type="a3-highgpu-8g", max_nodes=2, zone="us-central1-a").max_nodes == 2
 
 
-@pytest.mark.parametrize("topology", ["", "4x", "0x4", "4x8x", "axb", "3x3", "99999x99999"])
+@pytest.mark.parametrize("topology", ["3x3", "1x1x1", "99999x99999"])
 def test_an_illegal_topology_still_expands(topology: str) -> None:
     pool = only(machine_type="ct5lp-hightpu-4t", topology=topology)
 
     assert pool.hosts >= 1
     assert len(pool.gke_pools) == 1
+
+
+@pytest.mark.parametrize(
+    ("topology", "nearest"), [("", None), ("4x", "4"), ("0x4", "4"), ("4x8x", "4x8"), ("4 x 8", "4x8"), ("axb", None)]
+)
+def test_a_malformed_topology_is_refused_with_its_sides(topology: str, nearest: str | None) -> None:
+    with pytest.raises(ValidationError) as refused:
+        cluster(p={"machine_type": "ct5lp-hightpu-4t", "topology": topology})
+
+    (error,) = refused.value.errors()
+    assert error["loc"] == ("node_pools", "p", "topology")
+    assert error["ctx"]["nearest"] == nearest
 
 
 def test_a_flavor_is_of_one_accelerator_topology_and_capacity() -> None:

@@ -560,7 +560,7 @@ def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path],
     console.print(*summary(report, 200))
 
     # 40 GPUs, and 32 chips of TPUs.
-    assert f"of what no team was promised, 40 GPUs {said}, 32 chips {said}" in console.export_text()
+    assert f"of what no team was promised, {said}\n" in console.export_text()
     (gpus,) = [line for line in report.capacity if line.flavor.name == GPU]
     assert shares_of(gpus) == f"vision 24, {'lent to all' if lends else 'idle'} 40"
     document = next(line for line in json.loads(json_report(report))["capacity"] if line["flavor"] == GPU)

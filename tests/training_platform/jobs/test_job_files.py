@@ -79,7 +79,7 @@ def test_a_right_job_is_resolved_to_what_it_names(read: Read) -> None:
             None,
         ),
         ("image: registry.example.com/train:1", "imgae: x:1\nimage: x:1", (2, 1), "imgae", "args, command", "image"),
-        ("command: [python]", "command: [python, 3]", (3, 19), "command[1]", "a text (in quotes)", '"3"'),
+        ("command: [python]", "command: [python, 3]", (3, 19), "command[1]", "a text (in quotes)", None),
         ('MODE: "on"', '1MODE: "on"', (4, 7), "env.1MODE", "letters, digits and _", None),
         ('MODE: "on"', "MODE: on", (4, 13), "env.MODE", "what all readers of YAML read alike", '"on"'),
         ("output: checkpoints", "output: checkpoint", (5, 1), "output", "checkpoints, far", "checkpoints"),
@@ -460,11 +460,11 @@ def test_every_machine_that_is_offered_is_one_that_vertex_ai_takes(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--target", "both", "--cluster", "gpu"), "--cluster 'gpu' is not one of tpus, gpus. Nearest: gpus."),
+        (("--target", "both", "--cluster", "gpu"), "--cluster 'gpu' is unknown. Allowed: tpus, gpus. Nearest: gpus."),
         (("--target", "vertx"), "Nearest: vertex."),
-        (("--flavor", "h100"), "--flavor 'h100' is not one of tpu-v5e-4x8"),
+        (("--flavor", "h100"), "--flavor 'h100' is unknown. Allowed: tpu-v5e-4x8"),
         (("--target", "vertex", "--machine-type", "a2-highgpu-1"), "Nearest: a2-highgpu-1g."),
-        (("--target", "vertex", "--region", "us-west9"), "--region 'us-west9' is not one of"),
+        (("--target", "vertex", "--region", "us-west9"), "--region 'us-west9' is unknown. Allowed: us-central1"),
     ],
 )
 def test_what_no_first_file_can_have_is_one_sentence(options: tuple[str, ...], sentence: str, root: Path) -> None:

@@ -85,8 +85,8 @@ def _origin(report: Report) -> str:
 def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
     """Yield the parts of the page: the anchor, the title, and the body of each."""
     if report.failures:
-        error = el("p", el("span", "error", cls="severity"))
-        cards = (el("li", error, el("p", failure), cls="error") for failure in report.failures)
+        label = el("p", el("span", "not checked", cls="severity"))
+        cards = (el("li", label, el("p", failure), cls="unchecked") for failure in report.failures)
         yield "unchecked", "Not checked", el("ul", cards, cls="findings")
     yield "findings", "Findings", _findings(ordered(report.all_findings()), links)
     if report.comparison:
