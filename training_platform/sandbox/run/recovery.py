@@ -10,6 +10,7 @@ stays in error; others it forgets, though the cloud has them. Seen with engine 3
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -157,9 +158,17 @@ def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> s
     named = (
         name
         for name, body in held.cloud.items()
-        if prefix and name.startswith(prefix) and body.get("displayName") == inputs.get("displayName")
+        if prefix and name.startswith(prefix) and body.get("displayName") == _title(inputs)
     )
     return next(named, None)
+
+
+def _title(inputs: Mapping[str, Any]) -> str:
+    """Return the name that people see, of what Google numbers; a dashboard has its own in its text."""
+    try:
+        return str(json.loads(inputs["dashboardJson"])["displayName"])
+    except (KeyError, TypeError, ValueError):  # of another type, or not known yet
+        return str(inputs.get("displayName", ""))
 
 
 def _filled(template: str, inputs: Mapping[str, Any]) -> str | None:

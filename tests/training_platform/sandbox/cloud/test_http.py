@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -242,3 +244,26 @@ def test_a_verb_that_a_control_path_lacks_is_refused_in_googles_form(http: httpx
     answer = http.delete("/_sandbox/state")
 
     assert answer.status_code == answer.json()["error"]["code"] == 404
+
+
+def test_no_log_and_no_list_of_the_cloud_has_a_value_that_can_be_a_secret(
+    http: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    path, token = f"/aiplatform/v1/{LOCATION}/customJobs", "Zx9-secret-of-nobody-4711"
+
+    def body(env: Any) -> dict[str, Any]:
+        pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}
+        container = {"imageUri": "a:1", "env": env}
+        return {"displayName": "a", "jobSpec": {"workerPoolSpecs": [{**pool, "containerSpec": container}]}}
+
+    kept = http.post(path, json=body([{"name": "A", "value": token}]))
+    wrong: list[Any] = [token, [token], [{"name": "A", "value": [token]}], [{"name": "A", "valu": token}]]
+    refused = [http.post(path, json=body(env)) for env in wrong]
+    refused.append(http.post(path, content=f'{{"displayName": "{token}" "type"}}'))
+    shown = [http.get("/_sandbox/state").text, http.get("/_sandbox/faults").text]
+
+    assert kept.status_code == 200
+    assert [answer.status_code for answer in refused] == [400] * 5
+    assert "customJobs 400" in caplog.text
+    assert token not in "".join([caplog.text, *(answer.text for answer in refused), *shown])

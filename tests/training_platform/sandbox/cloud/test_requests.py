@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
-from training_platform.sandbox.cloud.requests.discovery import load
+from training_platform.config.reading.secrets import can_be_secret
+from training_platform.sandbox.cloud.requests.discovery import SERVICES, Api, load
 from training_platform.sandbox.cloud.requests.errors import Refusal
+from training_platform.sandbox.cloud.requests.validation import read_body
 from training_platform.sandbox.cloud.resources.actions import apply_mask, mask_paths, merge
 from training_platform.sandbox.cloud.resources.lists import MOST_CHARACTERS, matches, read_filter
 from training_platform.views.adapters import views_of_rest
@@ -355,3 +357,40 @@ def test_a_resource_fits_where_all_terms_do() -> None:
 def test_what_is_no_filter_is_refused(text: str) -> None:
     with pytest.raises(Refusal, match="Invalid list filter expression"):
         read_filter(text)
+
+
+SECRET, NUMBER = "Zx9-secret-of-nobody-4711", 8_417_263_559
+
+
+def with_secrets(api: Api, schema: Json, value: Any, keys: tuple[Any, ...] = (), seen: tuple[str, ...] = ()) -> Any:
+    """Return a body with a value in each place that can hold a secret; None where none can."""
+    if can_be_secret(keys):
+        return value
+    if reference := schema.get("$ref"):
+        if reference in seen:
+            return None
+        schema, seen = api.schemas[reference], (*seen, reference)
+    if schema.get("type") == "array":
+        item = with_secrets(api, schema["items"], value, (*keys, 0), seen)
+        return None if item is None else [item]
+    parts = {**schema.get("properties", {}), "entry": schema.get("additionalProperties")}
+    body = {key: with_secrets(api, part, value, (*keys, key), seen) for key, part in parts.items() if part}
+    return {key: part for key, part in body.items() if part is not None} or None
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_no_refusal_of_a_body_has_a_value_that_can_be_a_secret(service: str) -> None:
+    api = load(service, SERVICES[service][-1])
+    methods = {method.request: method for method in api.methods.values() if method.request}
+    refused = 0
+    for method in methods.values():
+        for value in (SECRET, NUMBER, [SECRET], {"a": NUMBER}, [{"a": SECRET}], {"a": {"b": SECRET}}):
+            body = with_secrets(api, {"$ref": method.request}, value)
+            try:
+                read_body(api, method, body)
+            except Refusal as error:
+                said = f"{error} {error.body(service)}"
+                refused += 1
+                assert SECRET[:10] not in said, method.id
+                assert str(NUMBER) not in said, method.id
+    assert refused or all(with_secrets(api, {"$ref": method.request}, 1) is None for method in methods.values())

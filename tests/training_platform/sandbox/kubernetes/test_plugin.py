@@ -129,6 +129,16 @@ def test_secrets_stay_secret_through_creation_and_reading(cluster: Client) -> No
     assert again == inputs
 
 
+@pytest.mark.parametrize("data", [8_417_263_559, {"a": 8_417_263_559}, {"a": ["hush-hush"]}, ["hush-hush"]])
+@pytest.mark.parametrize("field", ["stringData", "data"])
+def test_no_refusal_has_the_value_of_a_secret(cluster: Client, field: str, data: Any) -> None:
+    failures = cluster.check(SECRETS, "s", obj(**{field: data}))[1]
+
+    assert failures != {}
+    assert "hush-hush" not in str(failures)
+    assert "8417263559" not in str(failures).replace(",", "")
+
+
 def test_a_taken_name_is_refused(cluster: Client) -> None:
     cluster.create(CLUSTER_QUEUE, "a", obj())
 

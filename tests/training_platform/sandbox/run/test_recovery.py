@@ -88,11 +88,20 @@ def test_a_nat_gateway_is_there_when_its_router_has_it() -> None:
     assert find_id({"type": "gcp:compute/routerNat:RouterNat", "inputs": inputs}, held) == "p/r/router/nat"
 
 
-def test_what_google_numbers_is_found_by_the_name_that_people_see() -> None:
-    kind, inputs = "gcp:monitoring/alertPolicy:AlertPolicy", {"project": "p", "displayName": "Hot"}
-    held = holding(Cold="projects/p/alertPolicies/1", Hot="projects/p/alertPolicies/2")
+@pytest.mark.parametrize(
+    ("kind", "inputs", "folder"),
+    [
+        ("gcp:monitoring/alertPolicy:AlertPolicy", {"displayName": "Hot"}, "alertPolicies"),
+        ("gcp:monitoring/dashboard:Dashboard", {"dashboardJson": '{"displayName": "Hot"}'}, "dashboards"),
+    ],
+)
+def test_what_google_numbers_is_found_by_the_name_that_people_see(
+    kind: str, inputs: dict[str, str], folder: str
+) -> None:
+    inputs = {"project": "p", **inputs}
+    held = holding(Cold=f"projects/p/{folder}/1", Hot=f"projects/p/{folder}/2")
 
-    assert find_id({"type": kind, "inputs": inputs}, held) == "projects/p/alertPolicies/2"
+    assert find_id({"type": kind, "inputs": inputs}, held) == f"projects/p/{folder}/2"
     assert find_id({"type": kind, "inputs": inputs | {"project": "q"}}, held) is None
 
 
