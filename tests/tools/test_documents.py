@@ -167,6 +167,8 @@ func ResourceComputeResourcePolicy() *schema.Resource {
 			"name": {ValidateFunc: verify.ValidateRegexp(`^[a-z]+$`)}, // a comment, with a { in it
 		}, map[string]*schema.Schema{
 			"description": timesSchema(),
+			"region": {Type: schema.TypeString, DiffSuppressFunc: tpgresource.CompareSelfLinkOrResourceName},
+			"project": {Type: schema.TypeString, DiffSuppressFunc: ownComparison},
 			"unheard_of":  {ValidateFunc: validation.IntBetween(1, 2)},
 			"group_placement_policy": {
 				Type: schema.TypeList, MaxItems: 1, ConflictsWith: []string{"snapshot_schedule_policy"},
@@ -212,6 +214,7 @@ def test_facts_of_a_schema_stand_under_pulumis_names(tmp_path: Path) -> None:
         "": {"groups": [{"of": ["groupPlacementPolicy", "snapshotSchedulePolicy"], "most": 1}]},
         "name": {"pattern": "^[a-z]+$"},
         "description": {"shortest": 2, "longest": 9},
+        "region": {"alike": "link"},
         "groupPlacementPolicy": {"groups": [{"of": ["gpuTopology", "maxDistance"], "most": 1}]},
         "groupPlacementPolicy.collocation": {"enum": ["COLLOCATED", "SPREAD"], "closed": False},
         "groupPlacementPolicy.maxDistance": {"least": 1, "most": 3},
@@ -224,6 +227,23 @@ def test_facts_of_a_schema_stand_under_pulumis_names(tmp_path: Path) -> None:
         },
     }  # fmt: skip
     assert Provider(tmp_path).rows("gcp:compute/network:Network") == {}
+
+
+GRANTS = """
+var IamProjectSchema = map[string]*schema.Schema{
+	"project": {Type: schema.TypeString, DiffSuppressFunc: CompareProjectName},
+}
+"""
+
+
+def test_facts_of_grants_are_those_of_the_resource_that_they_are_on(tmp_path: Path) -> None:
+    folder = tmp_path / "resourcemanager"
+    folder.mkdir()
+    (folder / "iam_project.go").write_text(GRANTS, encoding="utf-8")
+
+    for kind in ("IAMMember", "IAMBinding", "IAMAuditConfig"):
+        rows = Provider(tmp_path).rows(f"gcp:projects/{kind[0].lower()}{kind[1:]}:{kind}")
+        assert rows == {"project": {"alike": "link"}}, kind
 
 
 def test_a_list_is_closed_where_the_same_list_is_documented_at_a_longer_path_of_the_service() -> None:

@@ -25,6 +25,7 @@ SOURCE = {"terraform-provider-google-beta": "93c65b2d60fea598528f2769b5b09de856f
 _TABLE: Mapping[str, Mapping[str, Any]] = table(__file__, "provider_schemas.yaml")
 _POSSIBLE = re.compile(r"(?:Possible values are:|Each value may be one of:) *((?:`[\w-]+`(?:, )?)+)")
 _RESOURCE = r"^func Resource\w+\(\) \*schema\.Resource \{.*?return &schema\.Resource"
+_GRANTED = r"^var \w+ = (?=map\[string\]\*schema\.Schema)"  # of grants: of what the role is
 
 
 class Place(NamedTuple):
@@ -47,7 +48,7 @@ class Provider:
         wanted = f"{module}{name.partition(':')[2]}".lower()
         for other, theirs in _TABLE["files"].items():
             wanted = wanted.replace(other, theirs)
-        file = self._files.get(wanted)
+        file = self._files.get(re.sub(r"iam(member|binding|auditconfig)$", "iam", wanted))
         if file is None:
             return {}
         rows: Rows = defaultdict(dict)
@@ -57,8 +58,13 @@ class Provider:
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        files = (file for file in sorted(self._services.glob("*/resource_*.go")) if not file.stem.endswith("_test"))
-        return {file.stem.removeprefix("resource_").replace("_", ""): file for file in files}
+        files = [file for file in sorted(self._services.glob("*/*.go")) if not file.stem.endswith("_test")]
+        resources = {
+            file.stem.removeprefix("resource_").replace("_", ""): file for file in files
+            if file.stem.startswith("resource_")
+        }  # fmt: skip
+        grants = {f"{file.stem[4:]}_iam".replace("_", ""): file for file in files if file.stem.startswith("iam_")}
+        return resources | grants
 
 
 class _Package:
@@ -75,6 +81,9 @@ class _Package:
     def resource(self, file: Path) -> Json:
         """Return the schema of the resource in a file."""
         text = file.read_text(encoding="utf-8")
+        if file.stem.startswith("iam_"):
+            granted = re.search(_GRANTED, text, re.MULTILINE)
+            return self.schema(Literal(text, granted.end()).value()) if granted else {}
         start = re.search(_RESOURCE, text, re.MULTILINE | re.DOTALL)
         literal = Literal(text, start.end()).value() if start else {}
         return self.schema(literal.get("Schema"))
@@ -113,6 +122,7 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
                             if isinstance(attributes.get(theirs), int)}  # fmt: skip
         docs = place.inputs.docs.get(wire, "")
         rows[path] |= _as_listed(_facts(attributes.get("ValidateFunc"), source), docs)
+        rows[f"{path}[]" if many else path] |= _alike(attributes)
         for group in _groups(attributes, name, place, source):
             groups = rows[place.path].setdefault("groups", [])
             groups.extend([] if group in groups else [group])
@@ -129,7 +139,7 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
         if _types.is_input_type(inner):
             _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), rows, source)
         elif many:
-            rows[entry] |= _as_listed(_facts(element.get("ValidateFunc"), source), docs)
+            rows[entry] |= _as_listed(_facts(element.get("ValidateFunc"), source), docs) | _alike(element)
 
 
 def _wire(name: str, inputs: Block) -> str | None:
@@ -166,6 +176,14 @@ def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
     named = {value for value in facts["enum"] if "UNSPECIFIED" not in value}
     listed = set(re.findall(r"`([\w-]+)`", "".join(_POSSIBLE.findall(docs))))
     return {"enum": sorted({*facts["enum"], *listed}), "closed": named <= words}
+
+
+def _alike(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how texts differ that are the same for the provider; of a block nothing."""
+    same = attributes.get("DiffSuppressFunc")
+    word = _TABLE["alike"].get(same.name.rpartition(".")[2]) if isinstance(same, Name) else None
+    is_text = isinstance(kind := attributes.get("Type"), Name) and kind.name.endswith("TypeString")
+    return {"alike": word} if word and is_text and not (word == "case" and "ValidateFunc" in attributes) else {}
 
 
 def close_alike(types: dict[str, Rows]) -> None:

@@ -168,6 +168,7 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     keeps = not values and not shape.get("format", "").endswith("byte")  # a secret is not kept
     closed = strict or shape.get("closed")
     wrong = None if values else _wrong_form(shape, strict=strict)
+    any_case = {name.upper() for name in values} if shape.get("alike") == "case" else set()
 
     def check(value: Any, where: Where, report: Report) -> None:
         if value.__class__ is str and value in right:
@@ -175,12 +176,14 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
         if not isinstance(value, str):
             if strict or not isinstance(value, (bool, int, float)):
                 report(refused("type", where, value, "which is not a text", "a text"))
+        elif value.upper() in any_case:
+            right.add(value)
         elif problem := wrong(value, where) if wrong else not_one_of(where, value, values, closed=closed):
             report(problem)
         elif keeps and len(right) < _REMEMBERED:
             right.add(value)
 
-    return (str if len(shape) == 1 else right), check
+    return (right if shape.keys() - {"is", "alike"} else str), check
 
 
 def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
@@ -191,8 +194,11 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
     well_formed, example = FORMS.get(name, (None, ""))
     doubted, better = FORMS.get(shape.get("doubted", ""), (None, ""))
     may_be_empty = not strict and not name.startswith("google-")  # which the provider leaves out
+    may_be_link = shape.get("alike") == "link"  # which the provider compares by the name at its end
 
     def wrong(value: str, where: Where) -> Problem | None:
+        if may_be_link and "/" in value and wrong(value.rpartition("/")[2], where) is None:
+            return None
         if well_formed and not well_formed(value) and (value or not may_be_empty):
             written = "not shown" if name.endswith("byte") else value  # as secrets are
             return refused("format", where, written, "which is not in the right form", example)

@@ -412,3 +412,28 @@ def test_an_unknown_value_is_an_error_in_lists_of_the_pinned_provider_alone(
     findings = [each for each in found(kind, **of(kind, path, "QUUX")) if each.rule == "document-enum"]
 
     assert [(each.severity, each.message) for each in findings] == [(severity, message)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "wrong"),
+    [
+        # Names at the end of links, where the provider compares those; of other projects' inputs it compares the texts.
+        ("gcp:projects/iAMMember:IAMMember", "project", "projects/example-train", False),
+        ("gcp:projects/iAMMember:IAMMember", "project", "projects/Not Valid!", True),
+        ("gcp:projects/service:Service", "project", "projects/example-train", False),
+        (ADDRESS, "project", "projects/example-train", True),
+        ("gcp:compute/routerNat:RouterNat", "nat64Subnetworks.0.name", "projects/p/regions/r/subnetworks/nodes", False),
+        # Upper and lower case, where the provider takes both for one value.
+        ("gcp:artifactregistry/repository:Repository", "format", "docker", False),
+        ("gcp:artifactregistry/repository:Repository", "format", "dockers", True),
+        ("gcp:dns/managedZone:ManagedZone", "visibility", "PRIVATE", True),  # it compares so, and refuses before that
+        ("gcp:pubsub/subscription:Subscription", "bigqueryConfig.table", "example:rows.all", False),
+        ("gcp:pubsub/subscription:Subscription", "bigqueryConfig.table", "rows/all", True),
+    ],
+)
+def test_a_text_that_the_provider_takes_for_a_right_one_is_right(
+    kind: str, path: str, value: str, *, wrong: bool
+) -> None:
+    at = re.sub(r"[.](\d+)", r"[\1]", path)
+
+    assert [each.severity for each in found(kind, **of(kind, path, value)) if each.path == at] == ["error"] * wrong
