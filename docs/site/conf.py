@@ -36,7 +36,7 @@ pygments_dark_style = "a11y-high-contrast-dark"
 NAVIGATION = {
     "Start": ["tutorial", "start", "sandbox", "status", "glossary"],
     "Define the platform": ["pools", "capacity", "data", "existing", "tenancy", "security"],
-    "Share it between teams": ["queues", "quota"],
+    "Share it between teams": ["queues", "quota", "simulate"],
     "Run work": ["jobs", "job-files", "vertex", "notebooks", "serving"],
     "Check changes": ["changes", "reports", "pipelines", "policies", "documents"],
     "Operate": ["alerts", "upgrade", "recover", "adopt", "surprises"],

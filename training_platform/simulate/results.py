@@ -60,7 +60,9 @@ class Figures:
 def figures(played: Iterable[Played], days: float) -> Figures:
     """Return the figures of one run; ``days`` are those of the trace, by which costs are shared out."""
     found = Figures(days)
-    for part in played:
+    parts = list(played)
+    span = max([1.0, *(part.seconds for part in parts)])
+    for part in parts:
         name = part.cluster.name
         _waits(found, name, part.runs)
         found.never.update((name, run.of.team, run.why) for run in part.runs if run.started == NEVER)
@@ -69,7 +71,7 @@ def figures(played: Iterable[Played], days: float) -> Figures:
         found.evictions.update({(name, *key): count for key, count in part.evictions.items()})
         found.loop_moments += part.loop_moments
         for flavor, (moments, totals) in part.levels.items():
-            _flavor(found, part, flavor, moments, totals)
+            _flavor(found, part, flavor, [*moments, span], totals)
     return found
 
 
@@ -92,11 +94,10 @@ def _at(ordered: Sequence[float], share: float) -> float:
 
 def _flavor(found: Figures, part: Played, flavor: str, moments: Sequence[float], totals: Sequence[float]) -> None:
     key, machines = (part.cluster.name, flavor), part.cluster.flavors[flavor]
-    span = max(part.seconds, 1.0)
+    span = moments[-1]
     width = span / POINTS
     levels = [0.0] * POINTS
-    ends = [*moments[1:], span]
-    for start, end, total in zip(moments, ends, totals, strict=True):
+    for start, end, total in zip(moments, moments[1:], totals, strict=False):
         for index in range(int(start / width), min(POINTS - 1, int(end / width)) + 1) if total else ():
             seconds = min(end, (index + 1) * width) - max(start, index * width)
             levels[index] += total * max(0.0, seconds) / width
@@ -185,7 +186,13 @@ def use_section(result: Result) -> ReportSection:
         return ReportRow((*key, *map(of, names)))
 
     columns = ("cluster", "team", "flavor", ">held", ">borrowed", ">lent", ">lost to evictions", ">to interruptions")
-    return ReportSection(title="use", unit="chip-hours", columns=columns, rows=[row(k) for k in _keys(result, "use")],
+    every = (*result.runs, *result.base)
+    used = [
+        key
+        for key in _keys(result, "use")
+        if any(run.use[key].held + run.use[key].lent for run in every if key in run.use)
+    ]
+    return ReportSection(title="use", unit="chip-hours", columns=columns, rows=[row(key) for key in used],
                          subject=2, grouped=True)  # fmt: skip
 
 

@@ -383,10 +383,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side-by-side", type=int, default=8)
     parser.add_argument("--of-mode", type=int, nargs=4, default=[180, 30, 30, 60], metavar="N", help=str(tuple(MODES)))
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     options = parser.parse_args()
     path = record_path()
     known = {row["name"] for row in read_record(path)}
     for mode, count in zip(MODES, options.of_mode, strict=True):
+        if mode not in options.modes:
+            continue
         wanted = [row for row in DIRECTED if row["mode"] == mode]
         wanted += [random_scenario(seed, mode) for seed in range(count)]
         if missing := [row for row in wanted if row["name"] not in known]:

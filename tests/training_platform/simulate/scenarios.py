@@ -19,8 +19,8 @@ from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor, flavors
 from training_platform.resources import kueue
-from training_platform.simulate.admission import Scheduler
-from training_platform.simulate.queues import Eviction, Job, Pods
+from training_platform.simulate import admission
+from training_platform.simulate.queues import Pods
 
 Json = dict[str, Any]
 MODES: Mapping[str, tuple[str, ...] | None] = {
@@ -89,12 +89,13 @@ def pods_of(row: Json) -> list[Pods]:
     return [Pods(resource, amount, frozenset(flavor) if flavor else None) for resource, amount, *flavor in row["pods"]]
 
 
-def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
-    """Yield what the model does at each step; ``seed`` decides ties."""
+def play(scenario: Json, seed: int = 0, model: Any = admission) -> Iterator[Step]:
+    """Yield what the model, or a mutation of it, does at each step; ``seed`` decides ties."""
     queues, cohorts = specs(scenario)
-    scheduler = Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
+    scheduler = model.Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
     jobs = {
-        name: Job(name, row["team"], pods_of(row), row.get("priority", 0)) for name, row in scenario["jobs"].items()
+        name: model.Job(name, row["team"], pods_of(row), row.get("priority", 0))
+        for name, row in scenario["jobs"].items()
     }
     for number, step in enumerate(scenario["steps"]):
         now = number * STEP_SECONDS
@@ -105,7 +106,7 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
         evicted, loops = set(), False
         while True:
             moves = scheduler.settle(now)
-            evicted |= {move.job.name for move in moves.made if isinstance(move, Eviction)}
+            evicted |= {move.job.name for move in moves.made if isinstance(move, model.Eviction)}
             loops |= bool(moves.loops)
             if scheduler.requeue_at is None or loops:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,25 @@ def test_the_command_prints_each_format(repository: Path, output_format: str, pa
     assert done.exit_code == 0, done.output
     assert [part for part in parts if part not in done.output] == []
     assert "http:" not in done.output
+
+
+def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> None:
+    def git(*arguments: str) -> None:
+        names = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(["git", *names, *arguments], cwd=repository, check=True, capture_output=True)
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "one")
+    without_spot = {**TEAMS, "vision": shares(h100_reservation=8)}
+    (repository / "stacks" / "Pulumi.lab-vision.yaml").write_text(sections(without_spot)["lab-vision"])
+
+    done = run(repository, str(repository / "trace.csv"), "--base", "HEAD", "--format", "markdown")
+
+    assert done.exit_code == 0, done.output
+    assert "vision in main: nine of ten jobs wait" in done.output
+    assert "a day less." in done.output  # no spot VMs any more
+    assert " → " in done.output
 
 
 def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path) -> None:
