@@ -38,6 +38,7 @@ from tests.training_platform.simulate.directed import DIRECTED
 from tests.training_platform.simulate.scenarios import MODES, Json, Step, lab, play, random_scenario, specs
 from training_platform.catalog import CHARTS
 from training_platform.resources.kueue import configuration, resource_flavor
+from training_platform.resources.scope import TEAM_LABEL
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import find_binaries, run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
@@ -89,9 +90,10 @@ class Cluster:
             return self._read[1]
 
     def apply(self, path: str, kind: str, name: str, **body: object) -> None:
-        """Create an object, or leave it as it is."""
+        """Create an object with the label of a team's namespace, or leave it as it is."""
         group = "kueue.x-k8s.io/v1beta2" if path.startswith(KUEUE) else "v1"
-        answer = self.client.post(path, json={"apiVersion": group, "kind": kind, "metadata": {"name": name}, **body})
+        metadata = {"name": name, "labels": {TEAM_LABEL: name}}  # Kueue looks at namespaces with this label alone
+        answer = self.client.post(path, json={"apiVersion": group, "kind": kind, "metadata": metadata, **body})
         assert answer.is_success or answer.status_code == 409, answer.text
 
     def get(self, path: str) -> Json:
