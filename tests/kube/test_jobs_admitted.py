@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -148,7 +152,77 @@ def test_a_flavor_with_a_topology_is_had_beside_one_without(
     runs(queues, job)
 
 
-def lab(pool: Json, target: Json, *others: Json) -> tuple[Workspace, ResolvedJob]:
+# Each program tells the first one its rank, over the address in its variables; the first prints all of them.
+MEET = """\
+import os, socket, time
+rank, nodes = int(os.environ["NODE_RANK"]), int(os.environ["NUM_NODES"])
+master = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if rank == 0:
+    server, seen = socket.create_server(master), [0]
+    while len(seen) < nodes:
+        seen.append(int(server.accept()[0].makefile().readline()))
+    print(*sorted(seen), os.environ["NODE_NAMES"].split(",")[rank] == os.environ["MASTER_ADDR"])
+else:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection(master).sendall(f"{rank}\\n".encode())
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(
+    ("machine", "target", "pool", "ranks"),
+    [
+        (H100, {"nodes": 2}, {"max_nodes": 2}, "0 1"),
+        (V5E, {"slices": 2}, {"topology": "2x4", "slices": 2, "min_slices": 2}, "0 1 2 3"),
+    ],
+    ids=["two VMs", "two slices"],
+)
+def test_programs_of_the_pods_find_each_other_by_their_variables_alone(
+    queues: Queues, machine: str, target: Json, pool: Json, ranks: str
+) -> None:
+    workspace, job = lab(*case(machine, target, **pool), command=["python3", "-c", MEET])
+    queues.deploy_all(planned(workspace))
+
+    runs(queues, job)
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    first = f"{RUN}-slice-0-0.{RUN}"  # this machine is every pod's
+    programs = []
+    for pod in queues.get(f"/api/v1/namespaces/{TEAM}/pods")["items"]:
+        env = {"PATH": os.environ["PATH"], **variables(pod)}
+        assert (env["MASTER_ADDR"], env["MASTER_PORT"]) == (first, "29500")
+        env = {name: value.replace(first, "127.0.0.1").replace("29500", port) for name, value in env.items()}
+        (container,) = pod["spec"]["containers"]
+        programs.append(subprocess.Popen(command(container), env=env, stdout=subprocess.PIPE, text=True))
+    said = [program.communicate(timeout=60)[0] for program in programs]
+
+    assert "".join(said) == f"{ranks} True\n"
+    assert [program.returncode for program in programs] == [0] * len(programs)
+
+
+def variables(pod: Json) -> dict[str, str]:
+    """Return the variables of a pod's container as its kubelet would set them."""
+    about, found = pod["metadata"], {}
+    for each in pod["spec"]["containers"][0]["env"]:
+        path = each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
+        kind, _, key = path.removeprefix("metadata.").partition("['")
+        found[each["name"]] = about[kind][key.removesuffix("']")] if path else each["value"]
+    return found
+
+
+def command(container: Json) -> list[str]:
+    """Return the command of a container, with this Python for its own."""
+    parts = [*container["command"], *container.get("args", ())]
+    return [sys.executable if part == "python3" else part for part in parts]
+
+
+def lab(pool: Json, target: Json, *others: Json, **spec: Any) -> tuple[Workspace, ResolvedJob]:
     """Return stacks with the pools, of whose flavors the team has all, and a job on the first."""
     pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(others)}}
     clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools}}
@@ -157,7 +231,7 @@ def lab(pool: Json, target: Json, *others: Json) -> tuple[Workspace, ResolvedJob
     share = {"main": {name: {"nominal_quota": found.capacity_chips} for name, found in flavors.items()}}
     workspace = stacks({"clusters": clusters}, {TEAM: {"shares": share, "host_network": True}})
     gke = {"cluster": "main", "flavor": flavor, **target}
-    text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "cpu": 1, "gke": gke})
+    text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "cpu": 1, **spec, "gke": gke})
     job, findings = parse_job(parse_source(text, f"jobs/{TEAM}/train.yaml"), workspace)
     assert job is not None, [str(finding) for finding in findings]
     return workspace, job

@@ -20,6 +20,7 @@ from typing import Any, Final
 from training_platform.catalog import IMAGES
 from training_platform.config.names import data_variable
 from training_platform.jobs.model import Mount, PythonSource
+from training_platform.jobs.rendezvous import at_run_time
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.scope import bucket_id, secret_id
 
@@ -28,13 +29,15 @@ PROFILE_VARIABLE = "PROFILE_URI"
 LOADERS_VARIABLE = "DATA_LOADERS"
 
 
-def container(job: ResolvedJob, image_key: str, platform: Mapping[str, str] | None = None) -> dict[str, Any]:
+def container(job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return image, command, arguments and variables; ``image_key`` is what the image is called.
 
-    ``platform`` are further variables, over which the job's own win.
+    ``platform`` are further variables, over which the job's own win; the launcher fills in those of this run's nodes.
     """
-    command, args = argv(job)
-    every = {**(platform or {}), **variables(job), **launch_variables(job)}
+    later = at_run_time(platform or {})
+    command, args = argv(job, later)
+    known = {name: value for name, value in (platform or {}).items() if name not in later}
+    every = {**known, **variables(job), **launch_variables(job, later)}
     return {
         image_key: image(job),
         **({"command": command} if command else {}),
@@ -43,9 +46,10 @@ def container(job: ResolvedJob, image_key: str, platform: Mapping[str, str] | No
     }
 
 
-def named(variables: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return variables as both platforms list them."""
-    return [{"name": name, "value": value} for name, value in variables.items()]
+def named(variables: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return variables as both platforms list them; a value that is no text is a reference to a field of the pod."""
+    rows = variables.items()
+    return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in rows]
 
 
 def variables(job: ResolvedJob) -> dict[str, str]:
@@ -76,15 +80,19 @@ def image(job: ResolvedJob) -> str:
     return source.image or IMAGES[f"vertex-training-{accelerator.kind if accelerator else 'cpu'}"]
 
 
-def launched(job: ResolvedJob) -> bool:
-    """Whether something has to be done in the container before its program starts, or when it has ended."""
-    return bool(job.spec.secrets or job.spec.notify or job.spec.source)
+def launched(job: ResolvedJob, later: Mapping[str, str] | None = None) -> bool:
+    """Whether something has to be done in the container before its program starts, or when it has ended.
+
+    ``later`` are variables of the nodes, which a job without a command does not get.
+    """
+    spec = job.spec
+    return bool(spec.secrets or spec.notify or spec.source or (later and spec.command))
 
 
-def argv(job: ResolvedJob) -> tuple[list[str], list[str]]:
+def argv(job: ResolvedJob, later: Mapping[str, str] | None = None) -> tuple[list[str], list[str]]:
     """Return command and arguments of the container."""
     spec = job.spec
-    if not launched(job):
+    if not launched(job, later):
         return list(spec.command), list(spec.args)
     program = ["python3", "-m", module(job)] if spec.source else list(spec.command)
     return ["python3", "-c", launcher()], [*program, *spec.args]
@@ -98,9 +106,9 @@ def module(job: ResolvedJob) -> str:
     return source.module or Path(source.file or "").stem
 
 
-def launch_variables(job: ResolvedJob) -> dict[str, str]:
+def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the launcher's orders as a variable; empty for a job that needs no launcher."""
-    if not launched(job):
+    if not launched(job, later):
         return {}
     plan: dict[str, Any] = {
         "secrets": {
@@ -109,6 +117,7 @@ def launch_variables(job: ResolvedJob) -> dict[str, str]:
             for key, _, version in [text.partition(":")]
         },
         "package": package_uri(job),
+        "nodes": later,
         "topic": job.spec.notify,
         "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
     }

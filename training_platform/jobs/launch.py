@@ -59,12 +59,30 @@ def tell(topic: str, message: dict[str, object]) -> None:
         print(f"launch: {topic} was not told: {error}", file=sys.stderr)
 
 
-def first() -> bool:
-    """Whether this is the first of the run's containers, as GKE and Vertex AI tell it."""
-    task = json.loads(os.environ.get("CLUSTER_SPEC") or "{}").get("task") or {}
-    if task:
-        return task.get("type") in ("chief", "workerpool0") and int(task.get("index") or 0) == 0
-    return {os.environ.get(name, "0") for name in ("JOB_COMPLETION_INDEX", "JOB_INDEX")} == {"0"}
+def place() -> tuple[int, list[str]]:
+    """Return this container's number among the run's nodes, -1 for an evaluator's, and their addresses on Vertex AI.
+
+    GKE numbers the VMs of each slice. Source: Vertex AI docs, CLUSTER_SPEC, read 2026-08-22.
+    """
+    spec = json.loads(os.environ.get("CLUSTER_SPEC") or "{}")
+    task, pools = spec.get("task") or {}, spec.get("cluster") or {}
+    counted = ("SLICE_INDEX", "SLICE_HOSTS", "JOB_COMPLETION_INDEX")
+    slices, hosts, host = (int(os.environ.get(name) or 0) for name in counted)
+    if not task:
+        return slices * hosts + host, []
+    nodes = [(pool, index) for pool in ("workerpool0", "workerpool1") for index, _ in enumerate(pools.get(pool, ()))]
+    here = (task.get("type"), int(task.get("index") or 0))
+    return nodes.index(here) if here in nodes else -1, [pools[pool][index] for pool, index in nodes]
+
+
+def join(variables: dict[str, str]) -> None:
+    """Set the variables by which the run's nodes find each other, unless the job has set its own."""
+    rank, addresses = place()
+    host, _, port = (addresses or [""])[0].partition(":")
+    names = ",".join(address.partition(":")[0] for address in addresses)
+    for name, text in variables.items() if rank >= 0 else ():
+        filled = text.format(rank=rank, nodes=len(addresses), names=names, host=host, port=port)
+        os.environ.setdefault(name, filled)
 
 
 def run(command: list[str]) -> int:
@@ -82,7 +100,8 @@ def main(command: list[str]) -> int:
         os.environ[name] = secret(version)
     if "package" in plan:
         install(plan["package"])
-    if "topic" not in plan or not first():
+    join(plan.get("nodes", {}))
+    if "topic" not in plan or place()[0] != 0:
         os.execvp(command[0], command)
     tell(plan["topic"], {**plan["message"], "state": "started"})
     code = run(command)

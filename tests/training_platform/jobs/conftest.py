@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,21 @@ Lab = Callable[..., Path]
 Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 Take = Callable[..., ResolvedJob]
 Judge = Callable[[str, Target], Rendered]
+# By which the VMs of a run find each other.
+NODES = frozenset(
+    {
+        "NUM_NODES",
+        "NODE_RANK",
+        "NODE_NAMES",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "ACCELERATORS_PER_NODE",
+        "RANK",
+        "WORLD_SIZE",
+    }
+    | {f"PET_{name}" for name in ("NNODES", "NODE_RANK", "NPROC_PER_NODE", "MASTER_ADDR", "MASTER_PORT")}
+    | {"JAX_COORDINATOR_ADDRESS"}
+)
 
 ENVIRONMENT = """\
 config:
@@ -126,6 +142,11 @@ limits:
       - {limit: 64, region: us-west4}
 """
 STACKS = {"Pulumi.lab.yaml": ENVIRONMENT, "Pulumi.lab-vision.yaml": VISION, "Pulumi.lab-nlp.yaml": NLP}
+
+
+def without_nodes(container: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the variables of a container but for those of its nodes."""
+    return [each for each in container["env"] if each["name"] not in NODES]
 
 
 def write_lab(root: Path, **replaced: str) -> Path:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.training_platform.jobs.conftest import without_nodes
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.pods import shared_memory
@@ -180,14 +181,14 @@ def test_the_container_runs_what_the_file_says(take: Take) -> None:
 
     assert found["image"] == "registry.example.com/train:1"
     assert (found["command"], found["args"]) == (["python", "-m"], ["train"])
-    assert found["env"] == [{"name": "B", "value": "one"}, {"name": "A", "value": "two"}]
+    assert without_nodes(found) == [{"name": "B", "value": "one"}, {"name": "A", "value": "two"}]
 
 
 def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
     found = container(jobset(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml")))
 
     folder = "gs://example-lab-lab-vision-checkpoints/second"
-    assert found["env"] == [
+    assert without_nodes(found) == [
         {"name": "AIP_MODEL_DIR", "value": f"{folder}/model/"},
         {"name": "AIP_CHECKPOINT_DIR", "value": f"{folder}/checkpoints/"},
         {"name": "AIP_TENSORBOARD_LOG_DIR", "value": f"{folder}/logs/"},
@@ -199,7 +200,7 @@ def test_a_variable_of_the_file_wins(take: Take) -> None:
     own = "env: {OUTPUT_URI: elsewhere, AIP_MODEL_DIR: there}"
     found = container(jobset(take(f"output: checkpoints\n{own}\n{PART}")))
 
-    values = [(each["name"], each["value"]) for each in found["env"]]
+    values = [(each["name"], each["value"]) for each in without_nodes(found)]
     assert ("OUTPUT_URI", "elsewhere") in values
     assert ("AIP_MODEL_DIR", "there") in values
     assert len(dict(values)) == len(values)
@@ -265,7 +266,7 @@ def test_on_the_vms_network_the_driver_acts_as_the_pods_account(take: Take) -> N
 
 def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
     (container,) = template(take(MOUNTS + GPU_TARGET))["spec"]["containers"]
-    variables = {each["name"]: each["value"] for each in container["env"]}
+    variables = {each["name"]: each["value"] for each in without_nodes(container)}
     cache = "/gcs/example-lab-lab-vision-checkpoints"
 
     assert (variables["MOUNT_DATA"], variables["MOUNT_OWN"], variables["MOUNT_CACHE"]) == (

@@ -84,7 +84,7 @@ def start(google: Google, job: ResolvedJob, **variables: str) -> subprocess.Pope
     for host in HOSTS:
         assert host in text
         text = text.replace(host, f"http://127.0.0.1:{google.server.server_port}")
-    env = {**os.environ, **{each["name"]: each["value"] for each in found["env"]}, **variables}
+    env = {**os.environ, **{each["name"]: each.get("value", "0") for each in found["env"]}, **variables}
     arguments = [sys.executable if each == "python3" else each for each in found["args"]]
     return subprocess.Popen([sys.executable, flag, text, *arguments], env=env, stdout=subprocess.PIPE, text=True)
 

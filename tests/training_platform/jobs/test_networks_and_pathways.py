@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.training_platform.jobs.conftest import ENVIRONMENT, VISION, write_lab
+from tests.training_platform.jobs.conftest import ENVIRONMENT, VISION, without_nodes, write_lab
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.gke.jobset import jobset
@@ -89,7 +89,7 @@ def training(job: ResolvedJob) -> dict[str, Any]:
 
 
 def variables(job: ResolvedJob) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in training(job)["env"]}
+    return {each["name"]: each["value"] for each in without_nodes(training(job))}
 
 
 def mounts(container: dict[str, Any]) -> dict[str, str]:
@@ -255,7 +255,7 @@ def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: s
     (volume,), (mount,) = template(found)["spec"]["volumes"], training(found)["volumeMounts"]  # several GPUs share it
     assert volume == {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}
     assert mount == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
-    assert training(found)["env"] == []
+    assert without_nodes(training(found)) == []
 
 
 def test_pods_name_the_networks_in_which_most_vms_of_their_flavor_are(job: Job) -> None:

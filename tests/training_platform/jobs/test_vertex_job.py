@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from training_platform.jobs.container import launcher
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import charges, custom_job, job_spec, training_pipeline, vertex_body
 from training_platform.jobs.vertex.pools import vms
@@ -39,13 +40,15 @@ def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
         "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 500},
         "containerSpec": {
             "imageUri": "registry.example.com/train:1",
-            "command": ["python"],
-            "args": ["train"],
-            "env": [{"name": "OUTPUT_URI", "value": "gs://example-lab-lab-vision-checkpoints/train"}],
+            "command": ["python3", "-c", launcher()],
+            "args": ["python", "train"],
         },
     }
-
-    assert body(take, target, "command: [python]\nargs: [train]\noutput: checkpoints\n") == {
+    found = body(take, target, "command: [python]\nargs: [train]\noutput: checkpoints\n")
+    for each in found["jobSpec"]["workerPoolSpecs"]:
+        env = {row["name"]: row["value"] for row in each["containerSpec"].pop("env")}
+        assert env["OUTPUT_URI"] == "gs://example-lab-lab-vision-checkpoints/train"
+    assert found == {
         "displayName": "train",
         "labels": {"cost-center": "vision", "environment": "lab", "team": "vision", "managed-by": "training-platform"},
         "jobSpec": {

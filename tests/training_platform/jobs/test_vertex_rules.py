@@ -142,8 +142,8 @@ def test_all_that_is_wrong_comes_at_once(take: Take) -> None:
     ]
 
 
-@pytest.mark.parametrize(("own", "findings"), [(99, []), (100, ["env"])])
-def test_a_container_has_100_variables_at_most_with_that_of_the_output(
+@pytest.mark.parametrize(("own", "findings"), [(99 - 12, []), (100 - 12, ["env"])])
+def test_a_container_has_100_variables_at_most_with_those_of_the_platform(
     take: Take, own: int, findings: list[str]
 ) -> None:
     variables = ", ".join(f"V{index}: a" for index in range(own))

@@ -12,7 +12,7 @@ from typing import Any
 
 from training_platform.config.pools import Flavor
 from training_platform.jobs.gke import pathways
-from training_platform.jobs.gke.pods import gke_target, job_template, layout, run_hours, shape
+from training_platform.jobs.gke.pods import ROLE, gke_target, job_template, layout, run_hours, shape
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import (
     KEPT_HOURS,
@@ -23,7 +23,6 @@ from training_platform.resources.kueue import (
 )
 
 LONGEST_LABEL = 63
-ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)
 # One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the
 # scheduler, and pods of one Job would spread over both.
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}

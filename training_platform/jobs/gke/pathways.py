@@ -31,6 +31,7 @@ from training_platform.jobs.gke.pods import (
     shape,
     volumes,
 )
+from training_platform.jobs.rendezvous import rendezvous
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import resource_flavor
 
@@ -80,6 +81,7 @@ def worker_template(job: ResolvedJob, slices: int, hosts: int) -> dict[str, Any]
 def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     proxy = {"JAX_PLATFORMS": "proxy", "JAX_BACKEND_TARGET": f"grpc://{address(job)}:{_PROXY}"}
     variables = {"PATHWAYS_HEAD": address(job), "XCLOUD_ENVIRONMENT": "GCP", **proxy, **platform_variables(job)}
+    variables |= rendezvous(job, tpu=True, chips=0, nodes="1", rank="0", names="localhost", host="localhost")
     return {
         "name": CONTAINER,
         **container(job, "image", variables),

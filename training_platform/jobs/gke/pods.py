@@ -17,6 +17,7 @@ from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.jobs.container import container, image, mount_path, output_variables, share_folder
 from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.model import GkeTarget, Mount
+from training_platform.jobs.rendezvous import RANK, rendezvous
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor
 from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id
@@ -83,6 +84,7 @@ SLICES, SLICE_SIZE = "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k
 
 
 CONTAINER = "training"
+ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)
 
 
 _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator between slices
@@ -163,7 +165,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
     capabilities = list(direct.access.capabilities) if direct else []
-    platform = {**(direct.variables if direct else {}), **platform_variables(job)}
+    platform = {**(direct.variables if direct else {}), **platform_variables(job), **node_variables(job)}
     return {
         "name": CONTAINER,
         **container(job, "image", platform),
@@ -194,6 +196,32 @@ def platform_variables(job: ResolvedJob) -> dict[str, str]:
         dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
     )
     return {**output_variables(job), **experiment}
+
+
+def node_variables(job: ResolvedJob) -> dict[str, Any]:
+    """Return the variables by which the job's VMs find each other; Kubernetes numbers the pods of each slice.
+
+    The Job controller writes JOB_COMPLETION_INDEX, and the annotation from which it reads it; JobSet the label.
+    Source: JobSet 0.12, ``jobset_types.go``, and Kubernetes' page on indexed Jobs, read 2026-11-23.
+    """
+    gke, flavor = gke_target(job)
+    slices, hosts = layout(gke, flavor)
+    names = [f"{job.name}-{ROLE}-{number}-{host}.{job.name}" for number in range(slices) for host in range(hosts)]
+    rank: Any = "0" if len(names) == 1 else _field("annotations['batch.kubernetes.io/job-completion-index']")
+    slice_of = {"SLICE_INDEX": _field("labels['jobset.sigs.k8s.io/job-index']"), "SLICE_HOSTS": str(hosts)}
+    names = names if len(names) > 1 else ["localhost"]
+    tpu = flavor.accelerator.kind == "tpu"
+    return {
+        **(slice_of if slices > 1 else {}),
+        **rendezvous(
+            job, tpu=tpu, chips=shape(flavor).machine.chips, nodes=str(len(names)), names=",".join(names),
+            rank=RANK if slices > 1 else rank, host=names[0],
+        ),
+    }  # fmt: skip
+
+
+def _field(path: str) -> dict[str, Any]:
+    return {"fieldRef": {"fieldPath": f"metadata.{path}"}}
 
 
 def _merged(direct: tuple[dict[str, Any], ...], own: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -14,10 +14,17 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import lending
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
-from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.pathways import pathways_findings
-from training_platform.jobs.gke.pods import gke_target, layout, placement_levels, pulled_image, shape
+from training_platform.jobs.gke.pods import (
+    ROLE,
+    gke_target,
+    layout,
+    placement_levels,
+    pulled_image,
+    shape,
+)
 from training_platform.jobs.naming import longest_name
+from training_platform.jobs.rendezvous import launcher_findings
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob
 from training_platform.jobs.rules import data_set_findings, disk_findings
 from training_platform.quota.charges import shown
@@ -44,6 +51,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *_slices(job, flavor, count),
         *_networks(job, flavor),
         *_run(job),
+        *_launcher(job, flavor),
         *pathways_findings(job),
         *resource_findings(job),
         *_names(job),
@@ -183,6 +191,13 @@ def _run(job: ResolvedJob) -> Iterator[Finding]:
         message = f"VMs of {flavor.name} run for at most {most:,} hours: then Kueue deactivates the job"
         allowed = f"at most {most:,}"
         yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
+
+
+def _launcher(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    gke, _ = gke_target(job)
+    if not gke.pathways:  # one program directs all VMs
+        slices, hosts = layout(gke, flavor)
+        yield from launcher_findings(job, where="GKE", nodes=slices * hosts, chips=shape(flavor).machine.chips)
 
 
 def _names(job: ResolvedJob) -> Iterator[Finding]:

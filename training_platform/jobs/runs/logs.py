@@ -10,9 +10,8 @@ from threading import Thread
 from training_platform.catalog.types import Json
 from training_platform.clients.google_services import CloudLogging
 from training_platform.clients.kubernetes_api import JOBSETS, PODS, ClusterApi, ClusterError
-from training_platform.jobs.gke.jobset import ROLE
 from training_platform.jobs.gke.pathways import HEAD
-from training_platform.jobs.gke.pods import CONTAINER
+from training_platform.jobs.gke.pods import CONTAINER, ROLE
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, holds
 from training_platform.jobs.runs.places import RunPlace

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 from training_platform.catalog import IMAGES
@@ -31,6 +32,7 @@ from training_platform.jobs.container import (
     variables,
 )
 from training_platform.jobs.model import VertexTarget
+from training_platform.jobs.rendezvous import HOST, ITS_PORT, NAMES, NODES, RANK, at_run_time, rendezvous
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.data_sets import lustre_place
 from training_platform.resources.filestore import instance_name
@@ -87,12 +89,12 @@ def vms(target: VertexTarget) -> int:
 def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]:
     """Return ``workerPoolSpecs``; a role that the job lacks before one that it has is an empty place."""
     server = (target.reducers.image if target.reducers else None) or IMAGES["vertex-reduction-server"]
-    program, mounts = _program(job), {"nfsMounts": _nfs_mounts(job), "lustreMounts": _lustre_mounts(job)}
+    mounts = {"nfsMounts": _nfs_mounts(job), "lustreMounts": _lustre_mounts(job)}
     specs = {
         pool.role: {
             "machineSpec": _machine_spec(target, pool),
             "diskSpec": {"bootDiskType": target.boot_disk.type, "bootDiskSizeGb": target.boot_disk.size_gb},
-            **({"containerSpec": {"imageUri": server}} if pool.role == "reducers" else program),
+            **({"containerSpec": {"imageUri": server}} if pool.role == "reducers" else _program(job, target, pool)),
             **{name: rows for name, rows in mounts.items() if rows},
             "replicaCount": str(pool.replicas),
         }
@@ -102,29 +104,44 @@ def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]
     return [specs.get(role, {}) for role in ROLES[: last + 1]]
 
 
-def _program(job: ResolvedJob) -> dict[str, Any]:
+def node_variables(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> dict[str, Any]:
+    """Return the variables by which a job's VMs find each other; of several, CLUSTER_SPEC tells when they start.
+
+    Untried on Vertex AI: that other replicas reach the port which CLUSTER_SPEC names for the first.
+    """
+    here = partial(rendezvous, job, tpu=machine.kind == "tpu", chips=machine.chips)
+    if vms(target) > 1:
+        return here(nodes=NODES, rank=RANK, names=NAMES, host=HOST, port=ITS_PORT)
+    return here(nodes="1", rank="0", names="localhost", host="localhost")
+
+
+def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, Any]:
     """Return the container, or the package that one of Vertex AI's prebuilt containers installs and runs by itself.
 
-    Where a launcher has to fetch secrets, or tell somebody, it installs the package too.
+    Where a launcher has to fetch secrets, tell somebody, or number the VMs, it installs the package too.
     """
-    spec, package = job.spec, package_uri(job)
-    if package is None or spec.secrets or spec.notify:
-        return {"containerSpec": container(job, "imageUri")}
+    spec, package, nodes = job.spec, package_uri(job), node_variables(job, target, pool.machine)
+    if package is None or spec.secrets or spec.notify or at_run_time(nodes):
+        return {"containerSpec": container(job, "imageUri", nodes)}
     return {
         "pythonPackageSpec": {
             "executorImageUri": image(job),
             "packageUris": [package],
             "pythonModule": module(job),
             **({"args": list(spec.args)} if spec.args else {}),
-            "env": named(variables(job)),
+            "env": named(nodes | variables(job)),
         }
     }
 
 
 def program_texts(job: ResolvedJob) -> tuple[int, int]:
     """Return how many variables a container has, and how many characters its arguments."""
-    _, args = argv(job)
-    return len(variables(job) | launch_variables(job)), sum(map(len, args))
+    target = vertex_target(job)
+    nodes = node_variables(job, target, target.machine)
+    later = at_run_time(nodes)
+    _, args = argv(job, later)
+    known = nodes.keys() - later.keys()
+    return len(known | variables(job).keys() | launch_variables(job, later).keys()), sum(map(len, args))
 
 
 def _machine_spec(target: VertexTarget, pool: Pool) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.references import missing_attachment
 from training_platform.jobs.container import fixed_path, mount_path
 from training_platform.jobs.model import Pipeline, Reducers, Sweep, VertexTarget
+from training_platform.jobs.rendezvous import launcher_findings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.rules import data_set_findings, readable
 from training_platform.jobs.vertex.pools import Pool, pools, program_texts, vertex_target, vms
@@ -48,6 +49,7 @@ def vertex_findings(job: ResolvedJob) -> list[Finding]:
         *study_findings(job, target),
         *_shared(job, target, machine),
         *_container(job),
+        *launcher_findings(job, where="Vertex AI", nodes=vms(target), chips=machine.chips),
         *_output(job, target),
         *data_set_findings(job, target.region, vertex=True),
     ]
