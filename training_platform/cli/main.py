@@ -24,6 +24,7 @@ from training_platform.cli import (
     explain,
     image,
     init,
+    inside,  # noqa: F401 # adds its commands to job's
     job,
     persistent_resource,
     prices,

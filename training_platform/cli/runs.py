@@ -1,4 +1,4 @@
-"""``training-platform job submit|list|status|logs|cancel|wait|why``: runs of jobs, on GKE and on Vertex AI alike."""
+"""``training-platform job submit|debug|list|status|logs|cancel|wait|why``: runs of jobs, on GKE and Vertex AI alike."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def _job_names() -> list[str]:
     return sorted(f"{path.stem}-" for path in (root / "jobs").glob("*/*.yaml")) if root else []
 
 
-_run = click.argument(
+run_argument = click.argument(
     "run", metavar="RUN", shell_complete=completion(_job_names), help="The run, as `job submit` printed it."
 )
 _team = click.option("--team", shell_complete=completion(_team_names), help="The team that owns the runs.")
-_access = stacked(
+access_options = stacked(
     click.option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own."),
     local_cloud_option,
     root_option,
 )
-_of_a_run = stacked(format_option, _team, _access)
+of_a_run_options = stacked(format_option, _team, access_options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,27 +124,71 @@ class RunsOptions:
         return local_endpoint(self.local_cloud, service)
 
 
+def _variable(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    for value in values:
+        if "=" not in value:
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE.")
+    return tuple((name, value) for name, _, value in (each.partition("=") for each in values))
+
+
+_changes = stacked(
+    click.option("--run", "--name", "run", help="The run's name; default: the job's and five letters."),
+    click.option("--args", multiple=True, help="One more argument of the program; may be repeated."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", callback=_variable, help="One more variable."),
+    click.option("--nodes", type=click.IntRange(min=1), help="VMs: `nodes` on GKE, `replicas` on Vertex AI."),
+)
+
+
 @app.command("submit", epilog=example("training-platform job submit jobs/vision/finetune.yaml --target gke"))
 @job_file
 @click.option("--target", type=target_type, help="Where it runs, if the job has both.")
-@click.option("--run", help="The run's name; default: the job's and five letters.")
+@_changes
 @today_option
 @format_option
-@_access
-def submit(file: Path, target: Target | None, run: str | None, today: str | None, **chosen: Any) -> None:
+@access_options
+def submit(file: Path, target: Target | None, **chosen: Any) -> None:
     """Submit a job, and print the name of its run; on GKE a grid has a run for each point.
+
+    Options change this run alone: the file stays as it is.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
 
     A job with errors in `job check` is not submitted. On GKE the API server and every webhook first have to accept the
     job in a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
+    names, _ = _submitted(file, target, chosen)
+    if chosen["output_format"] == "text":
+        say("\n".join(names))
+
+
+@app.command("debug", epilog=example("training-platform job debug jobs/vision/finetune.yaml --minutes 30"))
+@job_file
+@_changes
+@click.option("--minutes", type=click.IntRange(1, 480), default=60, help="When the run ends by itself; default: 60.")
+@today_option
+@format_option
+@access_options
+def debug(file: Path, minutes: int, **chosen: Any) -> None:
+    """Submit a job on GKE whose containers wait for a shell instead of starting the program.
+
+    It waits in the queue as any job, has the same image, mounts, secrets and accelerators, and ends after --minutes.
+    Open the shell with `job exec RUN`, and end the run with `job cancel RUN`. Its image needs `sh`.
+    """
+    names, program = _submitted(file, "gke", chosen, minutes)
+    if chosen["output_format"] == "text":
+        say(names[0])
+        say(f"# training-platform job exec {names[0]} opens a shell once it runs; its program: {program}", err=True)
+
+
+def _submitted(file: Path, target: Target | None, chosen: dict[str, Any], minutes: int = 0) -> tuple[list[str], str]:
+    """Submit a job with changes, print it where JSON is asked for, and return its runs and its own program."""
     from datetime import UTC, datetime
 
     from training_platform.clients.google_api import GoogleError
     from training_platform.config.reading.clock import today as clock
     from training_platform.jobs.runs.submission import (
         RECORD,
+        Changes,
         delivered,
         prepare,
         submit_to_gke,
@@ -152,11 +196,13 @@ def submit(file: Path, target: Target | None, run: str | None, today: str | None
         write_record,
     )
 
+    own = {name: chosen.pop(name) for name in ("run", "today", "args", "env", "nodes")}
     options = RunsOptions(**chosen)
     folder = options.folder()
-    prepared = prepare(file, folder, target, clock(folder, today), run)
+    changes = Changes(args=own["args"], env=own["env"], nodes=own["nodes"], hold_minutes=minutes)
+    prepared = prepare(file, folder, target, clock(folder, own["today"]), own["run"], changes=changes)
     print_findings(prepared.findings, err=True)
-    if prepared.refused or prepared.place is None:
+    if prepared.refused or prepared.place is None or prepared.job is None:
         sys.exit(1)
     place = prepared.place
     for note in prepared.notes:
@@ -173,13 +219,12 @@ def submit(file: Path, target: Target | None, run: str | None, today: str | None
         print_json(
             {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
         )
-    else:
-        say("\n".join(names))
+    return names, prepared.program
 
 
 @app.command("list", epilog=example("training-platform job list --team vision"))
 @click.option("--environment", help="Only runs of this environment.")
-@_of_a_run
+@of_a_run_options
 def list_runs(environment: str | None, **chosen: Any) -> None:
     """List the runs of teams, in all their clusters and regions.
 
@@ -209,8 +254,8 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
 
 
 @app.command("status", epilog=example("training-platform job status finetune-7x2kq"))
-@_run
-@_of_a_run
+@run_argument
+@of_a_run_options
 def status(run: str, **chosen: Any) -> None:
     """Show the state of a run.
 
@@ -222,8 +267,8 @@ def status(run: str, **chosen: Any) -> None:
 
 
 @app.command("cancel", epilog=example("training-platform job cancel finetune-7x2kq"))
-@_run
-@_of_a_run
+@run_argument
+@of_a_run_options
 def cancel(run: str, **chosen: Any) -> None:
     """Stop a run. On GKE its objects are deleted, and its output stays; on Vertex AI it ends as cancelled.
 
@@ -245,9 +290,9 @@ def cancel(run: str, **chosen: Any) -> None:
 
 
 @app.command("wait", epilog=example("training-platform job wait finetune-7x2kq"))
-@_run
+@run_argument
 @click.option("--timeout", "timeout_minutes", type=click.FloatRange(min=0), help="Minutes to wait at most.")
-@_of_a_run
+@of_a_run_options
 def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     """Wait until a run has ended.
 
@@ -273,8 +318,8 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
 
 
 @app.command("why", epilog=example("training-platform job why finetune-7x2kq"))
-@_run
-@_of_a_run
+@run_argument
+@of_a_run_options
 def why_it_waits(run: str, **chosen: Any) -> None:
     """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs.
 
@@ -300,9 +345,9 @@ def why_it_waits(run: str, **chosen: Any) -> None:
 
 
 @app.command("logs", epilog=example("training-platform job logs finetune-7x2kq --follow"))
-@_run
+@run_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the run has ended.")
-@_of_a_run
+@of_a_run_options
 def logs(run: str, follow: bool, **chosen: Any) -> None:
     """Print the logs of a run's containers, each line with its pod's or replica's name.
 
@@ -401,14 +446,26 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
     if output_format == "json":
         print_json([run.as_json() for run in runs])
         return
+    from datetime import UTC, datetime
+
     from rich.text import Text
 
     from training_platform.checks.reports.text import fitting_table, table_text
+    from training_platform.jobs.runs.state import since
 
-    columns = ("RUN", "TEAM", "WHERE", "STATE", "RESTARTS", "CREATED")
-    cells = (
-        (run.name, run.team, f"{run.target} {run.place}", run.state, str(run.restarts), run.created) for run in runs
-    )
-    rows = [[Text(cell) for cell in row] for row in cells]
-    width = line_width()
-    say(table_text(fitting_table(columns, rows, width, drop=("CREATED", "RESTARTS"), subject=2), width))
+    now = datetime.now(UTC)
+    cells = {
+        "RUN": [run.name for run in runs],
+        "TEAM": [run.team for run in runs],
+        "USER": [run.user or "-" for run in runs],
+        "WHERE": [f"{run.target} {run.place}" for run in runs],
+        "STATE": [run.state for run in runs],
+        "CHIPS": [str(run.accelerators) for run in runs],
+        "PRIORITY": [run.priority or "-" for run in runs],
+        "WAITED": [since(run.created, run.started or run.ended, now) for run in runs],
+        "AGE": [since(run.created, "", now) for run in runs],
+        "RESTARTS": [str(run.restarts) for run in runs],
+    }
+    rows = [[Text(cell) for cell in row] for row in zip(*cells.values(), strict=True)]
+    width, last = line_width(), ("RESTARTS", "PRIORITY", "USER", "AGE", "TEAM", "CHIPS", "WAITED")
+    say(table_text(fitting_table(tuple(cells), rows, width, drop=last, subject=3), width))

@@ -119,6 +119,18 @@ class ClusterApi:
             if rest:
                 yield rest
 
+    def user(self) -> str:
+        """Return who the server takes the caller for; empty where it does not tell. Raises ClusterError."""
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        path = "apis/authentication.k8s.io/v1/selfsubjectreviews"
+        try:
+            answer = self._call("POST", path, body=review)
+        except ClusterError as error:
+            if error.status in (403, 404):
+                return ""
+            raise
+        return str(answer.get("status", {}).get("userInfo", {}).get("username", ""))
+
     def _found(
         self, method: str, path: str, query: Mapping[str, str | int] | None = None, absent: Sequence[int] = (404,)
     ) -> Json | None:
@@ -160,8 +172,8 @@ class ClusterApi:
         return answer
 
 
-def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_in: str) -> ClusterApi:
-    """Return the API of a cluster, by the first of ``contexts`` that the kubeconfig has.
+def context_in(kubeconfig: str | None, name: str, *, contexts: Sequence[str], log_in: str) -> str:
+    """Return the first of ``contexts`` that the kubeconfig has, which is a cluster's.
 
     ``kubeconfig`` is a path, None for KUBECONFIG and kubectl's own default; ``log_in`` is the command that adds a
     context. Raises NoKubeconfigError, and ClusterError where the client is not installed, or no context is there.
@@ -180,6 +192,16 @@ def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_i
     context = next((context for context in contexts if context in names), None)
     if context is None:
         raise ClusterError(f"The kubeconfig has no context {' or '.join(contexts)}. For cluster {name}: {log_in}")
+    return context
+
+
+def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_in: str) -> ClusterApi:
+    """Return the API of a cluster, by the context that ``context_in`` finds and raises for."""
+    context = context_in(kubeconfig, name, contexts=contexts, log_in=log_in)
+    from kubernetes import config as untyped  # noqa: PLC0415 # of the extra
+    from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # of the extra
+
+    config: Any = untyped
     try:
         api = config.new_client_from_config(config_file=kubeconfig, context=context, persist_config=False)
     except (ConfigException, OSError, ValueError) as error:

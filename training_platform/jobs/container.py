@@ -94,7 +94,7 @@ def argv(job: ResolvedJob, later: Mapping[str, str] | None = None) -> tuple[list
     spec = job.spec
     if not launched(job, later):
         return list(spec.command), list(spec.args)
-    program = ["python3", "-m", module(job)] if spec.source else list(spec.command)
+    program = list(spec.command) or ["python3", "-m", module(job)]
     return ["python3", "-c", launcher()], [*program, *spec.args]
 
 

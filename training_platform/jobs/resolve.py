@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -75,15 +76,20 @@ def job_file(path: FilePath, root: FilePath) -> str:
     return file
 
 
-def read_job(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError."""
+def read_job(
+    path: FilePath, root: FilePath, workspace: Workspace, changed: Callable[[Any], Any] = lambda value: value
+) -> tuple[ResolvedJob | None, list[Finding]]:
+    """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError.
+
+    ``changed`` returns the file's values as they are meant, with options of a command in them.
+    """
     source = read_source(path, job_file(path, root))
     if source.value is None:
         raise UnreadableError(
             f"{source.file}:1:1: is empty. Restore it from git, or delete it: training-platform init job writes "
             "a new one."
         )
-    return parse_job(source, workspace)
+    return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace)
 
 
 def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:

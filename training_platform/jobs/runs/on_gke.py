@@ -10,8 +10,11 @@ from collections.abc import Iterable
 from training_platform.catalog.types import Json
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.state import Run, State
+from training_platform.resources.kueue import PRIORITY_LABEL
 
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+USER_ANNOTATION = "training-platform/user"
+ACCELERATORS = ("nvidia.com/gpu", "google.com/tpu")
 
 
 def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
@@ -30,9 +33,23 @@ def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
         reason=reason,
         started=_since(workload, "PodsReady") or _since(workload, "Admitted"),
         ended=_since(jobset, "Completed") or _since(jobset, "Failed"),
+        user=str((about.get("annotations") or {}).get(USER_ANNOTATION) or ""),
+        priority=str((about.get("labels") or {}).get(PRIORITY_LABEL) or ""),
+        accelerators=_accelerators(jobset),
         restarts=int(status.get("restartsCountTowardsMax") or 0),
         interruptions=max(0, int(status.get("restarts") or 0) - int(status.get("restartsCountTowardsMax") or 0)),
     )
+
+
+def _accelerators(jobset: Json) -> int:
+    """Return the GPUs or chips that all pods of a JobSet ask for."""
+    total = 0
+    for role in jobset["spec"]["replicatedJobs"]:
+        spec = role["template"]["spec"]
+        limits = [each.get("resources", {}).get("limits", {}) for each in spec["template"]["spec"]["containers"]]
+        chips = sum(int(limit.get(name) or 0) for limit in limits for name in ACCELERATORS)
+        total += int(role.get("replicas") or 1) * int(spec.get("parallelism") or 1) * chips
+    return total
 
 
 def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:

@@ -75,6 +75,10 @@ def vertex_run(body: Json, working: Json | None = None) -> Run:
         place=region,
         identity=str(body["name"]),
         state=state,
+        accelerators=sum(
+            int(pool.get("replicaCount") or 1) * int((pool.get("machineSpec") or {}).get("acceleratorCount") or 0)
+            for pool in job_spec(body).get("workerPoolSpecs") or ()
+        ),
         created=str(body.get("createTime") or ""),
         reason=str(error.get("message") or ""),
         started=str((working or body).get("startTime") or ""),

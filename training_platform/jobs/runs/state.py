@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 State = Literal["waiting", "starting", "running", "cancelling", "succeeded", "failed", "cancelled", "unknown"]
@@ -16,6 +17,7 @@ class Run:
 
     ``place`` is the cluster, or the region of Vertex AI; ``identity`` is the name by which its API knows the run.
     ``gone`` says that its objects are, and that this is what Cloud Logging saw of it.
+    ``user`` is who submitted it, as the run itself says; ``accelerators`` are those of all its VMs.
     ``restarts`` counts restarts of the whole job after failures; interruptions of VMs are in ``interruptions``.
     """
 
@@ -32,6 +34,9 @@ class Run:
     ended: str = ""
     restarts: int = 0
     interruptions: int = 0
+    user: str = ""
+    priority: str = ""
+    accelerators: int = 0
     gone: bool = False
 
     @property
@@ -42,6 +47,15 @@ class Run:
     def as_json(self) -> dict[str, Any]:
         """Return every field, for programs."""
         return asdict(self)
+
+
+def since(start: str, end: str, now: datetime) -> str:
+    """Return the time from ``start`` to ``end``, or until now, as ``3d``, ``5h`` or ``12m``; - for no start."""
+    if not start:
+        return "-"
+    seconds = ((datetime.fromisoformat(end) if end else now) - datetime.fromisoformat(start)).total_seconds()
+    minutes = max(0, int(seconds)) // 60
+    return f"{minutes // 1440}d" if minutes >= 2880 else f"{minutes // 60}h" if minutes >= 120 else f"{minutes}m"
 
 
 def quoted(message: str) -> str:

@@ -7,9 +7,11 @@ bodies, and a record of the run is written.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from training_platform.jobs.model import Target
 from training_platform.jobs.naming import as_run, new_run, point_runs
 from training_platform.jobs.render import chosen_target, judge
 from training_platform.jobs.resolve import ResolvedJob, read_job
+from training_platform.jobs.runs.on_gke import USER_ANNOTATION
 from training_platform.jobs.runs.places import RunPlace, place_of
 from training_platform.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.jobs.vertex.pools import Deployed, filled
@@ -43,6 +46,7 @@ class Prepared:
     collection: Collection = "customJobs"
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    program: str = ""
 
     @property
     def refused(self) -> bool:
@@ -50,21 +54,66 @@ class Prepared:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def prepare(path: Path, root: Path, target: Target | None, today: date, run: str | None = None) -> Prepared:
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What a run has otherwise than its job file; ``hold_minutes`` has its pods wait for a shell instead."""
+
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    nodes: int | None = None
+    hold_minutes: int = 0
+
+    def applied(self, value: Any, target: Target | None) -> Any:
+        """Return a job file's values with these; a file that is no map is refused by whoever reads it next."""
+        if not isinstance(value, dict):
+            return value
+        changed = {**value}
+        if self.args:
+            changed["args"] = [*(value.get("args") or ()), *self.args]
+        if self.env:
+            changed["env"] = {**(value.get("env") or {}), **dict(self.env)}
+        for section, count in (("gke", "nodes"), ("vertex", "replicas")) if self.nodes else ():
+            if isinstance(value.get(section), dict) and target in (None, section):
+                changed[section] = {**value[section], count: self.nodes}
+        return changed
+
+    def held(self, job: ResolvedJob) -> ResolvedJob:
+        """Return the job with a command that ends by itself, in place of its program and its sweep."""
+        if not self.hold_minutes:
+            return job
+        wait = ("sh", "-c", f"trap 'exit 0' TERM; sleep {self.hold_minutes * 60} & wait")
+        update = {"command": wait, "args": (), "retries": 0, "notify": None, "sweep": None}
+        return replace(job, spec=job.spec.model_copy(update=update))
+
+
+UNCHANGED = Changes()
+
+
+def prepare(
+    path: Path,
+    root: Path,
+    target: Target | None,
+    today: date,
+    run: str | None = None,
+    *,
+    changes: Changes = UNCHANGED,
+) -> Prepared:
     """Return a job file's next run, judged as ``job check`` does. Raises UnreadableError and UserError.
 
     ``run`` is its name; None makes one up.
     """
-    job, findings = read_job(path, root, read_workspace(root))
+    job, findings = read_job(path, root, read_workspace(root), partial(changes.applied, target=target))
     if job is None:
         return Prepared(findings=tuple(findings))
-    chosen = chosen_target(job, target)
+    chosen, program = chosen_target(job, target), shlex.join([*job.spec.command, *job.spec.args])
+    job = changes.held(job)
     run = run or new_run(job.name)
     named = as_run(job, run)
     verdict = judge(named, chosen, today)
     if verdict.failed:
         return Prepared(job=named, findings=verdict.findings)
-    prepared = Prepared(job=named, place=place_of(named, chosen), findings=verdict.findings, notes=verdict.notes)
+    place = place_of(named, chosen)
+    prepared = Prepared(job=named, place=place, findings=verdict.findings, notes=verdict.notes, program=program)
     if chosen == "gke":
         return replace(prepared, bodies=tuple(jobset(point) for point in point_runs(job, run)))
     collection, body = vertex_body(named)
@@ -87,6 +136,9 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
             f"ever. Deploy the team's stack first."
         )
     created: list[str] = []
+    user = cluster.user()
+    for each in prepared.bodies if user else ():
+        each["metadata"].setdefault("annotations", {})[USER_ANNOTATION] = user
     for body, dry_run in [(body, dry_run) for dry_run in (True, False) for body in prepared.bodies]:
         name = str(body["metadata"]["name"])
         try:

@@ -135,7 +135,8 @@ def why_gke(
         **_asked(asked),
     )
     file = job.source.file if job else ""
-    note = [f"{file} has changed since {run.name} was submitted: what it says now is not what runs."] if changed else []
+    differs = f"{file} has changed since {run.name} was submitted, or that was with options: it is not what runs."
+    note = [differs] if changed else []
     return [*why(run, seen), *note]
 
 

@@ -33,6 +33,8 @@ class ApiStub:
         for (verb, end), (status, message) in self.refusals.items():
             if verb in (method, "*") and path.endswith(end) and not (verb == "POST" and "dryRun" in query):
                 return status, {"kind": "Status", "message": message} if message else "<html>"
+        if method == "POST" and path.endswith("/selfsubjectreviews"):
+            return 201, {"status": {"userInfo": {"username": "ada@example.com"}}}
         if method == "POST":
             if "dryRun" not in query:
                 self.created.append(body or {})
