@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,9 +74,15 @@ def environment(
     for email in emails:
         answers.of(email, "--alert-email", "", _fits(Email), example="a@example.com")
     answers.end()
-    text = environment_text(name=name, project=project_id, production=is_production, pools=pools, emails=emails)
-    _write_stack(folder, read_workspace(folder), name, text)
-    click.echo("Next: training-platform quota init, then training-platform check.")
+    workspace = read_workspace(folder)
+    others = [section for _, section in workspace.environments()]
+    text = environment_text(
+        name=name, project=project_id, production=is_production, pools=pools, emails=emails, others=others
+    )
+    _write_stack(folder, workspace, name, text)
+    workspace = read_workspace(folder)
+    _say_pools(workspace, name)
+    _say_next(workspace, name)
 
 
 @app.command("pool", epilog=example("training-platform init pool prod --machine-type a2-highgpu-1g"))
@@ -129,14 +136,17 @@ def pool(
     more = {"max_nodes": max_nodes, "topology": topology, "slices": slices}
     first = replace(first, more={key: str(value) for key, value in more.items() if value is not None})
     path = folder / source.file
-    text, where, called = with_pool(path.read_bytes().decode("utf-8-sig"), home, first, name=name, cluster=cluster)
+    others = [other for stack, other in workspace.environments() if stack.name != home]
+    before = path.read_bytes().decode("utf-8-sig")
+    text, where, called = with_pool(before, home, first, name=name, cluster=cluster, others=others)
     _refuse_wrong(workspace, home, text)
     write_files({path: text})
     at = f"in the new cluster {where}" if where not in clusters else f"in cluster {where}"
     say(f"{source.file}: node pool {called} written, {at}")
-    click.echo(
-        "Next: write a share of it into a team's file, run training-platform quota init, then training-platform check."
-    )
+    workspace = read_workspace(folder)
+    flavor = _say_pools(workspace, home, called)
+    say(f"No team has a share of {flavor} yet: write one into a team's file, or give one to a new team.")
+    _say_next(workspace, home)
 
 
 @app.command(
@@ -174,8 +184,37 @@ def team(
     answers.end()
     text = team_text(environment=home, name=name, members=of, shares=amounts)
     _write_stack(folder, workspace, f"{home}-{name}", text)
-    _say_shares(read_workspace(folder), home, amounts)
-    click.echo("Next: training-platform quota init, then training-platform check.")
+    workspace = read_workspace(folder)
+    _say_shares(workspace, home, amounts)
+    _say_next(workspace, home)
+
+
+def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
+    """Print an environment's node pools, or the last of one name; return the last one's flavor."""
+    from training_platform.checks.reports.wording import counted
+    from training_platform.config.pools import flavor_name, pools
+
+    section, flavor = workspace.stacks[home].environment, ""
+    for pool in pools(section) if section else ():
+        if only in (None, pool.name):
+            flavor, unit = flavor_name(pool), "chip" if pool.machine.kind == "tpu" else "GPU"
+            say(
+                f"  node pool {pool.name} in {pool.cluster}: up to {counted(pool.max_nodes, 'VM')} of "
+                f"{pool.machine.name} ({counted(pool.max_chips, unit)}) in {pool.zone or pool.region}, "
+                f"{pool.spec.capacity}; teams name it {flavor}"
+            )
+            if section and section.production and pool.spec.capacity == "spot":
+                say("    Google stops spot VMs at any time. For production, see --capacity.")
+    return flavor
+
+
+def _say_next(workspace: Workspace, home: str) -> None:
+    """Print what to run next: amounts of quota are only to write where the project has none yet."""
+    from training_platform.quota.snapshot import FOLDER
+
+    section = workspace.stacks[home].environment
+    known = section is not None and (workspace.root / FOLDER / f"{section.project}.yaml").exists()
+    click.echo(f"Next: {'' if known else 'training-platform quota init, then '}training-platform check.")
 
 
 def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence[str]) -> Amounts:
@@ -183,23 +222,46 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
     from training_platform.config.workspace import unpromised
 
     section = workspace.stacks[home].environment
-    known = [f"{at}/{flavor}" for at in (section.clusters if section else ()) for flavor in workspace.flavors(home, at)]
+    rows = {
+        f"{at}/{name}": flavor
+        for at in (section.clusters if section else ())
+        for name, flavor in workspace.flavors(home, at).items()
+    }
+    known, left = list(rows), unpromised(workspace, home)
 
     def share_of(text: str) -> tuple[str, str, int]:
         named, _, amount = text.partition("=")
         meant = [row for row in known if named in (row, row.partition("/")[2])]
+        meant = meant or [row for row, flavor in rows.items() if named == flavor.accelerator.name]
         if len(meant) != 1:
             _among(meant or known)(named)
         at, _, flavor = meant[0].partition("/")
-        return at, flavor, _whole(amount)
+        return at, flavor, fitting(at, flavor, _whole(amount))
+
+    def fitting(at: str, flavor: str, amount: int) -> int:
+        """Return an amount that is whole VMs or slices, and that no other team has."""
+        size, most = rows[f"{at}/{flavor}"].chips_per_slice, left.get(at, {}).get(flavor, 0)
+        if amount % size:
+            unit = "slice" if rows[f"{at}/{flavor}"].accelerator.kind == "tpu" else "VM"
+            nearest = max(size, min(most, amount // size * size))
+            raise ValueError(
+                f"{flavor}={amount} is no whole number of {unit}s: one {unit} is {size}. Nearest: {flavor}={nearest}."
+            )
+        if amount > most:
+            raise ValueError(
+                f"{flavor}={amount} is more than teams have left of {flavor} in {at}: {most}. Nearest: "
+                f"{flavor}={most}, or a lower nominal_quota of another team, or more VMs in its pools."
+            )
+        return amount
 
     amounts: Amounts = {}
     for share in shares:
         at, flavor, amount = answers.of(share, "--share", "", share_of, example=f"{known[0]}=0" if known else None)
         amounts.setdefault(at, {})[flavor] = amount
-    for at, free in {} if shares else unpromised(workspace, home).items():
+    for at, free in {} if shares else left.items():
         for flavor, most in free.items():
-            if amount := answers.of(None, "--share", f"Share of {flavor} in {at}", _whole, default=str(most)):
+            taken = partial(lambda at, flavor, text: fitting(at, flavor, _whole(text)), at, flavor)
+            if amount := answers.of(None, "--share", f"Share of {flavor} in {at}", taken, default=str(most)):
                 amounts.setdefault(at, {})[flavor] = amount
     return amounts
 

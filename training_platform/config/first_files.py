@@ -71,6 +71,10 @@ def machine_named(name: str) -> MachineType:
     for spelling in (folded, f"tpu-{folded}"):
         if found := accelerated.get(spelling) or usual.get(spelling):
             return found
+    if len(alike := [row for row in usual if row.startswith(f"{folded}-")]) > 1:
+        titles = {row: usual[row].accelerator for row in alike}
+        machines = " or ".join(f"{row} ({of.title}, {usual[row].name})" for row, of in titles.items() if of)
+        raise ValueError(f"{name!r} is the beginning of several accelerators' names: write {machines}.")
     nearest = find_nearest(name, [*accelerated, *usual])
     advice = f"Nearest: {nearest}." if nearest else f"Allowed: {', '.join(usual)}, or a machine type with one of them."
     raise ValueError(f"{name!r} is not a machine type with TPUs or GPUs. {advice}")
@@ -102,27 +106,39 @@ def first_capacity(machine_type: str) -> str:
 
 
 def environment_text(
-    *, name: str, project: str, production: bool, pools: Sequence[FirstPool], emails: Sequence[str] = ()
+    *,
+    name: str,
+    project: str,
+    production: bool,
+    pools: Sequence[FirstPool],
+    emails: Sequence[str] = (),
+    others: Collection[Environment] = (),
 ) -> str:
-    """Return an environment with its node pools, and a cluster in each of their regions."""
+    """Return an environment with its node pools, and a cluster in each of their regions; ``others`` exist already."""
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
     text = (
         f"{SCHEMA}config:\n  {PROJECT}:environment:\n    project: {project}\n"
         f"    production: {str(production).lower()}\n{alerts}"
     )
     for pool in pools:
-        text, _, _ = with_pool(text, name, pool)
+        text, _, _ = with_pool(text, name, pool, others=others)
     return text
 
 
 def with_pool(
-    text: str, stack_name: str, pool: FirstPool, *, name: str | None = None, cluster: str | None = None
+    text: str,
+    stack_name: str,
+    pool: FirstPool,
+    *,
+    name: str | None = None,
+    cluster: str | None = None,
+    others: Collection[Environment] = (),
 ) -> tuple[str, str, str]:
     """Return an environment's text with one more node pool, and the names of its cluster and of the pool.
 
     The cluster is the one of a name, else the first in the region of the pool's zone, else a new one, which is called
-    after the region. All other lines stay. Raises UserError where the model refuses the file, or its layout has no
-    place for lines.
+    after the region and overlaps no address range of the ``others``. All other lines stay. Raises UserError where the
+    model refuses the file, or its layout has no place for lines.
     """
     file = f"{STACKS_FOLDER}/Pulumi.{stack_name}.yaml"
     stack = parse_stack(stack_name, parse_source(text, file))
@@ -133,7 +149,8 @@ def with_pool(
     near = (key for key, spec in clusters.items() if region_of(spec.location) == region)
     home = cluster or next(near, region)
     if home not in clusters:
-        lines = [f"{home}:", f"  location: {region}", f"  subnet: {_free_subnet(environment)}"]
+        subnet = _free_subnet((*others, environment))
+        lines = [f"{home}:", f"  location: {region}", f"  subnet: {subnet}"]
         text = with_entry(text, file, below, lines)
     taken = clusters[home].node_pools if home in clusters else {}
     if name in taken:
@@ -142,9 +159,15 @@ def with_pool(
     return with_entry(text, file, (*below, home, "node_pools"), [f"{name}: {pool.value}"]), home, name
 
 
-def _free_subnet(environment: Environment) -> str:
-    """Return the ranges of a cluster's subnet that overlap no other cluster's. Raises UserError where none is free."""
-    subnets = [cluster.subnet for cluster in environment.clusters.values() if cluster.subnet]
+def _free_subnet(environments: Iterable[Environment]) -> str:
+    """Return the ranges of a new cluster's subnet; the last environment is its own.
+
+    They overlap no cluster's of any environment, so that networks can be connected later. Raises UserError where none
+    is free.
+    """
+    *_, environment = environments = list(environments)
+    clusters = (cluster for other in environments for cluster in other.clusters.values())
+    subnets = [cluster.subnet for cluster in clusters if cluster.subnet]
     taken = [IPv4Network(part) for row in subnets for part in (row.nodes, row.pods, row.services)]
     for number in range(_MOST_CLUSTERS if environment.network is None else 0):
         nodes, services = f"10.{2 * number}.0.0/20", f"10.{2 * number + 1}.0.0/20"

@@ -194,7 +194,8 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
         (("environment", "dev", "--no-production"), ["--project is missing: Google Cloud project id."]),
         (("environment", "dev", "--project", "example-lab"), ["--production or --no-production is missing."]),
         ((*ENVIRONMENT, "--machine-type", "x"), ["--machine-type 'x' is not a machine type with TPUs or GPUs. Allow"]),
-        ((*ENVIRONMENT, "--machine-type", "a100"), ["Nearest: a100-40."]),
+        ((*ENVIRONMENT, "--machine-type", "a100"),
+         ["write a100-40 (NVIDIA A100 40 GB, a2-highgpu-8g) or a100-80 (NVIDIA A100 80 GB, a2-ultragpu-8g)."]),
         ((*ENVIRONMENT, "--capacity", "reservation"), ["--reservation is missing: Name of the reservation, or any."]),
         ((*ENVIRONMENT, "--reservation", "H100"), ["--reservation 'H100' is not in the right form"]),
         ((*ENVIRONMENT, "--capacity", "spot", "--reservation", "r"), ["'r' has no pool of capacity reservation"]),
@@ -226,9 +227,13 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("team", "vision", "--member", "me", "--share", "h100=8", "--share", "h100-spot=all"),
-         ["--member 'me' is not in the right form", "--share 'h100' is unknown. Allowed: us-central1/h100-spot.",
+        (("team", "vision", "--member", "me", "--share", "h1000=8", "--share", "h100-spot=all"),
+         ["--member 'me' is not in the right form", "--share 'h1000' is unknown. Allowed: us-central1/h100-spot.",
           "--share 'all' is not a whole number."]),
+        ((*TEAM, "--share", "h100=4"),
+         ["--share h100-spot=4 is no whole number of VMs: one VM is 8. Nearest: h100-spot=8"]),
+        ((*TEAM, "--share", "h100=16"),
+         ["more than teams have left of h100-spot in us-central1: 8. Nearest: h100-spot=8,"]),
         ((*TEAM, "--environment", "prod"), ["--environment 'prod' is unknown. Allowed: dev."]),
         (("pool", "dve"), ["ENVIRONMENT 'dve' is unknown. Allowed: dev. Nearest: dev."]),
         (("pool", "dev", "--cluster", "us-central", "--name", "H", "--zone", "us-central1-g"),
@@ -409,6 +414,39 @@ def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
     assert "Nothing is left" not in first.stdout
     assert "16 of 32 GPUs" in second.stdout
     assert "Nothing is left for another team" in second.stdout
+
+
+def test_a_new_pool_is_described_and_spot_is_not_chosen_for_production_in_silence(root: Path) -> None:
+    said = init(root, "environment", "prod", "--project", "example-lab", "--production", "--machine-type", "v5e").stdout
+    added = init(root, "pool", "prod", "--machine-type", "l4", "--capacity", "on-demand", "--max-nodes", "2").stdout
+
+    assert (
+        "  node pool tpu-v5e in us-central1: up to 1 VM of ct5lp-hightpu-4t (4 chips) in us-central1-a, spot; teams "
+        "name it tpu-v5e-2x2-spot\n    Google stops spot VMs at any time. For production, see --capacity.\n"
+    ) in said
+    assert "node pool l4 in us-central1: up to 2 VMs of g2-standard-96 (16 GPUs) in us-central1-a, on-demand" in added
+    assert "tpu-v5e" not in added
+    assert "stops spot VMs" not in added
+
+
+def test_quota_init_is_the_next_step_only_where_a_project_has_no_amounts(root: Path) -> None:
+    first = init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+    second = init(root, *TEAM)
+
+    assert first.stdout.endswith("Next: training-platform quota init, then training-platform check.\n")
+    assert second.stdout.endswith("Next: training-platform check.\n")
+
+
+def test_environments_get_address_ranges_of_their_own(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    init(root, "environment", "prod", "--project", "example-train-prod", "--production")
+    init(root, "pool", "dev", "--machine-type", "h100", "--zone", "europe-west4-b")
+
+    subnets = [spec.subnet for name in ("dev", "prod") for spec in environment(root, name).clusters.values()]
+    ranges = [IPv4Network(part) for row in subnets if row for part in (row.nodes, row.pods, row.services)]
+    assert len(ranges) == 3 * 3
+    assert not [pair for pair in combinations(ranges, 2) if pair[0].overlaps(pair[1])]
 
 
 def test_an_organisation_by_commands_alone_is_clean(root: Path) -> None:
