@@ -17,7 +17,7 @@ LEFT_OUT = (
 FRESH_DAYS = 90  # of the catalogue's prices; older ones are examples
 HOURS_OF_MONTH = 730  # as Google's pages on prices count
 EXAMPLES = (
-    f"the catalogue's prices are examples, older than {FRESH_DAYS} days: training-platform prices pull reads today's"
+    f"the catalogue's prices are examples, older than {FRESH_DAYS} days; training-platform prices pull reads today's"
 )
 LOCAL_SSD = "local SSD"  # how a machine's price says that it leaves it out
 LOCAL_SSD_SERVICE = "local-ssd"

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
     from training_platform.config.reading.finding import Finding
 
-app = Commands("job", help="Training jobs.")
+app = Commands(
+    "job",
+    help="Training jobs. The commands about runs, from submit to logs, need a cluster or Vertex AI.",
+)
 
 Target = Literal["gke", "vertex"]
 target_type = click.Choice(["gke", "vertex"])

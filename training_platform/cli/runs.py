@@ -132,7 +132,7 @@ def _variable(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 
 
 _changes = stacked(
-    click.option("--run", "--name", "run", help="The run's name; default: the job's and five letters."),
+    click.option("--run", "--name", "run", help="The run's name, JOB-TEXT; default: the job's and five letters."),
     click.option("--args", multiple=True, help="One more argument of the program; may be repeated."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", callback=_variable, help="One more variable."),
     click.option("--nodes", type=click.IntRange(min=1), help="VMs: `nodes` on GKE, `replicas` on Vertex AI."),
@@ -325,6 +325,7 @@ def why_it_waits(run: str, **chosen: Any) -> None:
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     """
+    from training_platform.jobs.naming import job_among
     from training_platform.jobs.resolve import FOLDER, read_job
     from training_platform.jobs.runs.watching import why_gke, why_vertex
 
@@ -333,7 +334,8 @@ def why_it_waits(run: str, **chosen: Any) -> None:
     if record.gone:
         sentences = [f'{record.name} {record.state}, and its objects are gone. Cloud Logging has: "{record.reason}".']
     elif place.target == "gke":
-        file = options.folder() / FOLDER / place.team.name / f"{record.job}.yaml"
+        folder = options.folder() / FOLDER / place.team.name
+        file = folder / f"{job_among(record.name, [path.stem for path in folder.glob('*.yaml')])}.yaml"
         job = read_job(file, options.folder(), options.workspace())[0] if file.is_file() else None  # as it is now
         sentences = why_gke(api, place, record, job, partial(options.vms, place))
     else:

@@ -226,8 +226,9 @@ def _sentences(name: str) -> Iterator[None]:
         raise ClusterError(_refusal(name, error.status or 0, str(error.body or "").encode()), error.status) from error
     except (HTTPError, OSError) as error:
         raise ClusterError(
-            f"Cluster {name} cannot be reached: {cause(error)}. Its control plane answers at its DNS name alone, to "
-            "accounts with container.clusters.connect."
+            f"Cluster {name} cannot be reached: {cause(error)}. Either its control plane or what it "
+            "depends on is down, or you are not let in: it answers at its DNS name alone, to accounts with "
+            "container.clusters.connect."
         ) from error
     except ValueError as error:
         raise ClusterError(f"Cluster {name} answers with something that is not JSON: {cause(error)}.") from error

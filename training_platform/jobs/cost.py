@@ -151,6 +151,8 @@ def _flavors(job: ResolvedJob, cluster: str, flavor: Flavor) -> dict[Capacity, s
         )
         if (name := next(alike, None)) is None:
             pool = f"init pool {job.stack.environment_name} --machine-type {machine.name} --capacity {way}"
+            pool += f" --topology {flavor.topology}" if flavor.topology else ""
+            pool += " --reservation NAME" if way == "reservation" else ""
             how[way] = f"no pool of {cluster} has it: training-platform {pool}"
         else:
             shared = name in job.team.shares.get(cluster, {})
@@ -218,15 +220,15 @@ def _note(cost: JobCost) -> str:
     """Return what the prices rest on, and what they leave out."""
     dates = [an_hour.read for an_hour in cost.an_hour.values() if an_hour.read]
     unpriced = dict.fromkeys(name for an_hour in cost.an_hour.values() for name in an_hour.unpriced)
-    parts = [f"Oldest price of {min(dates)}" if dates else "No price is known"]
-    parts[0] += f", of machines alone: without {', '.join(LEFT_OUT[cost.target])}"
+    parts = [f"Prices are of machines alone, without {', '.join(LEFT_OUT[cost.target])}"]
+    parts.append(f"The oldest price is of {min(dates)}" if dates else "No price is known")
     if cost.today and any(an_hour.is_example(cost.today) for an_hour in cost.an_hour.values()):
-        parts.append(EXAMPLES)
+        parts.append(f"{EXAMPLES[0].upper()}{EXAMPLES[1:]}")
     if dates and unpriced:
-        parts.append(f"no price known: {', '.join(unpriced)}")
+        parts.append(f"No price is known of {', '.join(unpriced)}")
     if "flex-start" in cost.an_hour and cost.borrowed:
-        parts.append("flex-start has no list price, and costs at most what on-demand does")
-    return f"{'; '.join(parts)}."
+        parts.append("Flex-start has no list price: it costs at most as much as on-demand")
+    return "".join(f"\n  {part}." for part in parts).strip()
 
 
 def _without_own(machines: _Rows, book: PriceBook) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from training_platform.jobs.model import Sweep
@@ -27,6 +27,11 @@ def job_of(run: str) -> str:
     """Return the job that a run's name begins with; the name itself where it is no run's."""
     match = _RUN.fullmatch(run)
     return match["job"] if match else run
+
+
+def job_among(run: str, jobs: Iterable[str]) -> str:
+    """Return which of some jobs a run is of: the longest with whose name it begins, else ``job_of``."""
+    return max((job for job in jobs if run == job or run.startswith(f"{job}-")), key=len, default=job_of(run))
 
 
 def as_run(job: ResolvedJob, run: str) -> ResolvedJob:

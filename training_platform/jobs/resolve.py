@@ -135,16 +135,20 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
     home = workspace.stacks.get(job.environment)
     if home is None or home.environment is None:
         names = [stack.name for stack, _ in workspace.environments()]
-        what = f"an environment{_uncounted(workspace)}"
-        missing = ((stack_file(job.environment),),)
-        return None, [_dangling(source, ("environment",), job.environment, what, names, rests_on=missing)]
+        file = stack_file(job.environment)
+        absent = "" if job.environment in workspace.stacks or workspace.uncounted else f": there is no {file}"
+        what = f"an environment{absent}{_uncounted(workspace)}"
+        finding = _dangling(source, ("environment",), job.environment, what, names, rests_on=((file,),))
+        return None, [dataclasses.replace(finding, nearest=find_nearest(job.environment, names))]
     # Of two teams of one name the one counts whose file is called after it: the other is a copy.
     rows = sorted(workspace.teams(), key=lambda row: row[0].name.endswith(f"-{row[1].name}"))
     teams = {team.name: (stack, team) for stack, team, _ in rows if team.environment == job.environment}
     if place.parent.name not in teams:
-        what = f"a team of {job.environment} (a job's folder names its team){_uncounted(workspace)}"
+        what = f"a team of {job.environment}, and a job's folder names its team{_uncounted(workspace)}"
         missing = ((stack_file(f"{job.environment}-{place.parent.name}"),),)
-        return None, [_dangling(source, ("environment",), place.parent.name, what, teams, rests_on=missing)]
+        finding = _dangling(source, (), place.parent.name, what, teams, rests_on=missing)
+        moved = f"jobs/{finding.nearest}/{place.name}" if finding.nearest else None
+        return None, [dataclasses.replace(finding, nearest=moved)]
     own, team = teams[place.parent.name]
     environment = with_own_data(team, home.environment)
     findings = [

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.jobs.conftest import ENVIRONMENT, Lab, Read, Take
+from tests.training_platform.jobs.conftest import ENVIRONMENT, NLP, VISION, Lab, Read, Take
 from training_platform.config.names import data_variable
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
@@ -103,23 +103,44 @@ def test_a_job_may_ask_for_what_the_team_can_ever_have_and_no_more(
     assert f"can have {96 if fits == 3 else 40} with what it borrows" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("share", "others", "nearest"),
+    [
+        ("{nominal_quota: 4, borrowing_limit: 0}", "{nominal_quota: 56}",
+         "nominal_quota: 8 at stacks/Pulumi.lab-vision.yaml:14"),
+        ("{nominal_quota: 4, borrowing_limit: 0}", "{nominal_quota: 60}",
+         "borrowing_limit: 4 at stacks/Pulumi.lab-vision.yaml:14"),
+        ("{nominal_quota: 4}", "{nominal_quota: 60, lending_limit: 0}", "larger pools of h100 (h100)"),
+    ],
+)  # fmt: skip
+def test_a_share_that_holds_no_vm_is_answered_with_what_to_raise(
+    take: Take, new_lab: Lab, share: str, others: str, nearest: str
+) -> None:
+    vision = VISION.replace("{nominal_quota: 32, borrowing_limit: 8}", share)
+    nlp = NLP.replace("h100: {nominal_quota: 32}", f"h100: {others}")
+
+    job = take(gpu("h100", "nodes: 1"), workspace=read_workspace(new_lab(lab_vision=vision, lab_nlp=nlp)))
+
+    (finding,) = (found for found in gke_findings(job) if found.severity == "error")
+    assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, and team vision has 4 and can have 4 with")
+    assert (finding.allowed, finding.nearest) == ("a team that can have 8, for one VM", nearest)
+
+
 def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
     assert gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 12"))) == []
 
     found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13")))
 
-    assert rules(found)[:2] == [("job-fits-pools", "gke.slices", "12"), ("job-fits-share", "gke.slices", "12")]
+    assert rules(found)[:1] == [("job-fits-pools", "gke.slices", "12")]
+    assert "job-fits-share" not in {finding.rule for finding in found}  # one cause is one finding
     assert found[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, and the pools of ")
     assert "tpu-v5e-4x4-spot hold 192" in found[0].message
 
 
 def test_a_number_that_pools_hold_and_the_share_does_not_is_never_advised(take: Take) -> None:
-    both = [each for each in gke_findings(take(gpu("h100", "nodes: 100"))) if each.rule.startswith("job-fits-")]
+    found = [each for each in gke_findings(take(gpu("h100", "nodes: 100"))) if each.rule.startswith("job-fits-")]
 
-    assert [(each.rule, each.allowed, each.nearest) for each in both] == [
-        ("job-fits-pools", "at most 8", "5"),
-        ("job-fits-share", "at most 5", "5"),
-    ]
+    assert [(each.rule, each.allowed, each.nearest) for each in found] == [("job-fits-share", "at most 5", "5")]
 
 
 def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
@@ -136,7 +157,10 @@ def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> N
 
     (finding,) = gke_findings(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=read_workspace(root)))
 
-    assert (finding.allowed, finding.nearest) == ("none: one slice is 8", None)
+    assert (finding.allowed, finding.nearest) == (
+        "a team that can have 8, for one slice",
+        "nominal_quota: 8 at stacks/Pulumi.lab-vision.yaml:10",
+    )
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_head_without_a_price_is_said(take: Take) -> None:
     cost = job_cost(take(f"{text}gke: {{cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}}"), "gke")
 
     assert cost.machines[0] == ("n2-standard-64", 1)
-    assert "no price known: n2-standard-64 on-demand" in cost_text(cost)
+    assert "No price is known of n2-standard-64 on-demand" in cost_text(cost)
 
 
 def test_a_topology_of_vertex_ai_is_so_many_vms(take: Take) -> None:
@@ -329,26 +329,28 @@ def test_costs_are_at_least_and_the_job_s_own_provisioning_model_is_marked(price
 
     assert result.exit_code == 0
     first, head, *lines = result.stdout.splitlines()
-    rows, (note, *advice) = lines[:4], lines[4:]
+    rows, notes = lines[:4], lines[4:-2]
+    advice = lines[-2:]
     assert first == "On vertex in us-central1: 1 x a3-highgpu-8g and 2 x a3-highgpu-8g"
     assert "longest run, 72 hours" in head
     assert [row.split()[0] for row in rows] == list(MACHINE_TYPES["a3-highgpu-8g"].capacities)
     assert [row for row in rows if "(this job)" in row] == [row for row in rows if row.split()[0] == "flex-start"]
     assert all(("at most $" if row.split()[0] == "flex-start" else "at least $") in row for row in rows)
     assert [line.split(":")[0].strip() for line in advice] == ["on-demand", "spot"]
-    assert "the job" not in note
+    assert "the job" not in " ".join(notes)
     assert advice[1].endswith(
         "% less than this job; Google may stop the VMs at any time, so write checkpoints; set vertex.capacity to spot."
     )
-    assert "without disks, storage, network, Vertex AI's own fee" in note
+    assert "without disks, storage, network, Vertex AI's own fee." in notes[0]
 
 
 def test_a_job_on_gke_hears_which_flavor_or_pool_has_another_provisioning_model(priced_root: Path) -> None:
-    advice = asked(priced_root, "--target", "gke").stdout.splitlines()[7:]
+    advice = asked(priced_root, "--target", "gke").stdout.splitlines()[-3:]
 
     assert [line.split(":")[0].strip() for line in advice] == ["spot", "flex-start", "reservation"]
     pool = "no pool of gpus has it: training-platform init pool lab --machine-type a3-highgpu-8g --capacity spot."
     assert advice[0].endswith(pool)
+    assert advice[2].endswith("--machine-type a3-highgpu-8g --capacity reservation --reservation NAME.")
 
 
 def test_old_prices_of_the_catalogue_are_examples_in_the_cost_of_a_job_too(priced_root: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import reaches
+from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.config.reading.finding import Finding
@@ -75,7 +76,8 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
     """
     gke, flavor = gke_target(job)
     own = job.team.shares[gke.cluster][flavor.name]
-    lent: float = math.inf if job.workspace.uncounted else sum(map(_lent, _others(job)))
+    home = lending(job.workspace, job.team.environment)
+    lent: float = math.inf if job.workspace.uncounted else sum(map(_lent, _others(job, home)))
     borrowed = lent if own.borrowing_limit is None else min(lent, own.borrowing_limit)
     return own.nominal_quota, own.nominal_quota + borrowed
 
@@ -89,22 +91,34 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
     auto_provisioned = 0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
     holds = auto_provisioned + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
     nominal, most = reach(job)
-    nearest = int(min(holds, most)) // each
-    asked = job.source.place(("gke", field))
     share = job.stack.at(("shares", gke_target(job)[0].cluster, flavor.name))
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
-    for rule, limit, why in (
+    rule, limit, why = min(
         ("job-fits-pools", holds, f"the pools of {flavor.name} hold {holds:,}"),
         ("job-fits-share", most, team),
-    ):
-        if needed > limit:
-            fits = int(limit) // each
-            yield job.finding(
-                ("gke", field), f"{count:,} {unit}s of {flavor.name} are {needed:,} {resource}, and {why}", rule=rule,
-                allowed=f"at most {fits:,}" if fits else f"none: one {unit} is {each}", nearest=nearest or None,
-                spoils=() if rule == "job-fits-share" else (asked,),
-                rests_on=(share, asked) if rule == "job-fits-share" else (),
-            )  # fmt: skip
+        key=lambda row: row[1],
+    )  # the tighter of both alone: what fits it fits the other
+    if needed > limit:
+        fits = int(limit) // each
+        asks = f"{count:,} {unit}s of {flavor.name} are" if count > 1 else f"1 {unit} of {flavor.name} is"
+        yield job.finding(
+            ("gke", field), f"{asks} {needed:,} {resource}, and {why}", rule=rule,
+            allowed=f"at most {fits:,}" if fits else f"a team that can have {each:,}, for one {unit}",
+            nearest=fits or (_larger_share(job, flavor, each) if holds >= each else None),
+            rests_on=(share,) if rule == "job-fits-share" else (),
+        )  # fmt: skip
+
+
+def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
+    """Return what to raise so that the team can have some GPUs or chips: its share, what it borrows, or the pools."""
+    cluster = gke_target(job)[0].cluster
+    own, others = job.team.shares[cluster][flavor.name], list(_others(job, job.environment))
+    place = job.stack.place(("shares", cluster, flavor.name))
+    if needed <= flavor.queue_chips - sum(share.nominal_quota for share in others):
+        return f"nominal_quota: {needed} at {place}"
+    if needed <= own.nominal_quota + sum(map(_lent, others)):
+        return f"borrowing_limit: {needed - own.nominal_quota} at {place}"
+    return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
 
 
 def _image(job: ResolvedJob) -> Iterator[Finding]:
@@ -215,12 +229,11 @@ def _large(flavor: Flavor) -> list[ExpandedPool]:
     return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
 
 
-def _others(job: ResolvedJob) -> Iterator[Share]:
-    """Yield what other teams and the cohorts have of the job's flavor."""
+def _others(job: ResolvedJob, home: Environment) -> Iterator[Share]:
+    """Yield what other teams, and the cohorts of their environment, have of the job's flavor."""
     gke, flavor = gke_target(job)
     teams = [team for _, team, _ in job.workspace.teams() if team.environment == job.team.environment]
     others = [team.shares for team in teams if team.name != job.team.name]
-    home = lending(job.workspace, job.team.environment)
     for shares in (*others, *(cohort.shares for cohort in home.cohorts.values())):
         share = shares.get(gke.cluster, {}).get(flavor.name)
         if share is not None:

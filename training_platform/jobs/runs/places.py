@@ -14,7 +14,7 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.jobs.model import Target
-from training_platform.jobs.naming import job_of
+from training_platform.jobs.naming import job_among
 from training_platform.jobs.render import job_files, targets
 from training_platform.jobs.resolve import ResolvedJob, read_job
 from training_platform.resources.gke import cluster_name, context_name
@@ -107,14 +107,15 @@ def places_of_run(
     A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises UserError.
     """
     jobs = list(_jobs(root, workspace))
-    named = [job for job in jobs if job.name in (run, job_of(run)) and team in (None, job.team.name)]
+    called = job_among(run, [job.name for job in jobs if team in (None, job.team.name)])
+    named = [job for job in jobs if job.name == called and team in (None, job.team.name)]
     if len(owners := sorted({job.team.name for job in named})) > 1:
-        raise UserError(f"Teams {' and '.join(owners)} have a job {job_of(run)!r} each: say which with --team.")
+        raise UserError(f"Teams {' and '.join(owners)} have a job {called!r} each: say which with --team.")
     if not named and team is None:
         known = sorted({job.name for job in jobs})
         raise UserError(
-            f"No job file is called {job_of(run)!r}, so nobody here can say where {run} is; --team looks in all places "
-            f"of a team. {_allowed(job_of(run), known)}"
+            f"No job file is called {called!r}, so nobody here can say where {run} is; --team looks in all places "
+            f"of a team. {_allowed(called, known)}"
         )
     own = [place_of(job, target) for job in named for target in targets(job)]
     keys = {(place.target, place.key) for place in own}

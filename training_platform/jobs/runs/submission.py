@@ -107,6 +107,9 @@ def prepare(
         return Prepared(findings=tuple(findings))
     chosen, program = chosen_target(job, target), shlex.join([*job.spec.command, *job.spec.args])
     job = changes.held(job)
+    if run and run != job.name and not run.startswith(f"{job.name}-"):
+        why = "does not begin with the job's name and a dash, by which other commands find the run"
+        raise UserError(f"--run {run!r} {why}. Nearest: {job.name}-{run}.")
     run = run or new_run(job.name)
     named = as_run(job, run)
     verdict = judge(named, chosen, today)

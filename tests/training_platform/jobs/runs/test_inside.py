@@ -43,9 +43,9 @@ def container(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
-    body = submitted(lab, "--name", "mine", "--args", "--lr=0.1", "--args", "x", "--env", "A=b=c", "--nodes", "3")
+    body = submitted(lab, "--name", "train-mine", "--args", "--lr=0.1", "--args", "x", "--env", "A=b=c", "--nodes", "3")
 
-    assert body["metadata"]["name"] == "mine"
+    assert body["metadata"]["name"] == "train-mine"
     assert body["metadata"]["annotations"]["training-platform/user"] == "ada@example.com"
     assert body["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] == 3
     assert container(body)["args"] == ["--rate=1", "--lr=0.1", "x"]

@@ -18,7 +18,7 @@ from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.container import sdist
 from training_platform.jobs.model import PythonSource
-from training_platform.jobs.naming import as_run, job_of, new_run
+from training_platform.jobs.naming import as_run, job_among, job_of, new_run
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.runs.places import places, places_of_run
 from training_platform.jobs.runs.submission import delivered, prepare
@@ -248,6 +248,15 @@ def test_a_run_is_looked_for_where_its_job_says(places_root: Path) -> None:
     assert found[0].log_in == (
         "gcloud container clusters get-credentials lab-gpus --location us-central1 --project example-lab --dns-endpoint"
     )
+
+
+def test_a_run_of_a_name_that_somebody_chose_is_found_and_one_of_no_job_is_not_submitted(places_root: Path) -> None:
+    found, _ = places_of_run(places_root, read_workspace(places_root), "train-again")
+
+    assert [place.key for place in found] == ["gpus", "us-central1"]
+    assert job_among("train-again-bcdfg-0", ["train", "train-again"]) == "train-again"
+    with pytest.raises(UserError, match=r"'again' does not begin with the job's name.*Nearest: train-again\."):
+        prepare(places_root / "jobs" / "vision" / "train.yaml", places_root, "gke", TODAY, "again")
 
 
 def test_a_run_of_no_job_is_said_with_the_nearest(places_root: Path) -> None:
