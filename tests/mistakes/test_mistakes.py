@@ -54,6 +54,7 @@ def test_a_mistake_has_one_answer_whose_hint_works(root: Path, row: dict[str, An
     before = path.read_text(encoding="utf-8") if path.exists() else None
     text = row["new"] if before is None or "old" not in row else before.replace(row["old"], row["new"])
     assert text != before
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
     exit_code, output = check(root, row["file"])
@@ -111,7 +112,7 @@ def test_shares_of_a_file_that_cannot_be_read_are_not_idle(root: Path) -> None:
     assert "of what no team was promised, 8 GPUs idle, 64 chips idle" in before
     assert "idle" not in output
     assert "shares in files that are rejected or cannot be read are not counted" in output
-    assert output.endswith("4 stacks: 1 thing not checked\n")
+    assert output.endswith("5 stacks: 1 thing not checked\n")
 
 
 def test_teams_of_a_deleted_environment_have_one_finding_and_no_other_environment(root: Path) -> None:
@@ -130,6 +131,19 @@ def test_a_zone_without_the_machine_is_answered_with_zones_of_the_cluster_s_regi
     output = check(root, "stacks/")[1]
 
     assert "Allowed: with quota for 32 GPUs: us-central1-a, us-central1-b, us-central1-c (40 GPUs left). " in output
+
+
+def test_a_topology_that_changes_a_flavor_s_name_says_where_to_change_it_too(root: Path) -> None:
+    edit(root, "stacks/Pulumi.prod.yaml", "topology: 4x8", "topology: 4x6")
+    share = root / "stacks" / "Pulumi.prod-nlp.yaml"
+    edit(root, "stacks/Pulumi.prod-nlp.yaml", "tpu-v5e-4x8-reservation", "tpu-v5e-4x6-reservation")
+    line = share.read_text(encoding="utf-8").splitlines().index("        tpu-v5e-4x6-reservation: {nominal_quota: 64}")
+
+    output = check(root, "stacks/")[1]
+
+    also = f"its flavor is then tpu-v5e-4x8-reservation, to write at stacks/Pulumi.prod-nlp.yaml:{line + 1}"
+    assert f"Nearest: 4x8; {also}\n" in output
+    assert output.count("\nerror ") == 1
 
 
 def test_the_first_error_is_explained_and_no_warning_before_it(root: Path) -> None:

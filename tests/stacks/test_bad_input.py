@@ -46,9 +46,9 @@ SLIPS = {
         "topology: 4x8", "topology: 2x16", "topology: 2x16", "tpu-topology",
         "2x2, 2x4, 4x4, 4x8, 8x8, 8x16, 16x16", "4x8",
     ),
-    "a topology whose nearest is beyond the quota": Slip(
+    "a topology that no machine has, where teams name the flavor of another": Slip(
         "topology: 4x4x4", "topology: 6x6x6", "topology: 6x6x6", "tpu-topology", "2x2x1, 2x2x2, 2x2x4",
-        "4x8x8; 4x4x4 fits the 192 chips of quota that are left, 4x8x8 takes 512",
+        "4x4x4",
     ),
     "no topology at all": Slip(
         "topology: 2x2x4", "topology: 2x2x", "topology: 2x2x", "stack-model", "chips along each axis", "2x2",

@@ -17,7 +17,8 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed value that somebody most likely meant by ``name``, or None; upper case is overlooked.
 
     That is the one by its earlier name, the only one that begins so, or the one that reads most like it, of those that
-    begin so if there are any: where only numbers differ, the nearest of several that read alike; else the first.
+    begin so if there are any: where only numbers differ, the nearest of several that read alike; else the first. Where
+    none reads like it, that is a part of it, or its beginning.
     """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
     folded = name.strip().casefold()
@@ -33,7 +34,8 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     if numbered and _NUMBER.search(folded):
         return by_folded[min(numbered, key=lambda value: _apart(value, folded))]
     parts = [value for value in by_folded if value in folded.split("-")]  # nvidia-tesla-t4
-    match = _likest(folded, beginning or by_folded, 0.0 if beginning else 0.6) or next(iter(parts), None)
+    begun = [value for value in by_folded if len(value) >= _SHORTEST and folded.startswith(value)]  # production, prod
+    match = _likest(folded, beginning or by_folded, 0.0 if beginning else 0.6) or next(iter(parts + begun), None)
     return by_folded[match] if match else None
 
 

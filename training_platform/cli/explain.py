@@ -73,10 +73,10 @@ def explain(subject: str, output_format: Format, root: Path | None) -> None:
         _print_rules(pairs, output_format)
     elif subject in rules:
         _print_rules([(rules[subject], None)], output_format)
+    elif sheets := catalog.sheets_of(subject):
+        catalog.print_sheets(sheets, output_format)
     elif quotas := _quotas(subject):
         _print_quotas(quotas, output_format)
-    elif catalog.sheets_of(subject):
-        catalog.print_sheets(catalog.sheets_of(subject), output_format)
     else:
         _unknown(subject, rules)
 
@@ -178,7 +178,7 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
 
 def _fix(finding: Finding | None) -> str:
     if finding is None:
-        return "write what the finding allows; the nearest value is named beside it. explain FILE:LINE shows it."
+        return "`training-platform explain FILE:LINE`, with the place of a finding, says what to write there."
     if finding.follows:
         return f"correct {finding.follows}, from which this follows."
     if finding.nearest and finding.nearest.startswith("training-platform "):
@@ -223,10 +223,13 @@ def _unknown(subject: str, rules: Iterable[str]) -> None:
     from training_platform.catalog import loader
     from training_platform.catalog.fact_sheets import sheets
     from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.reading.section import enumeration
     from training_platform.quota.charges import short_quota_id
 
     quotas = (short_quota_id(quota.id.quota_id) for quota in loader.default().quotas.values())
-    nearest = find_nearest(subject, {*rules, *quotas, *(sheet.name for sheet in sheets())})
+    names = [sheet.name for sheet in sheets()]
+    several = [name for name in names if name.startswith(f"{subject.casefold()}-")]  # a100: 40 and 80 GB
+    nearest = enumeration(several) or find_nearest(subject, {*rules, *quotas, *names})
     hint = (
         f"Nearest: {nearest}."
         if nearest

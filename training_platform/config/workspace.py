@@ -175,7 +175,11 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
         missing = stack_file(team.environment)
         finding = stack.dangling(("environment",), team.environment, "environment", names, rests_on=((missing,),))
         if its_own is None:
-            finding = dataclasses.replace(finding, message=f"{finding.message}: there is no {missing}")
+            finding = dataclasses.replace(
+                finding,
+                message=f"{finding.message}: there is no {missing}",
+                allowed=f"{finding.allowed}, or a new one: training-platform init environment {team.environment}",
+            )
         yield dataclasses.replace(finding, spoils=((missing,), stack.source.place(())))
         return
     home = workspace.environment_of(stack)

@@ -191,6 +191,7 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
         "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
         allowed=f"a multiple of {size}", nearest=str(nearest),
         spoils=_places(workspace, share.holder.stack, share.holder.path),
+        rests_on=tuple(at for pool in line.flavor.pools for at in _places(workspace, line.environment, pool.path)),
     )  # fmt: skip
 
 

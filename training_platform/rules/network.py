@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from ipaddress import IPv4Network, ip_network
 from itertools import chain
@@ -87,12 +87,16 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 @rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two ranges of one VPC that overlap."""
-    for _, ranges_of in sorted(program.once(_taken).items()):
+    for network, ranges_of in sorted(program.once(_taken).items()):
         widest: tuple[IPv4Network, Taking] | None = None
         for room, field, view in sorted(ranges_of, key=lambda row: (row[0].network_address, row[0].prefixlen)):
             if widest and room.network_address <= widest[0].broadcast_address:
                 message = f"{room} overlaps {widest[0]} of {widest[1].name}"
-                yield finding(view, field, message, allowed="ranges of one VPC that do not overlap")
+                files = [other for other in program.all(FilestoreView) if _network_name(other, program) == network]
+                yield finding(
+                    view, field, message, allowed="ranges of one VPC that do not overlap",
+                    nearest=_free(_rooms(network, files, program), room.prefixlen),
+                )  # fmt: skip
             # A range that overlaps any earlier one overlaps the one that reaches farthest.
             if not widest or room.broadcast_address > widest[0].broadcast_address:
                 widest = room, view
@@ -207,14 +211,25 @@ def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator
 def _free_range(instance: FilestoreView, program: Program, prefix: int) -> IPv4Network | None:
     """Return a range that is free in the instance's VPC by this program, another for each instance without one."""
     network, beside = _network_name(instance, program), _beside(instance, program)
+    earlier = sum(not other.reserved_range and other.name < instance.name for other in beside)
+    return _free(_rooms(network, beside, program), prefix, earlier)
+
+
+def _rooms(network: str, files: Iterable[FilestoreView], program: Program) -> list[IPv4Network]:
+    """Return the ranges of a VPC that subnets, Google's services and some Filestore instances take."""
     taken = [room for room, _, _ in program.once(_taken).get(network, ())]
-    taken += [room for other in beside if (room := network_of(other.reserved_range))]
+    ranges = (other.reserved_range for other in files if other.known("reserved_range"))
+    return taken + [room for text in ranges if (room := network_of(text))]
+
+
+def _free(taken: Collection[IPv4Network], prefix: int, skipped: int = 0) -> IPv4Network | None:
+    """Return the first free range of a size in the private block of others, after some that are free as well."""
     block = next((block for block in _PRIVATE if taken and block.overlaps(min(taken))), None)
     if block is None:
         return None
     size = 2 ** (32 - prefix)
     start = int(min(taken).network_address) // size * size
-    for _ in range(1 + sum(not other.reserved_range and other.name < instance.name for other in beside)):
+    for _ in range(1 + skipped):
         for room in sorted(taken):
             if int(room.network_address) < start + size and start <= int(room.broadcast_address):
                 start = -(-(int(room.broadcast_address) + 1) // size) * size

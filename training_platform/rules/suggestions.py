@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from training_platform.catalog.locations import region_of
-from training_platform.catalog.topologies import nearest_topology
+from training_platform.catalog.topologies import legal_for, legal_topologies
 from training_platform.catalog.types import chips_in
-from training_platform.config.pools import ExpandedPool
+from training_platform.config.pools import ExpandedPool, flavor_name
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives, Room, largest_slice, named
 from training_platform.quota.charges import Holder, quota_key, shown
@@ -43,7 +44,27 @@ class Suggestions:
         if suggest is None or stack is None or others is None:
             return finding
         pool = others.pool(Holder(stack.name, tuple(finding.path.split(".")[:_POOL]), ""))
-        return suggest(finding, pool, others) if pool else finding
+        if pool is None or suggest is not _topology:
+            return suggest(finding, pool, others) if pool else finding
+        named = self._flavors_of_teams(stack.name, pool.cluster)
+        known = self._workspace.flavors(stack.name, pool.cluster)
+        shapes = {_flavor_with(pool, shape): shape for shape in legal_topologies(pool.machine)}
+        missing = (shape for flavor, shape in shapes.items() if flavor in named and flavor not in known)
+        legal, *other_machine = (finding.nearest or "").split("; ")
+        nearest = next(missing, legal)
+        suggested = suggest(dataclasses.replace(finding, nearest="; ".join((nearest, *other_machine))), pool, others)
+        if nearest in shapes.values() and (places := named.get(flavor_name(pool))):
+            also = f"its flavor is then {_flavor_with(pool, nearest)}, to write at {enumeration(places)}"
+            return dataclasses.replace(suggested, nearest=f"{suggested.nearest}; {also}")
+        return suggested
+
+    def _flavors_of_teams(self, environment: str, cluster: str) -> dict[str, list[str]]:
+        """Return the places in teams' files of each flavor's name that they have for a cluster."""
+        places: dict[str, list[str]] = {}
+        for stack, team, _ in self._workspace.teams():
+            for flavor in team.shares.get(cluster, {}) if team.environment == environment else ():
+                places.setdefault(flavor, []).append(stack.place(("shares", cluster, flavor)))
+        return places
 
 
 def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
@@ -97,8 +118,8 @@ def _capacity(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Fin
 def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
     """Name a smaller slice as well, where the limits do not hold the nearest that is legal."""
     quota = pool.accelerator.quotas.get(pool.spec.charged)
-    legal = nearest_topology(pool.machine, pool.spec.topology or "")
-    if quota is None or legal is None:
+    legal = (finding.nearest or "").partition(";")[0]
+    if quota is None or not legal_for(pool.machine, legal):
         return finding
     holder = Holder(finding.stack or "", pool.path, pool.name)
     left = others.left(quota_key(others.project, quota, pool.zone or pool.region), holder)
@@ -109,6 +130,11 @@ def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Fin
     room = f"{shown(max(0, left))} chips of quota"
     said = f"{smaller} fits the {room} that are left" if smaller else f"{room} are left"
     return dataclasses.replace(finding, nearest=f"{finding.nearest}; {said}, {legal} takes {shown(wanted)}")
+
+
+def _flavor_with(pool: ExpandedPool, topology: str) -> str:
+    """Return the name of a pool's flavor if it had another topology."""
+    return flavor_name(dataclasses.replace(pool, spec=pool.spec.model_copy(update={"topology": topology})))
 
 
 _BY_RULE: Mapping[str, Callable[[Finding, ExpandedPool, Alternatives], Finding]] = {

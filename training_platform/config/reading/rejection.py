@@ -64,8 +64,20 @@ def rejections(
     details = error.errors(include_url=False)
     entries = {detail["loc"][:-1] for detail in details}
     findings = []
+    misplaced: dict[Path, str] = {}
+    for detail in details:
+        section = _section_at(model, entry := detail["loc"][:-1]) if detail["type"] == "missing" else None
+        if (home := _home_inside(section, detail["input"])) and entry not in misplaced:
+            misplaced[entry] = home
+            deeper = f"below {home} of the entry above: the line, and those below it, indented by 4 more spaces"
+            findings.append(source.finding(
+                RULE, entry, f"has the fields of an entry of {home}", below=below, stack=stack, nearest=deeper,
+                spoils=tuple(source.place((*below, *entry[:depth])) for depth in (len(entry), len(entry) - 1)),
+            ))  # fmt: skip
     for detail in details:
         if detail["type"] == "too_short" and detail["loc"] in entries:
+            continue
+        if any(detail["loc"][: len(entry)] == entry for entry in misplaced):
             continue
         for at, message, allowed, nearest in _conflicts(detail, model, source.written.get((*below, *detail["loc"]))):
             missing = detail["type"] == "missing"
@@ -142,7 +154,10 @@ def _explain(
         if section and (instead := section.REMOVED.get(str(path[-1]))):
             return "is no longer a field of this section", instead, None
         allowed = list(section.model_fields) if section else []
-        return "is not a field of this section", enumeration(allowed, most=20), find_nearest(str(path[-1]), allowed)
+        home = _home_inside(section, value)
+        deeper = f"below {home}: the line, and those below it, indented by 2 more spaces" if home else None
+        nearest = deeper or find_nearest(str(path[-1]), allowed)
+        return "is not a field of this section", enumeration(allowed, most=20), nearest
     if kind == "missing":
         return "is missing", _described(model, path), None
     if kind == "literal_error":
@@ -150,7 +165,8 @@ def _explain(
         return f"{shown} is not one of the allowed values", ", ".join(allowed), find_nearest(str(value), allowed)
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
-        return f"is {shown}", f"{words} {context[key]}", str(context[key])
+        negative = key == "ge" and type(value) is int and value < 0
+        return f"is {shown}", f"{words} {context[key]}", str(max(-value, context[key]) if negative else context[key])
     if kind == "too_short":
         return f"has {context['actual_length']} entries", f"at least {context['min_length']}", None
     if kind in _WANTED:
@@ -161,6 +177,20 @@ def _explain(
     if kind == "value_error":
         return str(context["error"]), None, None
     return detail["msg"], context.get("allowed"), context.get("nearest")
+
+
+def _home_inside(section: type[Section] | None, value: object) -> str | None:
+    """Return the mapping of a section that would take a value as an entry, such as ``node_pools`` for a pool."""
+    if section is None or not isinstance(value, dict):
+        return None
+    for name, field in section.model_fields.items():
+        inner = _unwrap(field.annotation)
+        entry = _unwrap(get_args(inner)[1]) if get_origin(inner) is dict else None
+        if isinstance(entry, type) and issubclass(entry, Section):
+            required = {key for key, spec in entry.model_fields.items() if spec.is_required()}
+            if required and required <= set(value) <= set(entry.model_fields):
+                return name
+    return None
 
 
 def _malformed(value: str, shown: str, pattern: str, section: type[Section] | None) -> tuple[str, str, str | None]:
