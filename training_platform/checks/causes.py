@@ -62,7 +62,7 @@ def _below_failures(report: Report, unread: Mapping[str, str]) -> Report:
 
     stacks = tuple(replace(stack, findings=others(stack.findings)) for stack in report.stacks)
     failures = tuple(
-        f"{failure.removesuffix('.')}, {following(behind[failure])}." if failure in behind else failure
+        f"{failure.removesuffix('.')}.\n  {following(behind[failure])}." if failure in behind else failure
         for failure in report.failures
     )
     return replace(report, stacks=stacks, findings=others(report.findings), failures=failures)

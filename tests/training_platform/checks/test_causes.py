@@ -83,7 +83,7 @@ def test_too_much_that_is_promised_to_two_teams_of_one_name_follows_from_the_nam
     ("file", "following"),
     [
         (PROD, [f"jobs/nlp/pretrain.yaml:3:1: environment, {JOB}:3:1: environment, {NLP}:4:5: environment", "4"]),
-        (VISION, [f"{JOB}:3:1: environment.", "1"]),
+        (VISION, [f"{JOB}:3:1.", "1"]),
     ],
 )
 def test_what_misses_a_file_that_cannot_be_read_is_said_with_it_and_nowhere_else(
@@ -93,7 +93,7 @@ def test_what_misses_a_file_that_cannot_be_read_is_said_with_it_and_nowhere_else
 
     (failure,) = found.failures
     assert failure.startswith(f"{file}:")
-    assert f", and {following[1]} more that follow" in failure
+    assert f".\n  and {following[1]} more that follow" in failure
     assert following[0] in failure
     assert [each for each in found.all_findings() if "is not" in each.message] == []
     assert found.exit_code() == 2

@@ -55,7 +55,7 @@ def test_a_sum_names_the_machines_that_it_leaves_out_beside_it() -> None:
 
     half = price(priced + unpriced)
 
-    assert half == f"at least $0.00 to ${priced.most:,.2f} per hour, without a3-highgpu-8g spot"
+    assert half == f"at least $0.00 to ${priced.most:,.2f} per hour; 2 VMs without a price: a3-highgpu-8g spot"
 
 
 def test_there_is_no_sum_where_more_than_half_of_the_vms_have_no_price() -> None:

@@ -18,6 +18,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from training_platform.checks.comparison.comparison import Comparison
+from training_platform.checks.planning.outcome import kind_of
 from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
@@ -77,7 +78,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
     for part in (_everything if verbose else summary)(report, console.width):
         console.print(part)
     if report.comparison:
-        console.print(Group(*_changes(report.comparison, console.width)))
+        console.print(Group(*_changes(report.comparison, console.width, fold=not verbose)))
     for line in _findings(report, fold=not verbose):
         console.print(line, soft_wrap=True)
     for failure in report.failures:
@@ -279,17 +280,20 @@ def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> Renderabl
                 Text(price(stack.cost)),
             ]
         )
-    price_column = "example price" if any(stack.cost.is_example(today) for stack in stacks) else "list price"
+    price_column = f"price{' (example)' if any(stack.cost.is_example(today) for stack in stacks) else ''}"
     columns = ("stack", "project", ">resources", "at the most", price_column)
     return fitting_table(columns, rows, width, drop=("project", "at the most"))
 
 
 def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
     total = sum(not line.unread for ledger in report.ledgers for line in ledger.lines)
-    full = full_quotas(report, requested=False)
-    unknown = sum(fullness(line) == "unknown" for _, line in full)
-    title = f"{len(full) - unknown:,} of {counted(total, 'quota')} more than {NEARLY_FULL:.0%} full"
+    every = full_quotas(report, requested=False)
+    unread = {ledger.project for ledger in report.ledgers if ledger.snapshot is None}
+    full = [(project, line) for project, line in every if project not in unread]
+    unknown = sum(fullness(line) == "unknown" for _, line in every)
+    title = f"{len(every) - unknown:,} of {counted(total, 'quota')} more than {NEARLY_FULL:.0%} full"
     title += f", {unknown:,} without a known limit" if unknown else ""
+    title += f" (of {listed(sorted(unread))})" if unread and len(full) == len(every) - unknown else ""
     yield Text(f"{title}{':' if full else ''}")
     if full:
         columns = ("project", "location", "quota", ">needs", ">limit", ">left")
@@ -332,8 +336,11 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
     yield Padding(fitting_table(columns, rows, width - _INDENT, subject=2), (0, 0, 0, _INDENT), expand=False)
 
 
-def _changes(comparison: Comparison, width: int) -> Iterator[RenderableType]:
-    """Yield each stack with what happens to its resources, then the amounts that differ."""
+def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[RenderableType]:
+    """Yield each stack with what happens to its resources, then the amounts that differ.
+
+    Where ``fold``, a stack that is new or removed as a whole has its resources counted by kind.
+    """
     yield heading(Text(change_summary(comparison), style="bold"), width)
     if comparison.unknown:
         yield Text(f"  {comparison.unknown}", style="yellow")
@@ -341,6 +348,12 @@ def _changes(comparison: Comparison, width: int) -> Iterator[RenderableType]:
         if stack.empty:
             continue
         yield Text(f"  {stack_title(stack)}", style="bold")
+        if fold and stack.kind in ("added", "removed"):
+            kinds = Counter(kind_of(resource.type) for resource in stack.resources).most_common()
+            rows = [f"{count:,} {kind}" for kind, count in kinds]
+            counts = f"{counted(len(stack.resources), 'resource')}: {listed(rows, most=8)}{_WITH_ALL}"
+            yield Padding(Text(counts), (0, 0, 0, 4), expand=False)
+            continue
         for kind, name, inputs in resource_rows(stack):
             yield Padding(Text.assemble((f"{kind:<8}", _CHANGES[kind]), f" {name}"), (0, 0, 0, 4), expand=False)
             for line in inputs:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
+from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
 from training_platform.checks.report import Report, folded, identity
+from training_platform.config.model.stack import stack_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import stack_file
@@ -39,7 +41,9 @@ def conclusion(report: Report) -> Conclusion:
         parts.append(f"{known:,} known")
     if report.failures:
         parts.append(f"{counted(len(report.failures), 'thing')} not checked")
-    stacks = counted(len(report.stacks), "stack") if report.known_stacks else "no stack in stacks/ yet"
+    unread = {stack_name(PurePath(failure.partition(":")[0])) for failure in report.failures} - {None}
+    names = unread.union(stack.name for stack in report.stacks)
+    stacks = counted(len(names), "stack") if report.known_stacks else "no stack in stacks/ yet"
     state: Literal["clean", "findings", "unchecked"] = "findings" if counts["error"] else "clean"
     return Conclusion("unchecked" if report.failures else state, stacks, ", ".join(parts))
 
@@ -99,7 +103,9 @@ def price(cost: Cost) -> str:
         return f"no sum: {cost.vms_without:,} of {counted(cost.vms, 'VM')} without a price"
     if not cost.read:
         return ""
-    without = f", without {', '.join(cost.machines)}" if cost.machines else ""
+    without = (
+        f"; {counted(cost.vms_without, 'VM')} without a price: {', '.join(cost.machines)}" if cost.machines else ""
+    )
     return f"at least ${cost.least:,.2f} to ${cost.most:,.2f} per hour{without}"
 
 

@@ -22,7 +22,7 @@ def test_the_verdict_comes_first(clean: Report, spoiled: Report) -> None:
     assert markdown_report(clean).startswith(f"{MARKER}\n\n### 5 stacks: clean\n")
     assert re.match(
         re.escape(MARKER)
-        + r"\n\n### 5 stacks: \d+ errors, 1 warning, 1 exempt, 1 thing not checked\n\n- not checked: ",
+        + r"\n\n### 6 stacks: \d+ errors, 1 warning, 1 exempt, 1 thing not checked\n\n- not checked: ",
         markdown_report(spoiled),
     )
 
@@ -79,8 +79,8 @@ def test_cost_and_what_it_leaves_out_are_said(clean: Report) -> None:
     rows = {row[0]: row for row in table(markdown_report(clean), "stack")}
 
     (prod,) = (stack for stack in clean.stacks if stack.name == "prod")
-    without = "without n2-standard-8 on-demand, e2-standard-8 on-demand"
-    assert rows["prod"][1] == f"at least ${prod.cost.least:,.2f} to ${prod.cost.most:,.2f} per hour, {without}"
+    without = f"{prod.cost.vms_without} VMs without a price: n2-standard-8 on-demand, e2-standard-8 on-demand"
+    assert rows["prod"][1] == f"at least ${prod.cost.least:,.2f} to ${prod.cost.most:,.2f} per hour; {without}"
     assert "no price known: " in rows["prod"][2]
     assert "n2-standard-8 on-demand" in rows["prod"][2]
     assert "filestore-REGIONAL in us-central1" not in rows["prod"][2]
