@@ -88,7 +88,7 @@ clean: ## Delete .venv, caches and build leftovers.
 .venv/.created:
 	@command -v "$(PYTHON)" > /dev/null || { echo "No $(PYTHON) on PATH: install Python 3.11 or newer, or name it: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v[:2] >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and $(PYTHON) is %d.%d: name another with make PYTHON=/path/to/python3 ..." % v[:2])'
-	@echo "Setting up .venv, about half a minute the first time" >&2
+	@echo "Setting up .venv, some minutes the first time" >&2
 	@"$(PYTHON)" -m venv --clear .venv
 	@touch $@
 

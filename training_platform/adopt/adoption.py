@@ -284,7 +284,7 @@ def lines(stacks: Sequence[AdoptedStack], unread: Mapping[str, str]) -> Iterator
         sections: dict[str, Iterable[str]] = {
             "left out, and stays as it is": (f"{_short(path)}: {why}" for path, why in stack.left_out.items()),
             "the first update changes": _fields(stack.changes),
-            "is there, and no stack file can say it": _fields(stack.unsaid),
+            "exists, and has no field in stack files": _fields(stack.unsaid),
             "new, since nothing in the project matches it": _new(stack.new),
         }
         for title, rows in sections.items():

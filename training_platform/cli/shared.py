@@ -75,7 +75,9 @@ format_option = click.option(
     "--format", "output_format", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
 root_option = click.option("--root", type=PATH, help="The repository; default: the one around this folder.")
-today_option = click.option("--today", help="The date to check dated files against, such as 2026-11-21.")
+today_option = click.option(
+    "--today", metavar="YYYY-MM-DD", help="The date to check dated files against, such as 2026-11-21."
+)
 local_cloud_option = click.option(
     "--local-cloud",
     callback=_check_local_cloud,
