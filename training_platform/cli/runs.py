@@ -190,6 +190,7 @@ def _submitted(file: Path, target: Target | None, chosen: dict[str, Any], minute
         RECORD,
         Changes,
         delivered,
+        listing,
         prepare,
         submit_to_gke,
         submit_to_vertex,
@@ -205,7 +206,7 @@ def _submitted(file: Path, target: Target | None, chosen: dict[str, Any], minute
     if prepared.refused or prepared.place is None or prepared.job is None:
         sys.exit(1)
     place = prepared.place
-    for note in prepared.notes:
+    for note in filter(None, (*prepared.notes, listing(prepared.job))):
         say(f"# {note}", err=True)
     progress(f"Submitting to {place.target} {place.key} ...")
     send = submit_to_gke if place.target == "gke" else submit_to_vertex

@@ -11,8 +11,11 @@ import gzip
 import hashlib
 import io
 import json
+import os
+import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -116,7 +119,7 @@ def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None) -
             for name, text in job.spec.secrets.items()
             for key, _, version in [text.partition(":")]
         },
-        "package": package_uri(job),
+        "folder" if job.spec.source and job.spec.source.folder else "package": package_uri(job),
         "nodes": later,
         "topic": job.spec.notify,
         "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
@@ -215,19 +218,20 @@ def package_uri(job: ResolvedJob) -> str | None:
 
 def package_name(source: PythonSource) -> str:
     """Return the package's name, of its file or folder."""
-    return Path(source.file or source.package or "").stem.replace("_", "-")
+    return Path(source.file or source.package or source.folder or "").stem.replace("_", "-")
 
 
 def sdist(source: PythonSource, root: Path) -> bytes:
     """Return the archive; OSError where the source cannot be read. Nothing of the source is run for it."""
     top = f"{package_name(source)}-{_VERSION}"
     metadata = f"Metadata-Version: 2.1\nName: {package_name(source)}\nVersion: {_VERSION}\n"
-    files = {"PKG-INFO": metadata.encode(), **dict(_files(source, root))}
+    files = dict(_files(source, root)) | ({} if source.folder else {"PKG-INFO": metadata.encode()})
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, content in sorted(files.items()):
             member = tarfile.TarInfo(f"{top}/{name}")
-            member.size, member.mode = len(content), 0o644
+            executable = source.folder and os.access(root / source.folder / name, os.X_OK)
+            member.size, member.mode = len(content), 0o755 if executable else 0o644
             archive.addfile(member, io.BytesIO(content))
     return gzip.compress(tar.getvalue(), mtime=0)
 
@@ -244,9 +248,26 @@ def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
         )
         yield "setup.py", setup.encode()
         return
-    folder = root / (source.package or "")
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder)
-        hidden = any(part.startswith(".") or part in _LEFT_OUT or part.endswith(".egg-info") for part in inside.parts)
-        if path.is_file() and not hidden:
-            yield inside.as_posix(), path.read_bytes()
+    folder = root / (source.package or source.folder or "")
+    for path in source_files(folder, git=source.folder is not None):
+        yield path.relative_to(folder).as_posix(), path.read_bytes()
+
+
+def source_files(folder: Path, *, git: bool) -> list[Path]:
+    """Return the files of a folder that go along; with ``git`` none that it ignores, where it knows the folder.
+
+    Hidden files and what builds leave behind never do: a ``.env`` that git does not ignore would be a leak.
+    """
+    every: Iterable[Path] = folder.rglob("*")
+    if git:
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        with suppress(OSError):
+            listed = subprocess.run(command, cwd=folder, check=False, capture_output=True)  # noqa: S603 # fixed words
+            if listed.returncode == 0:
+                every = (folder / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name)
+    files = sorted(path for path in every if path.is_file())
+    return [path for path in files if not any(map(_left_out, path.relative_to(folder).parts))]
+
+
+def _left_out(name: str) -> bool:
+    return name.startswith(".") or name in _LEFT_OUT or name.endswith(".egg-info")

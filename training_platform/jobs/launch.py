@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import urllib.parse
 import urllib.request
@@ -41,13 +42,22 @@ def secret(version: str) -> str:
     return base64.b64decode(payload["data"]).decode()
 
 
-def install(package: str) -> None:
-    """Install an sdist of Cloud Storage, gs://bucket/object."""
-    bucket, _, name = package[len("gs://") :].partition("/")
+def download(uri: str) -> Path:
+    """Return a new file with an object of Cloud Storage, gs://bucket/object."""
+    bucket, _, name = uri[len("gs://") :].partition("/")
     url = f"{STORAGE}/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
     file = Path(tempfile.mkdtemp()) / Path(name).name
     file.write_bytes(call(url, authorized()))
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", str(file)], check=True)
+    return file
+
+
+def enter(folder: str) -> None:
+    """Unpack an archive of one folder, and continue there; its modules can be imported from anywhere."""
+    file = download(folder)
+    with tarfile.open(file) as archive:
+        archive.extractall(file.parent)  # noqa: S202 # its name is the digest of what job submit packed
+        os.chdir(file.parent / archive.getnames()[0].partition("/")[0])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))
 
 
 def tell(topic: str, message: dict[str, object]) -> None:
@@ -99,7 +109,10 @@ def main(command: list[str]) -> int:
     for name, version in plan.get("secrets", {}).items():
         os.environ[name] = secret(version)
     if "package" in plan:
-        install(plan["package"])
+        file = str(download(plan["package"]))
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", file], check=True)
+    if "folder" in plan:
+        enter(plan["folder"])
     join(plan.get("nodes", {}))
     if "topic" not in plan or place()[0] != 0:
         os.execvp(command[0], command)

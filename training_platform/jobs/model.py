@@ -75,7 +75,7 @@ Reservation = Annotated[
 
 
 class PythonSource(Consistent):
-    """One file, or a package; it goes to the team's bucket as an sdist when the job is submitted."""
+    """One file, a package or a folder; it goes to the team's bucket when the job is submitted."""
 
     file: InFolder | None = Field(
         default=None, description="One Python file, from the repository's folder.", examples=["src/train.py"]
@@ -83,6 +83,12 @@ class PythonSource(Consistent):
     package: InFolder | None = Field(
         default=None,
         description="Folder with pyproject.toml or setup.py, from the repository's.",
+        examples=["src"],
+    )
+    folder: InFolder | None = Field(
+        default=None,
+        description="Folder of the working tree, from the repository's: command runs in a copy of it, without an image "
+        "build. Files that git ignores and hidden ones stay behind.",
         examples=["src"],
     )
     module: Module | None = Field(default=None, description="package: the module to run.", examples=["finetune.train"])
@@ -97,16 +103,18 @@ class PythonSource(Consistent):
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the fields that do not go together; of none and of both kinds of source that alone."""
-        if (self.file is None) == (self.package is None):
-            said = "neither file nor package is given" if self.file is None else "file and package are both given"
-            yield Conflict((), said, "file or package")
+        given = [name for name in ("file", "package", "folder") if getattr(self, name) is not None]
+        if len(given) != 1:
+            said = f"{' and '.join(given)} are given together" if given else "no file, package or folder is given"
+            yield Conflict((), said, "file, package or folder")
             return
         if self.package and not self.module:
             yield Conflict(("package",), "does not say which module runs", "module beside it")
-        if self.file and self.module:
-            yield Conflict(("module",), "is for a package: the file itself runs", "none")
-        if self.package and self.requirements:
-            yield Conflict(("requirements",), "is for a file: a package names its own", "none")
+        if not self.package and self.module:
+            runs = "the file itself" if self.file else "command"
+            yield Conflict(("module",), f"is for a package: {runs} runs", "none")
+        if not self.file and self.requirements:
+            yield Conflict(("requirements",), "is for a file: a package names its own, an image has a folder's", "none")
 
 
 class MountSource(Consistent):
@@ -415,7 +423,9 @@ class Job(Consistent):
         if (self.image is None) == (self.source is None):
             given = "neither image nor source is" if self.image is None else "image and source are both"
             yield Conflict(() if self.image is None else ("source",), f"{given} given", "image or source")
-        if self.source and self.command:
+        if self.source and self.source.folder and not self.command:
+            yield Conflict(("source", "folder"), "does not say which program runs", "command beside source")
+        if self.source and not self.source.folder and self.command:
             yield Conflict(("command",), "stands beside source, which says what runs", "args alone")
         for name in self.secrets.keys() & self.env.keys():
             yield Conflict(("secrets", name), "is a variable of env too", "one of the two")

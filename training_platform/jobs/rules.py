@@ -9,9 +9,10 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import access_mode, data_location
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
-from training_platform.jobs.container import mount_path, source_bucket
+from training_platform.jobs.container import mount_path, source_bucket, source_files
 from training_platform.jobs.resolve import ResolvedJob
 
+LARGEST_SOURCE_MIB = 100  # of files, before they are packed
 _BUILDS = ("pyproject.toml", "setup.py")
 
 
@@ -71,10 +72,32 @@ def _source(job: ResolvedJob) -> Iterator[Finding]:
         message = f"{source.package} is not a Python package of this repository"
         allowed = f"a folder with {' or '.join(_BUILDS)}"
         yield job.finding(("source", "package"), message, rule=rule, allowed=allowed)
+    if source.folder:
+        yield from _folder(job, source.folder)
     if source_bucket(job) is None:
         message = "has no bucket to go to"
         allowed = f"output or source.bucket: {enumeration(job.team.buckets) or 'the team has none'}"
         yield job.finding(("source",), message, rule="job-source-bucket", allowed=allowed)
+
+
+def _folder(job: ResolvedJob, name: str) -> Iterator[Finding]:
+    """Find a folder that is not there, that is large, or with links that lead out of it."""
+    folder, path = job.workspace.root / name, ("source", "folder")
+    files = source_files(folder, git=True) if folder.is_dir() else []
+    if not files:
+        message = f"{name} is not a folder of this repository with files that git does not ignore"
+        yield job.finding(path, message, rule="job-source", allowed="a folder with the program")
+    top = folder.resolve()
+    if outside := [file for file in files if not file.resolve().is_relative_to(top)]:
+        names = enumeration([file.relative_to(folder).as_posix() for file in outside])
+        message = f"{names} of {name} lead out of it, and a run would have files that nobody listed"
+        yield job.finding(path, message, rule="job-source", allowed="files, and links inside the folder")
+    sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
+    if (total := sum(sizes.values()) / 2**20) > LARGEST_SOURCE_MIB:
+        largest = max(sizes, key=sizes.__getitem__)
+        message = f"{name} has {total:,.0f} MiB, of which {largest} {sizes[largest] / 2**20:,.0f}"
+        allowed = f"at most {LARGEST_SOURCE_MIB} MiB: ignore data and checkpoints in .gitignore, and mount them"
+        yield job.finding(path, message, rule="job-source", allowed=allowed)
 
 
 # Beginnings that only tokens have: Hugging Face, GitHub, GitLab, OpenAI and others, AWS, Google, Slack.

@@ -313,8 +313,8 @@ def test_what_the_rows_spoil_is_right_without_it(new_lab: Lab) -> None:
         ("{package: src}", "source.package", "module beside it"),
         ("{file: train.py, module: a}", "source.module", "none"),
         ("{package: src, module: a, requirements: [numpy]}", "source.requirements", "none"),
-        ("{}", "source", "file or package"),
-        ("{file: train.py, package: src}", "source", "file or package"),
+        ("{}", "source", "file, package or folder"),
+        ("{file: train.py, package: src}", "source", "file, package or folder"),
         ("{file: train.py, bucket: nope}", "source.bucket", "checkpoints, far"),
     ],
 )

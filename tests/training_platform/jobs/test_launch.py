@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -17,11 +19,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.training_platform.jobs.conftest import ENVIRONMENT
+from tests.training_platform.jobs.conftest import ENVIRONMENT, TODAY
 from training_platform.cli.main import app
-from training_platform.jobs.container import PLAN_VARIABLE, container, launcher
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import parse_source
+from training_platform.config.workspace import read_workspace
+from training_platform.jobs.container import PLAN_VARIABLE, container, launcher, package_uri, sdist
+from training_platform.jobs.model import PythonSource
 from training_platform.jobs.naming import as_run
-from training_platform.jobs.resolve import ResolvedJob
+from training_platform.jobs.render import judge
+from training_platform.jobs.resolve import ResolvedJob, parse_job
+from training_platform.jobs.runs.submission import listing
 
 Take = Callable[..., ResolvedJob]
 HOSTS = ("http://metadata.google.internal", "https://secretmanager.googleapis.com", "https://storage.googleapis.com",
@@ -166,6 +174,130 @@ def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Tak
         assert program.wait(60) != 0
 
     assert google.asked[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"
+
+
+def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Callable[..., Path], google: Google) -> None:
+    root = new_lab()
+    write_tree(root)
+    job = folder_job(root, "command: [python3, train.py]")
+    assert job is not None
+    source = job.spec.source
+    assert source is not None
+    google.package = sdist(source, root)
+
+    with start(google, job) as program:
+        said, _ = program.communicate(timeout=30)
+
+    assert said == "helped by src/lab\n"
+    assert google.asked[-1].startswith("/storage/v1/b/example-lab-lab-vision-checkpoints/o/sources%2F")
+
+
+def write_tree(root: Path) -> None:
+    """Write a program in a git checkout, with files that git ignores, hidden ones and a link."""
+    src = root / "src"
+    (src / "lab").mkdir(parents=True)
+    (src / "train.py").write_text("import lab.help; print(lab.help.TEXT)\n")
+    (src / "lab" / "help.py").write_text("TEXT = 'helped by src/lab'\n")
+    (src / "data.bin").write_bytes(b"1")
+    (src / ".env").write_text("TOKEN=1\n")
+    (src / "again.py").symlink_to("train.py")
+    (root / ".gitignore").write_text("*.bin\n")
+    subprocess.run(["git", "init", "-q", root], check=True)
+
+
+def folder_job(root: Path, rest: str) -> ResolvedJob | None:
+    job, findings = folder_read(root, rest)
+    assert findings == []
+    return job
+
+
+def folder_read(root: Path, rest: str) -> tuple[ResolvedJob | None, list[Finding]]:
+    text = f"environment: lab\nsource: {{folder: src, image: a:1}}\n{rest}\noutput: checkpoints\n{GPU}\n"
+    return parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(root))
+
+
+def packed(root: Path) -> list[str]:
+    archive = sdist(PythonSource(folder="src"), root)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return sorted(tar.getnames())
+
+
+def test_what_git_ignores_and_what_is_hidden_stays_behind(new_lab: Callable[..., Path]) -> None:
+    root = new_lab()
+    write_tree(root)
+
+    assert packed(root) == ["src-0/again.py", "src-0/lab/help.py", "src-0/train.py"]
+    job = folder_job(root, "command: [a]")
+    assert job is not None
+    size = sum((root / "src" / name).stat().st_size for name in ("again.py", "lab/help.py", "train.py"))
+    assert listing(job) == f"3 files of src, {size} bytes: again.py, lab/help.py, train.py"
+
+
+def test_a_folder_is_named_by_what_is_in_it(new_lab: Callable[..., Path]) -> None:
+    root = new_lab()
+    write_tree(root)
+    job = folder_job(root, "command: [a]")
+    assert job is not None
+    before = package_uri(job)
+
+    (root / "src" / "data.bin").write_bytes(b"2")
+    assert package_uri(job) == before
+    (root / "src" / "train.py").write_text("other\n")
+    assert package_uri(job) != before
+
+
+def leads_out(src: Path) -> None:
+    (src / "keys").symlink_to("/etc/hostname")
+
+
+def large(src: Path) -> None:
+    with (src / "weights.pt").open("wb") as file:
+        file.truncate(101 * 2**20)
+
+
+def empty(src: Path) -> None:
+    src.rename(src.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (leads_out, "keys of src lead out of it"),
+        (large, "src has 101 MiB, of which weights.pt 101"),
+        (empty, "src is not a folder of this repository with files that git does not ignore"),
+    ],
+)
+def test_a_folder_that_cannot_go_along_is_refused(
+    new_lab: Callable[..., Path], spoil: Callable[[Path], None], said: str
+) -> None:
+    root = new_lab()
+    write_tree(root)
+    spoil(root / "src")
+    job = folder_job(root, "command: [a]")
+    assert job is not None
+
+    (found,) = judge(job, "gke", TODAY).findings
+
+    assert (found.rule, found.severity, found.path, found.position) == ("job-source", "error", "source.folder", (2, 10))
+    assert said in found.message
+
+
+@pytest.mark.parametrize(
+    ("source", "rest", "path"),
+    [
+        ("{folder: src}", "", "source.folder"),
+        ("{folder: src, module: a.b}", "command: [a]", "source.module"),
+        ("{folder: src, requirements: [torch]}", "command: [a]", "source.requirements"),
+        ("{folder: src, package: src}", "command: [a]", "source"),
+        ("{folder: ../src}", "command: [a]", "source.folder"),
+    ],
+)
+def test_a_folder_runs_a_command_of_its_own(new_lab: Callable[..., Path], source: str, rest: str, path: str) -> None:
+    text = f"environment: lab\nsource: {source}\n{rest}\noutput: checkpoints\n{GPU}\n"
+
+    _, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(new_lab()))
+
+    assert [found.path for found in findings] == [path]
 
 
 IMAGE = "us-central1-docker.pkg.dev/example-lab/lab-images/trainer"

@@ -20,7 +20,7 @@ from training_platform.clients.google_services import CloudStorage, VertexJobs, 
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, ClusterApi, ClusterError
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.container import output_uri, package_uri, sdist
+from training_platform.jobs.container import output_uri, package_uri, sdist, source_files
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.model import Target
 from training_platform.jobs.naming import as_run, new_run, point_runs
@@ -186,6 +186,19 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
 
 Endpoint = Callable[[str], str | None]
 RECORD = "run.json"
+MOST_LISTED = 30
+
+
+def listing(job: ResolvedJob) -> str:
+    """Return the files that a folder of the working tree uploads, in one line; empty for any other job."""
+    folder = job.spec.source.folder if job.spec.source else None
+    if folder is None:
+        return ""
+    root = job.workspace.root / folder
+    files = source_files(root, git=True)
+    size, names = sum(file.stat().st_size for file in files), [file.relative_to(root).as_posix() for file in files]
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return f"{len(files)} files of {folder}, {size:,} bytes: {', '.join(names[:MOST_LISTED])}{more}"
 
 
 def delivered(prepared: Prepared, endpoint: Endpoint) -> Prepared:

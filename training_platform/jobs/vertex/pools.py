@@ -121,7 +121,7 @@ def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, An
     Where a launcher has to fetch secrets, tell somebody, or number the VMs, it installs the package too.
     """
     spec, package, nodes = job.spec, package_uri(job), node_variables(job, target, pool.machine)
-    if package is None or spec.secrets or spec.notify or at_run_time(nodes):
+    if package is None or spec.command or spec.secrets or spec.notify or at_run_time(nodes):
         return {"containerSpec": container(job, "imageUri", nodes)}
     return {
         "pythonPackageSpec": {
