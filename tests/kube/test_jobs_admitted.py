@@ -206,6 +206,25 @@ def test_programs_of_the_pods_find_each_other_by_their_variables_alone(
     assert [program.returncode for program in programs] == [0] * len(programs)
 
 
+@pytest.mark.parametrize("pool", [{}, {"topology_aware": True}], ids=["the scheduler packs", "Kueue packs"])
+def test_a_job_of_one_gpu_is_packed_beside_seven_others(queues: Queues, pool: Json) -> None:
+    workspace, job = lab(*case(MEGA, {"nodes": 1, "gpus": 1}, max_nodes=1, **pool))
+    queues.deploy_all(planned(workspace))
+    node(queues, job, 0, "pool-0")
+
+    for letter in "bcdfghjkl":
+        body = jobset(as_run(job, f"train-bcdf{letter}"))
+        queues.create(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets", body)
+
+    placed = until(
+        lambda: [pod["spec"].get("nodeName") for pod in queues.get(f"/api/v1/namespaces/{TEAM}/pods")["items"]],
+        lambda nodes: len(nodes) == 8 and all(nodes),
+    )
+    assert set(placed) == {"vm-0"}
+    waiting = f"train-bcdf{'bcdfghjkl'[8]}"
+    until(lambda: queues.flavor(TEAM, waiting), lambda now: now is None)
+
+
 def variables(pod: Json) -> dict[str, str]:
     """Return the variables of a pod's container as its kubelet would set them."""
     about, found = pod["metadata"], {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, machines_cost
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.pools import Flavor
-from training_platform.jobs.gke.pods import gke_target, layout, run_hours, shape
+from training_platform.jobs.gke.pods import chips_each, gke_target, layout, run_hours, shape
 from training_platform.jobs.model import Target
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.pools import pools, vertex_target, vms
@@ -60,6 +60,7 @@ class JobCost:
     borrowed: bool = False  # whether flex-start has no price of its own, and is counted at that of on-demand
     how: Mapping[Capacity, str] = field(default_factory=dict)  # the job gets another provisioning model
     today: date | None = None
+    part: str = ""  # of each VM, which the sums are for
     paid_already: str = ""  # by what, where the job's machines cost the same without it
 
     def longest_run(self, capacity: Capacity) -> float | None:
@@ -104,6 +105,8 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
     machines: _Rows = ((pool.machine, jobs * pods),)
     heads = job.environment.clusters[gke.cluster].pathways if gke.pathways else None
     head: _Rows = ((MACHINE_TYPES[heads.machine_type], 1),) if heads else ()
+    part = chips_each(gke, flavor) / pool.machine.chips
+    whole = _an_hour(machines, pool.region, book, head)
     return JobCost(
         target="gke",
         place=gke.cluster,
@@ -112,7 +115,8 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
         hours=run_hours(gke, flavor),
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.size if job.spec.sweep else 1,
-        an_hour=_an_hour(machines, pool.region, book, head),
+        an_hour={way: replace(cost, least=cost.least * part, most=cost.most * part) for way, cost in whole.items()},
+        part=f", {gke.gpus} of {pool.machine.chips} GPUs each" if part < 1 else "",
         borrowed=_without_own((*head, *machines), book),
         how=_flavors(job, gke.cluster, flavor),
         today=today,
@@ -188,7 +192,7 @@ def cost_text(cost: JobCost) -> str:
     trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
     cells = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     lines = [
-        f"On {cost.target} in {cost.place}: {machines}{trials}",
+        f"On {cost.target} in {cost.place}: {machines}{cost.part}{trials}",
         *(f"  {'  '.join(row).rstrip()}" for row in cells),
         f"  {_note(cost)}",
         *(f"  {way}: {_advice(cost, way)}." for way in cost.an_hour if way != cost.capacity and way in cost.how),

@@ -239,6 +239,9 @@ class GkeTarget(Consistent):
     flavor: str = Field(description="A flavor of which the team has a share in that cluster.", examples=["h100-spot"])
     slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
     nodes: int | None = Field(default=None, ge=1, description="GPU: VMs that train together, each with all its GPUs.")
+    gpus: int | None = Field(
+        default=None, ge=1, description="GPU: GPUs of each VM, beside other jobs' on it; default: the whole VM."
+    )
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
     max_run_hours: int | None = Field(
         default=None, ge=1, description="queued-provisioning: how long it needs its VMs; default: as long as the pools."

@@ -16,6 +16,7 @@ from training_platform.config.names import data_variable
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.container import mount_variables
+from training_platform.jobs.cost import cost_text, job_cost
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.gke.pods import gke_target, volumes
 from training_platform.jobs.gke.rules import demand, gke_findings, reach
@@ -504,3 +505,67 @@ def test_a_data_set_of_other_teams_is_not_known_to_this_one(read: Read) -> None:
     assert job is None
     assert "'theirs' is not a data set for members of team vision" in found.message
     assert "images" in (found.allowed or "")
+
+
+ALL = "gke: {cluster: gpus, flavor: h100, nodes: "
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "found"),
+    [
+        (1, 1, []),
+        (1, 8, []),
+        (1, 9, [("job-part", "error", "gke.gpus", "8")]),
+        (2, 8, []),
+        (2, 7, [("job-part", "error", "gke.gpus", "8")]),
+    ],
+)
+def test_gpus_of_a_vm_are_at_most_its_own_and_all_with_gpudirect(
+    take: Take, nodes: int, gpus: int, found: list[tuple[str, str, str, str]]
+) -> None:
+    job = take(f"{ALL}{nodes}, gpus: {gpus}}}")
+
+    rows = [(each.rule, each.severity, each.path, each.nearest) for each in gke_findings(job)]
+    assert [row for row in rows if row[0] == "job-part"] == found
+
+
+def test_a_part_of_a_tpu_vm_cannot_be_had(take: Take) -> None:
+    job = take("gke: {cluster: tpus, flavor: tpu-v5e-2x4, slices: 1, gpus: 4}")
+
+    (found,) = gke_findings(job)
+
+    assert (found.rule, found.path) == ("job-part", "gke.gpus")
+
+
+def test_a_part_of_queued_vms_leaves_the_rest_idle(take: Take, new_lab: Lab) -> None:
+    queued = "capacity: queued-provisioning, zone: us-central1-a, max_nodes: 8}"
+    root = new_lab(
+        lab=ENVIRONMENT.replace("a3-highgpu-8g, zone: us-central1-a, max_nodes: 8}", f"a3-highgpu-8g, {queued}"),
+        lab_vision=VISION.replace("        h100:", "        h100-queued-provisioning:"),
+        lab_nlp=NLP.replace("        h100:", "        h100-queued-provisioning:"),
+    )
+    text = gpu("h100-queued-provisioning", "nodes: 1, gpus: 1")
+    job = take(text, workspace=read_workspace(root))
+
+    assert [(each.rule, each.severity) for each in gke_findings(job)] == [("job-part", "warning")]
+
+
+def test_quota_and_pools_are_counted_in_the_gpus_of_each_vm(take: Take) -> None:
+    two = take("gke: {cluster: gpus, flavor: a100-40, nodes: 9, gpus: 2}")  # 2 VMs of 4 hold 4 pods, the others none
+
+    rows = {each.rule: each for each in gke_findings(two)}
+
+    assert demand(two) == 9 * 2
+    assert rows["job-fits-pools"].nearest == str(2 * (4 // 2))
+    assert rows["job-fits-share"].allowed == f"at most {16 // 2}"
+    (container,) = jobset(two)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["requests"] == {"nvidia.com/gpu": "2"}
+    assert {"name": "PET_NPROC_PER_NODE", "value": "2"} in container["env"]
+
+
+def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
+    whole, part = (job_cost(take(f"{ALL}1{gpus}}}"), "gke") for gpus in ("", ", gpus: 2"))
+
+    assert part.an_hour["spot"].most == pytest.approx(whole.an_hour["spot"].most * 2 / 8)
+    assert "1 x a3-highgpu-8g, 2 of 8 GPUs each" in cost_text(part)
+    assert "each" not in cost_text(whole)

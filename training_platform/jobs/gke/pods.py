@@ -57,6 +57,11 @@ def layout(gke: GkeTarget, flavor: Flavor) -> tuple[int, int]:
     return 1, gke.nodes or 1
 
 
+def chips_each(gke: GkeTarget, flavor: Flavor) -> int:
+    """Return the chips or GPUs that each pod has: those that the job says, or all of its VM."""
+    return gke.gpus or shape(flavor).machine.chips
+
+
 def placement_levels(flavor: Flavor) -> dict[str, str]:
     """Return by name, the widest first, the levels of a flavor's topology that hold several VMs; no levels of slices.
 
@@ -93,7 +98,7 @@ _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator betw
 def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     """Return the template of a Job with ``hosts`` pods. ValueError for a job without a GKE target."""
     gke, flavor = gke_target(job)
-    direct, storage = gpu_direct(job), volumes(job, shape(flavor).machine.chips)
+    direct, storage = gpu_direct(job), volumes(job, chips_each(gke, flavor))
     annotations = {**(direct.annotations if direct else {}), **storage.annotations, **placement(gke, flavor, hosts)}
     return {"spec": job_spec(hosts, pod_template(annotations, _pod(job, gke, flavor, direct, storage)))}
 
@@ -161,7 +166,7 @@ def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[di
 
 
 def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, storage: Volumes) -> dict[str, Any]:
-    """Return the one container of a pod, which takes all chips of its VM; GKE refuses part of a TPU VM's."""
+    """Return the one container of a pod, which takes all chips of its VM unless the job says less."""
     ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
     capabilities = list(direct.access.capabilities) if direct else []
@@ -171,7 +176,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
         **container(job, "image", platform),
         "image": pulled_image(job),
         **({"ports": ports} if ports else {}),
-        "resources": resources(job, {flavor.accelerator.resource: str(shape(flavor).machine.chips)}),
+        "resources": resources(job, {flavor.accelerator.resource: str(chips_each(gke_target(job)[0], flavor))}),
         **({"volumeMounts": mounts} if mounts else {}),
         **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
     }
@@ -214,7 +219,7 @@ def node_variables(job: ResolvedJob) -> dict[str, Any]:
     return {
         **(slice_of if slices > 1 else {}),
         **rendezvous(
-            job, tpu=tpu, chips=shape(flavor).machine.chips, nodes=str(len(names)), names=",".join(names),
+            job, tpu=tpu, chips=chips_each(gke, flavor), nodes=str(len(names)), names=",".join(names),
             rank=RANK if slices > 1 else rank, host=names[0],
         ),
     }  # fmt: skip

@@ -18,6 +18,7 @@ from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.pathways import pathways_findings
 from training_platform.jobs.gke.pods import (
     ROLE,
+    chips_each,
     gke_target,
     layout,
     placement_levels,
@@ -49,6 +50,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *_image(job),
         *_shapes(job, flavor),
         *_counts(job, flavor, right, count),
+        *_part(job, flavor),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
         *_run(job),
@@ -62,10 +64,10 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
 
 
 def demand(job: ResolvedJob) -> int:
-    """Return the chips or GPUs that Kueue counts for the job: those of whole slices, or of whole VMs."""
+    """Return the chips or GPUs that Kueue counts for the job: those of whole slices, or of each VM."""
     gke, flavor = gke_target(job)
     jobs, hosts = layout(gke, flavor)
-    return jobs * hosts * shape(flavor).machine.chips
+    return jobs * hosts * chips_each(gke, flavor)
 
 
 def reach(job: ResolvedJob) -> tuple[int, float]:
@@ -89,7 +91,11 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
     usable = usable_pools(flavor, nodes)
     # Pools that GKE makes have no networks between GPUs.
     auto_provisioned = 0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
-    holds = auto_provisioned + sum(pool.max_chips for pool in _large(flavor) if pool in usable)
+    holds = auto_provisioned + sum(
+        pool.max_nodes * (pool.machine.chips // each * each if gke_target(job)[0].gpus else pool.machine.chips)
+        for pool in _large(job, flavor)
+        if pool in usable
+    )
     nominal, most = reach(job)
     share = job.stack.at(("shares", gke_target(job)[0].cluster, flavor.name))
     team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
@@ -119,6 +125,35 @@ def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
     if needed <= own.nominal_quota + sum(map(_lent, others)):
         return f"borrowing_limit: {needed - own.nominal_quota} at {place}"
     return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
+
+
+def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find GPUs of a VM that it does not have, or that cannot be had apart from its others."""
+    gke, _ = gke_target(job)
+    machine, path, rule = shape(flavor).machine, ("gke", "gpus"), "job-part"
+    if gke.gpus is None:
+        return
+    if flavor.accelerator.kind == "tpu":
+        message = f"{flavor.name} has TPUs, of which a pod gets all of its VM"
+        allowed = "the field left out, or a flavor of VMs with one chip, such as ct5lp-hightpu-1t"
+        yield job.finding(path, message, rule=rule, allowed=allowed)
+        return
+    if gke.gpus > machine.chips:
+        message = f"is {gke.gpus}, and a VM of {flavor.name} ({machine.name}) has {machine.chips}"
+        allowed = f"at most {machine.chips}"
+        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=machine.chips)
+    elif gke.gpus < machine.chips and (fabric := fabric_of(flavor, gke.nodes or 1)):
+        message = (
+            f"is {gke.gpus}, and pods of several VMs take all network cards of {fabric}: GPUDirect needs whole VMs"
+        )
+        allowed = f"{machine.chips}, or nodes: 1"
+        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=machine.chips)
+    if gke.gpus < machine.chips and flavor.by_request:
+        message = (
+            f"queued VMs of {flavor.name} serve one job: the other {machine.chips - gke.gpus} GPUs of each stay idle"
+        )
+        allowed = "the whole VM, or a flavor without queued provisioning"
+        yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=machine.chips)
 
 
 def _image(job: ResolvedJob) -> Iterator[Finding]:
@@ -182,7 +217,7 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         )
         yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed="false", nearest="false")
     usable = usable_pools(flavor, gke.nodes or 1)
-    others = [pool.name for pool in _large(flavor) if pool not in usable]
+    others = [pool.name for pool in _large(job, flavor) if pool not in usable]
     if others:
         message = (
             f"its pods are in the networks {fabric} between GPUs, and so run in pools "
@@ -211,7 +246,7 @@ def _launcher(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     gke, _ = gke_target(job)
     if not gke.pathways:  # one program directs all VMs
         slices, hosts = layout(gke, flavor)
-        yield from launcher_findings(job, where="GKE", nodes=slices * hosts, chips=shape(flavor).machine.chips)
+        yield from launcher_findings(job, where="GKE", nodes=slices * hosts, chips=chips_each(gke, flavor))
 
 
 def _names(job: ResolvedJob) -> Iterator[Finding]:
@@ -224,8 +259,10 @@ def _names(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {fits} characters")
 
 
-def _large(flavor: Flavor) -> list[ExpandedPool]:
-    """Return the pools whose VMs have as many chips as a pod of the job takes."""
+def _large(job: ResolvedJob, flavor: Flavor) -> list[ExpandedPool]:
+    """Return the pools whose VMs have as many chips as a pod of the job takes; of a part any VM may have more."""
+    if (part := gke_target(job)[0].gpus) is not None:
+        return [pool for pool in flavor.pools if pool.machine.chips >= part]
     return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
 
 
@@ -314,7 +351,7 @@ def _placement(job: ResolvedJob) -> Iterator[Finding]:
             ("gke", "placement", "level"), f"{chosen.level!r} is not a level of {flavor.name}", rule=rule,
             allowed=", ".join(levels), nearest=nearest or find_nearest(chosen.level, levels),
         )  # fmt: skip
-    elif chosen.required and chosen.level == HOST and (gke.nodes or 1) > 1:
+    elif chosen.required and chosen.level == HOST and demand(job) > shape(flavor).machine.chips:
         *wider, _ = levels
         message = f"one host has one VM of {flavor.name}, and the job has {gke.nodes}: it would wait for ever"
         yield job.finding(
