@@ -206,13 +206,31 @@ def test_both_jobs_are_submitted_waited_for_and_their_times_printed(tmp_path: Pa
 
     assert ran.returncode == 0, ran.stderr
     assert log.read_text().splitlines() == [
-        "job submit jobs/vision/vit-bucket.yaml", "job wait vit-bucket-abcde", "job logs vit-bucket-abcde",
-        "job submit jobs/vision/vit-filestore.yaml", "job wait vit-filestore-abcde", "job logs vit-filestore-abcde",
-    ]  # fmt: skip
-    assert [line.split() for line in ran.stdout.splitlines()[-3:]] == [
+        f"job {rest}"
+        for target in ("gke", "vertex")
+        for job in ("vit-bucket", "vit-filestore")
+        for rest in (f"submit jobs/vision/{job}.yaml --target {target}", f"wait {job}-abcde", f"logs {job}-abcde")
+    ]
+    rows = [line.split() for line in ran.stdout.splitlines() if not line.startswith("training from")]
+    times = [
         ["Cloud", "Storage", "4,000", "4,837"], ["Filestore", "2,500", "3,006"],
         ["first", "/", "second", "1.60", "1.61"],
     ]  # fmt: skip
+    assert rows == [
+        ["read", "from", "on", "GKE", "reference"],
+        *times,
+        ["read", "from", "on", "Vertex", "AI", "reference"],
+        *times,
+    ]
+
+
+def test_one_target_alone_is_asked_for(tmp_path: Path) -> None:
+    command, log = stub(tmp_path)
+
+    compare("--team", "vision", "--command", command, "--target", "gke")
+
+    assert "gke" in log.read_text()
+    assert "vertex" not in log.read_text()
 
 
 def test_a_run_that_fails_ends_the_experiment_with_its_command(tmp_path: Path) -> None:
@@ -231,6 +249,8 @@ def test_the_job_files_are_jobs_that_differ_in_where_they_read(name: str) -> Non
 
     assert job.source is not None
     assert (ROOT / str(job.source.file)).is_file()
+    assert job.gke is not None
+    assert job.gke.gpus == 1
     assert job.vertex is not None
     assert job.vertex.machine_type == "a2-highgpu-1g"
 

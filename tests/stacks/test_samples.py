@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from training_platform.cli.main import app
 from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.render import job_files
+from training_platform.jobs.render import check_jobs, job_files
 from training_platform.quota.demand import stack_demand
 
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
@@ -86,3 +87,21 @@ def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) 
 
     assert result.exit_code == 2
     assert "not checked: stacks/Pulumi.prod.yml: no stack is read from a file of this name." in result.stdout
+
+
+def test_the_experiment_with_storage_is_right_on_the_samples_as_they_are_shipped(tmp_path: Path) -> None:
+    if not any("food101-bucket" in file.read_text(encoding="utf-8") for file in STACKS):
+        pytest.skip("stacks/ has no longer the samples' data sets")
+    for name in ("stacks", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    files = sorted((tmp_path / "examples" / "experiments" / "vit_storage").glob("*.yaml"))
+    (tmp_path / "jobs" / "vision").mkdir(parents=True)
+    copies = [Path(shutil.copy(file, tmp_path / "jobs" / "vision")) for file in files]
+
+    findings, unreadable = check_jobs(copies, tmp_path, read_workspace(tmp_path), date(2026, 11, 21))
+
+    assert (len(copies), unreadable) == (2, [])
+    assert {(found.rule, found.severity) for found in findings} == {
+        ("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning"),
+    }  # fmt: skip

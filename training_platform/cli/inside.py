@@ -120,7 +120,7 @@ def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[st
 
     record, place, api = find_run(run, options)
     if place.target == "vertex":
-        fail(f"{run} is on Vertex AI: `web_access: true` of its job file opens a shell there, linked in the console.")
+        fail(f"{run} is on Vertex AI, which has a shell of its own: docs/job-files.md names the field that opens it.")
     kubectl = shutil.which("kubectl") or fail("kubectl is not installed: gcloud components install kubectl")
     pods = api.objects(PODS, place.team.name, f"{JOBSET_LABEL}={run}") if not record.gone else ()
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]

@@ -112,8 +112,8 @@ def test_all_fields_are_among_what_is_judged_here() -> None:
     """A new field has to be rendered here too, unless what it says stands in another part of the bodies."""
     written = COMMON + GKE + GRID + SEARCH + " ".join(VERTEX.values())
     elsewhere = {"environment", "image", "source", "gke", "vertex", "slices", "max_run_hours", "host_network", "path",
-                 "file", "package", "module", "requirements", "bucket", "type", "timeout_hours", "split", "training",
-                 "pathways", "validation", "test", "data_set"}  # fmt: skip
+                 "file", "package", "folder", "module", "requirements", "bucket", "type", "timeout_hours", "split",
+                 "training", "pathways", "validation", "test", "data_set", "gpus"}  # fmt: skip
     fields = {name for model in FIELDS if model is not VertexBootDisk for name in model.model_fields}
 
     assert {name for name in fields - elsewhere if f"{name}:" not in written} == set()

@@ -53,6 +53,7 @@ V5E = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}
 MOUNT_OF = "mounts: [{name: data, source: {bucket: checkpoints}}]\n" + GPU
 DIRECTORY = "mounts: [{name: data, source: {directory: data}}]\n" + GPU
 FILE = "source: {file: train.py}\noutput: checkpoints\n" + GPU
+FOLDER = "source: {folder: src}\ncommand: [a]\noutput: checkpoints\n" + GPU
 PACKAGE = "source: {package: src, module: lab.train}\noutput: checkpoints\n" + GPU
 GRID = "sweep: {parameters: {lr: {values: [1, 2]}}, metric: loss, parallel: 1}\n" + H100
 SEARCH = "sweep: {method: random, trials: 5, metric: loss, parameters: {lr: {min: 1, max: 5}}}\n" + H100
@@ -88,6 +89,7 @@ GKE = {
     "flavor": (TPU, "4x8", "2x4"),
     "slices": (TPU, "slices: 1", "slices: 2"),
     "nodes": (GPU, "nodes: 1", "nodes: 2"),
+    "gpus": (GPU, "nodes: 1", "nodes: 1, gpus: 1"),
     "priority": (GPU, "nodes: 1", "nodes: 1, priority: low"),
     "max_run_hours": (QUEUED, "max_run_hours: 1", "max_run_hours: 2"),
     "placement": (NEAR, ", placement: {level: block}", ""),
@@ -138,6 +140,7 @@ MOUNT_SOURCE = {
 SOURCE = {
     "file": (FILE, "train.py", "other.py"),
     "package": (PACKAGE, "package: src", "package: lib"),
+    "folder": (FOLDER, "folder: src", "folder: lib"),
     "module": (PACKAGE, "lab.train", "lab.other"),
     "requirements": (FILE, "train.py", "train.py, requirements: [numpy]"),
     "image": (FILE, "train.py", "train.py, image: 'a:1'"),
