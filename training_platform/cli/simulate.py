@@ -13,6 +13,11 @@ from training_platform.checks.process import collector_off
 from training_platform.cli.shared import PATH, Commands, example, fail, print_json, repository, root_option, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from training_platform.config.model.capacity import Capacity
+    from training_platform.config.workspace import Workspace
+    from training_platform.simulate.machines import CapacityTimes
     from training_platform.simulate.results import Figures
     from training_platform.simulate.stacks import Cluster
 
@@ -78,12 +83,10 @@ def simulate(
     sys.exit(1 if wrong or any(run.loop_moments for run in figures) else 0)
 
 
-def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str]:
-    """Return the clusters of an environment, and its name."""
+def _environment(folder: Path, environment: str | None) -> tuple[Workspace, str]:
+    """Return the stack files of a repository, which have no errors, and the name of an environment of theirs."""
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.config.own_prices import read_own_prices
     from training_platform.config.workspace import read_workspace
-    from training_platform.simulate.stacks import clusters
 
     workspace = read_workspace(folder)
     names = [stack.name for stack, _ in workspace.environments()]
@@ -93,12 +96,20 @@ def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str
     if name not in names:
         nearest = find_nearest(name, names)
         fail(f"{name!r} is not an environment: {', '.join(names)}.{f' Nearest: {nearest}.' if nearest else ''}")
-    findings = (finding for stack in workspace.stacks.values() for finding in stack.findings)
-    wrong = [finding for finding in findings if finding.severity == "error"]
-    if wrong:
-        for finding in wrong:
-            say(str(finding), err=True)
+    wrong = [str(row) for stack in workspace.stacks.values() for row in stack.findings if row.severity == "error"]
+    if wrong := [*workspace.unreadable.values(), *wrong]:
+        for sentence in wrong:
+            say(sentence, err=True)
         fail("The stack files have errors, so nothing was played: correct them first; check shows them too.")
+    return workspace, name
+
+
+def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str]:
+    """Return the clusters of an environment, and its name."""
+    from training_platform.config.own_prices import read_own_prices
+    from training_platform.simulate.stacks import clusters
+
+    workspace, name = _environment(folder, environment)
     book, _ = read_own_prices(folder)
     found = list(clusters(workspace, name, book))
     if not found:
@@ -106,23 +117,73 @@ def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str
     return found, name
 
 
-def _played(trace: Path, clusters: list[Cluster], times: object, seeds: range, into: list[Figures]) -> int:
+def _played(
+    trace: Path, clusters: list[Cluster], times: Mapping[Capacity, CapacityTimes], seeds: range, into: list[Figures]
+) -> int:
     """Play a trace once for each seed; return how many rows of it could not be used."""
-    from training_platform.simulate import replay, results, traces
+    from training_platform.simulate import results, traces
 
     read = traces.read_trace(trace, clusters)
     for finding in read.findings:
         say(str(finding), err=True)
     if not read.jobs:
         fail(f"{trace} has no job that could be played.")
-    days = max(read.jobs[-1].submitted / results.DAY, 1 / 24)
-    for seed in seeds:
-        played = []
-        for cluster in clusters:
-            own = [job for job in read.jobs if job.cluster == cluster.name]
-            played.append(replay.play(cluster, own, times, seed))  # type: ignore[arg-type]
-        into.append(results.figures(played, days))
+    into += results.play_trace(clusters, read, times, seeds)
     return len(read.findings)
+
+
+@click.command(epilog=example("training-platform recommend october.csv --wishes wishes.yaml > change.diff"))
+@collector_off()
+@click.argument("trace", type=PATH, help="CSV file of jobs, as simulate takes it.")
+@click.option("--wishes", type=PATH, metavar="FILE", required=True, help="YAML file: waits, budget, reservations.")
+@click.option("--environment", metavar="STACK", help="Environment whose queues are used; default: the only one.")
+@click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
+@click.option("--runs", type=click.IntRange(1, 100), default=1, help="Runs of each change; their medians count.")
+@click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a search.")
+@click.option("--tries", type=click.IntRange(1, 100_000), default=200, help="Most changes that are played.")
+@click.option("--today", metavar="DATE", help="Date that checks use for what expires; default: today.")
+@root_option
+def recommend(
+    *,
+    trace: Path,
+    wishes: Path,
+    environment: str | None,
+    machines: Path | None,
+    runs: int,
+    seed: int,
+    tries: int,
+    today: str | None,
+    root: Path | None,
+) -> None:
+    """Search for the cheapest change of stack files that keeps wishes about waits, and print it as a difference.
+
+    The difference is printed on standard output, for `git apply`; what was tried on standard error. Exit code 0: all
+    wishes hold. 1: some do not, and the difference is the nearest to them. 2: nothing was searched.
+    """
+    from training_platform.config.own_prices import read_own_prices
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.simulate.machines import read_machines
+    from training_platform.simulate.recommend import Search, read_wishes
+
+    folder = repository(root)
+    times = read_machines(machines)
+    workspace, name = _environment(folder, environment)
+    book, _ = read_own_prices(folder)
+    wanted = read_wishes(wishes, workspace, name)
+    search = Search(
+        workspace=workspace, environment=name, trace=trace, wishes=wanted, book=book, times=times,
+        seeds=range(seed, seed + runs), today=clock(folder, today),
+    )  # fmt: skip
+    best = search.run(tries, lambda text: say(text, err=True))
+    rows = [best, *(row for row in search.tried if row is not best)][:6]
+    for number, row in enumerate(rows):
+        verdict = "all wishes hold" if not row.missing else f"missed: {'; '.join(row.missing)}"
+        say(f"{'best' if not number else 'next'}: ${row.usd:,.0f} a day, {verdict}", err=True)
+        for words in row.words or ("the stack files as they are",):
+            say(f"  {words}", err=True)
+    say(f"{len(search.tried)} changes were played.", err=True)
+    click.echo(search.difference(best), nl=False)
+    sys.exit(1 if best.missing else 0)
 
 
 trace_app = Commands("trace", help="Traces: the jobs that simulate plays.")

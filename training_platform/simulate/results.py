@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from training_platform.checks.reports.sections import ReportRow, ReportSection
-from training_platform.simulate.replay import NEVER, Played, Run, Use
+from training_platform.config.model.capacity import Capacity
+from training_platform.simulate.machines import CapacityTimes
+from training_platform.simulate.replay import NEVER, Played, Run, Use, play
+from training_platform.simulate.stacks import Cluster
+from training_platform.simulate.traces import Trace
 
 ALL: Final = "all"
 DAY: Final = 86_400.0
@@ -55,6 +59,15 @@ class Figures:
     loops: Counter[tuple[str, str, str, str, str]] = field(default_factory=Counter)
     loop_moments: int = 0
     evictions: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+
+
+def play_trace(
+    clusters: Sequence[Cluster], trace: Trace, times: Mapping[Capacity, CapacityTimes], seeds: Iterable[int]
+) -> list[Figures]:
+    """Play a trace that has jobs, in every cluster and once for each seed."""
+    days = max(trace.jobs[-1].submitted / DAY, 1 / 24)
+    jobs = {cluster.name: [job for job in trace.jobs if job.cluster == cluster.name] for cluster in clusters}
+    return [figures([play(part, jobs[part.name], times, seed) for part in clusters], days) for seed in seeds]
 
 
 def figures(played: Iterable[Played], days: float) -> Figures:
@@ -135,7 +148,8 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if abs(seconds) < 2 * DAY else f"{seconds / DAY:.1f} d"
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def median(values: Iterable[float | None]) -> float | None:
+    """Return the median of the values that are known, None where none is."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
@@ -146,7 +160,7 @@ def _shown(result: Result, read: Any, show: Any) -> str:
     text = show(statistics.median(now)) if now else "-"
     if len(now) > 1 and show(min(now)) != show(max(now)):
         text += f" ({show(min(now))} to {show(max(now))})"
-    before = _median(read(run) for run in result.base)
+    before = median(read(run) for run in result.base)
     if result.base:
         was = "-" if before is None else show(before)
         text = text if was == text else f"{was} → {text}"
@@ -267,12 +281,12 @@ def headlines(result: Result) -> Iterator[str]:
     for cluster, team in teams:
         key = (cluster, team, ALL)
         before, after = (
-            _median(run.waits[key].p90 for run in runs if key in run.waits) for runs in (result.base, result.runs)
+            median(run.waits[key].p90 for run in runs if key in run.waits) for runs in (result.base, result.runs)
         )
         if before is None or after is None or abs(after - before) < max(60.0, 0.05 * max(before, after)):
             continue
         yield f"{team} in {cluster}: nine of ten jobs wait {duration(after)} at most, before {duration(before)}."
-    before, after = (_median(sum(run.usd.values()) for run in runs) for runs in (result.base, result.runs))
+    before, after = (median(sum(run.usd.values()) for run in runs) for runs in (result.base, result.runs))
     if before is not None and after is not None:
         change = after - before
         if abs(change) >= 1:

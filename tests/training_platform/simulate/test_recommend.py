@@ -1,0 +1,110 @@
+"""Recommendations: a change that keeps the wishes, what is said where none does, and files of wishes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.training_platform.simulate.clusters import sections, shares
+from training_platform.cli.main import app
+
+LENDS_NOTHING = {"main": {"h100-reservation": {"nominal_quota": 8, "lending_limit": 0}}}
+TEAMS = {"vision": shares(h100_reservation=8), "nlp": {"shares": LENDS_NOTHING}}
+
+
+def write(root: Path, teams: dict[str, Any]) -> None:
+    (root / "stacks").mkdir()
+    (root / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\n", encoding="utf-8")
+    for name, text in sections(teams).items():
+        (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+    rows = "".join(f"{number * 3600},vision,8 h100,7200\n" for number in range(12))
+    (root / "trace.csv").write_text(f"submitted,team,needs,seconds\n{rows}0,nlp,8 h100,60\n", encoding="utf-8")
+
+
+def recommend(root: Path, wishes: dict[str, Any], *more: str) -> Result:
+    (root / "wishes.yaml").write_text(yaml.safe_dump(wishes), encoding="utf-8")
+    arguments = ("recommend", str(root / "trace.csv"), "--wishes", str(root / "wishes.yaml"), "--root", str(root))
+    return CliRunner().invoke(app, [*arguments, *more])
+
+
+def changed(root: Path, done: Result) -> dict[str, Any]:
+    """Apply a recommended difference, and return the stack files by name."""
+    subprocess.run(["git", "apply", "-"], cwd=root, input=done.stdout, text=True, check=True)
+    return {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in (root / "stacks").iterdir()}
+
+
+def share(files: dict[str, Any], team: str) -> dict[str, Any]:
+    return dict(files[f"Pulumi.lab-{team}.yaml"]["config"]["training-platform:team"]["shares"]["main"])
+
+
+def test_a_limit_that_makes_a_team_wait_is_lifted_and_the_wish_then_holds(tmp_path: Path) -> None:
+    write(tmp_path, TEAMS)
+
+    done = recommend(tmp_path, {"wait": {"vision": "p90 < 30 min"}})
+    files = changed(tmp_path, done)
+
+    assert done.exit_code == 0, done.output
+    assert "1 played: vision: p90 < 30 min, is" in done.stderr
+    assert share(files, "nlp") == {"h100-reservation": {"nominal_quota": 8, "lending_limit": 8}}
+    again = recommend(tmp_path, {"wait": {"vision": "p90 < 30 min"}})
+    assert (again.exit_code, again.stdout) == (0, "")
+
+
+def test_a_reservation_that_nobody_needs_is_made_smaller_with_the_share_of_it(tmp_path: Path) -> None:
+    write(tmp_path, {"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
+
+    done = recommend(tmp_path, {"wait": {"vision": "p90 < 1 d"}, "reservations": {"main": {"reserved": 2}}})
+    files = changed(tmp_path, done)
+
+    pool = files["Pulumi.lab.yaml"]["config"]["training-platform:environment"]["clusters"]["main"]["node_pools"]
+    assert (pool["reserved"]["max_nodes"], pool["reserved"]["min_nodes"]) == (1, 1)
+    quotas = [share(files, team)["h100-reservation"]["nominal_quota"] for team in ("vision", "nlp")]
+    assert sum(quotas) == 8 * 1
+
+
+def test_a_team_falls_back_to_spot_where_nothing_else_can_be_had(tmp_path: Path) -> None:
+    write(tmp_path, {"vision": shares(h100_reservation=16)})
+    rows = "".join(f"0,vision,16 h100,{24 * 3600}\n" for _ in range(2))
+    (tmp_path / "trace.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+
+    done = recommend(tmp_path, {"wait": {"vision": "longest < 4h"}})
+
+    assert done.exit_code == 0, done.output
+    assert share(changed(tmp_path, done), "vision")["h100-spot"] == {"nominal_quota": 16}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [
+        ({"wait": {"vision": "longest < 0.01 min"}}, "missed: vision: longest < 1 s, is"),
+        ({"wait": {"vision": "p90 < 1 d"}, "budget": 1}, "a day, wished $1"),
+    ],
+)
+def test_a_wish_that_nothing_keeps_is_named(tmp_path: Path, wishes: dict[str, Any], said: str) -> None:
+    write(tmp_path, TEAMS)
+    with (tmp_path / "trace.csv").open("a", encoding="utf-8") as file:
+        file.write("0,vision,8 h100,7200\n" * 5)  # more than all machines hold
+
+    done = recommend(tmp_path, wishes, "--tries", "3")
+
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert "3 changes were played." in done.stderr
+
+
+def test_everything_that_is_wrong_with_wishes_is_told(tmp_path: Path) -> None:
+    write(tmp_path, TEAMS)
+
+    shape = recommend(tmp_path, {"wait": {"vision": "p95 < 1h", "nlp": "p90"}, "budgt": 1})
+    names = recommend(tmp_path, {"wait": {"visoin": "p90 < 1h"}, "reservations": {"main": {"reservd": 2}}})
+
+    assert shape.exit_code == names.exit_code == 2
+    for part in ("nlp: 'p90', vision: 'p95 < 1h' is not a wish", "Allowed: longest, median, p90, then <", "budgt"):
+        assert part in shape.stderr
+    assert "'visoin' is not a team of lab: nlp, vision. Nearest: vision." in names.stderr
+    assert "'main.reservd' is not a node pool with a reservation of lab: main.reserved." in names.stderr
