@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from difflib import unified_diff
 from pathlib import Path
@@ -202,7 +202,7 @@ class Search:
         stacks = {
             name: parse_stack(name, parse_source(texts[stack.source.file], stack.source.file))
             if stack.source.file in texts
-            else replace(stack, findings=[])
+            else stack
             for name, stack in self.workspace.stacks.items()
         }
         return cross_check(Workspace(self.workspace.root, stacks))

@@ -184,7 +184,7 @@ def waits_section(result: Result) -> ReportSection:
     columns = ("cluster", "team", "flavor", ">jobs", ">median wait", ">90th percentile", ">longest", ">slowdown")
     rows = [row(key) for key in _keys(result, "waits")]
     return ReportSection(title="waits", unit="from submission to the first machines", columns=columns, rows=rows,
-                         subject=2, grouped=True)  # fmt: skip
+                         subject=2)  # fmt: skip
 
 
 def use_section(result: Result) -> ReportSection:
@@ -207,7 +207,7 @@ def use_section(result: Result) -> ReportSection:
         if any(run.use[key].held + run.use[key].lent for run in every if key in run.use)
     ]
     return ReportSection(title="use", unit="chip-hours", columns=columns, rows=[row(key) for key in used],
-                         subject=2, grouped=True)  # fmt: skip
+                         subject=2)  # fmt: skip
 
 
 def flavors_section(result: Result) -> ReportSection:
@@ -342,19 +342,25 @@ def _run_document(run: Figures) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def text(result: Result, width: int = 120) -> str:
-    """Return a result as text without colours."""
+def text(result: Result) -> str:
+    """Return a result as text without colours, as wide as the terminal or COLUMNS say."""
     import io  # noqa: PLC0415
 
-    from training_platform.checks.reports.text import PrintableConsole, section_text  # noqa: PLC0415 # it loads rich
+    from training_platform.checks.reports.text import (  # noqa: PLC0415 # it loads rich
+        PrintableConsole,
+        plain_width,
+        section_text,
+    )
 
+    terminal, endless = PrintableConsole(), 10_000
+    width = terminal.width if terminal.is_terminal else plain_width(endless)
     plain = io.StringIO()
     console = PrintableConsole(highlight=False, width=width, file=plain)
     for section in sections(result):
-        console.print(section_text(section, width))
+        console.print(section_text(section, min(width, 120)), width=min(width, 120))
         console.print()
     for line in (*headlines(result), *result.notes, f"Left out: {LEFT_OUT}."):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
 
 

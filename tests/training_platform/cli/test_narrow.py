@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -37,10 +38,10 @@ OTHERS = {
     "quota init", "quota pull", "quota request", "prices pull", "software outdated",
     "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
     "sandbox faults add", "sandbox faults list", "sandbox faults clear",
-    "persistent-resource list", "persistent-resource reboot",
+    "persistent-resource list", "persistent-resource reboot", "recommend", "trace make",
 }  # fmt: skip
 """Commands that print sentences, files, or what another program says."""
-RUNS = {"job list", "job status"}  # their table is tried by itself
+RUNS = {"job list", "job status", "simulate"}  # their table is tried by itself
 
 
 def leaves(command: click.Command, name: str = "") -> Iterator[str]:
@@ -95,6 +96,22 @@ def test_no_line_is_too_wide_and_no_two_rows_look_alike(command: str, width: int
     for table in tables:
         rows = told_apart(table)
         assert len(rows) == len(set(rows)), [row for row in rows if rows.count(row) > 1]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_line_of_simulated_queues_is_too_wide(width: int, tmp_path: Path, tables: list[Table]) -> None:
+    trace = tmp_path / "trace.csv"
+    rows = "".join(f"{number},{team},8 h100,7200\n" for number in range(9) for team in ("vision", "nlp"))
+    trace.write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+    words = ["simulate", str(trace), "--environment", "prod", "--root", str(ORGANISATION)]
+
+    done = CliRunner().invoke(app, words, env={"COLUMNS": str(width)})
+
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stdout.splitlines() if len(line.rstrip()) > width and len(line.split()) > 1] == []
+    assert "…" not in done.stdout
+    for table in tables:
+        assert len(told_apart(table)) == len(set(told_apart(table)))
 
 
 def test_a_summary_has_tables_to_look_at(tables: list[Table]) -> None:
