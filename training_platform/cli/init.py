@@ -282,7 +282,9 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
             stack.source.file for stack, other, _ in workspace.teams() if other.environment == home and other.shares
         )
         if files := ", ".join(of_home):
-            say(f"Nothing is left for another team: lower a nominal_quota in {files} first.")
+            say(
+                f"Nothing is left for another team: lower a nominal_quota in {files} first, or let the next one borrow."
+            )
 
 
 @app.command(
@@ -311,8 +313,10 @@ def job(
     root: Path | None,
 ) -> None:
     """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
+    from training_platform.config.reading.clock import today
     from training_platform.config.workspace import read_workspace
     from training_platform.jobs import first_file
+    from training_platform.quota.snapshot import read_snapshots
 
     folder = repository(root)
     _absent(folder, f"jobs/{name}.yaml")
@@ -324,24 +328,31 @@ def job(
         teams = ", ".join(sorted(owners)) or "no team"
         fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {teams}.")
     owner = owners[parts[0]]
+    section = workspace.stacks[home].environment
+    limits = read_snapshots(folder, today(folder, None)).get(owner.project or (section.project if section else ""))
     where = answers.one_of(target, "--target", "Where it runs", ("gke", "vertex", "both"))
     text = first_file.head(home, answers.of(image, "--image", "Container image with its tag", str, example="image:1"))
     chosen = None
     if where != "vertex":
         if not owner.shares:
             fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
-        at = answers.one_of(cluster, "--cluster", "Cluster", list(owner.shares))
-        on = answers.one_of(flavor, "--flavor", f"Flavor in {at}", list(owner.shares[at]))
+        shares = [(at, row) for at, own in owner.shares.items() for row in own]
+        if where == "both":  # with one image: accelerators that Vertex AI grants as well come first
+            kinds = first_file.granted_kinds(limits)
+            rows = {share: workspace.flavors(home, share[0]).get(share[1]) for share in shares}
+            shares.sort(key=lambda share: (row := rows[share]) is None or row.accelerator.kind not in kinds)
+        at = answers.one_of(cluster, "--cluster", "Cluster", list(dict.fromkeys(at for at, _ in shares)))
+        on = answers.one_of(flavor, "--flavor", f"Flavor in {at}", [row for place, row in shares if place == at])
         chosen = workspace.flavors(home, at).get(on)
         if chosen is None:
             fail(f"Team {owner.name} has a share of {on} in {at}, which is not a flavor of {home}.")
         text += first_file.on_gke(at, chosen)
     if where != "gke":
-        machines = first_file.vertex_machines(chosen)
+        machines = first_file.vertex_machines(chosen, limits)
         machine = answers.one_of(machine_type, "--machine-type", "Machine type on Vertex AI", machines)
         sections = (section for stack, section in workspace.environments() if stack.name == home)
         near = [cluster.location for section in sections for cluster in section.clusters.values()]
-        regions = first_file.vertex_regions(machine, near)
+        regions = first_file.vertex_regions(machine, near, limits)
         text += first_file.on_vertex(answers.one_of(region, "--region", "Region of Vertex AI", regions), machine)
     answers.end()
     _write(folder, f"jobs/{name}.yaml", text)

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.team import VertexBootDisk
 from training_platform.config.pools import Flavor
+from training_platform.quota.charges import quota_key
+from training_platform.quota.snapshot import Snapshot
 
 DEFAULT_DISK = VertexBootDisk().type
 
@@ -38,10 +40,11 @@ def on_vertex(region: str, machine_type: str) -> str:
     )
 
 
-def vertex_machines(like: Flavor | None = None) -> list[str]:
+def vertex_machines(like: Flavor | None = None, limits: Snapshot | None = None) -> list[str]:
     """Return the machine types with accelerators that Vertex AI trains on and that a first job can take.
 
-    Those with TPUs or GPUs as a flavor has come first: a job has one image for both of its targets.
+    Those with TPUs or GPUs as a flavor has come first: a job has one image for both of its targets. Of these come
+    first those of which the limits allow a VM somewhere.
     """
     names = [
         name
@@ -52,12 +55,32 @@ def vertex_machines(like: Flavor | None = None) -> list[str]:
         and "on-demand" in machine.capacities
         and vertex_regions(name)
     ]
-    return sorted(names, key=lambda name: like is not None and MACHINE_TYPES[name].kind != like.accelerator.kind)
+    other = {name: like is not None and MACHINE_TYPES[name].kind != like.accelerator.kind for name in names}
+    return sorted(names, key=lambda name: (other[name], not _granted(name, limits)))
 
 
-def vertex_regions(machine_type: str, near: Collection[str] = ()) -> list[str]:
-    """Return the regions in which Vertex AI trains on a machine type, first those of the locations that are near."""
+def granted_kinds(limits: Snapshot | None) -> set[str]:
+    """Return the kinds of accelerators, ``tpu`` and ``gpu``, of which the limits allow Vertex AI a VM."""
+    return {MACHINE_TYPES[name].kind for name in vertex_machines() if _granted(name, limits)}
+
+
+def _granted(machine_type: str, limits: Snapshot | None) -> set[str]:
+    """Return the regions in which the limits allow Vertex AI a VM on demand; all regions while no limit is known."""
+    machine, regions = MACHINE_TYPES[machine_type], vertex_regions(machine_type)
+    support = machine.accelerator.vertex if machine.accelerator else None
+    quota = support.quotas.get("on-demand") if support else None
+    if limits is None or limits.placeholder:
+        return set(regions)
+    keys = {region: quota_key(limits.project, quota, region) for region in regions} if quota else {}
+    return {region for region, key in keys.items() if (limits.limit(key) or 0) >= machine.chips}
+
+
+def vertex_regions(machine_type: str, near: Collection[str] = (), limits: Snapshot | None = None) -> list[str]:
+    """Return the regions in which Vertex AI trains on a machine type: first those with quota, then those near."""
     accelerator = MACHINE_TYPES[machine_type].accelerator
     support = accelerator.vertex if accelerator else None
     regions = support.regions if support else ()
-    return sorted(regions, key=lambda region: not any(place.startswith(region) for place in near))
+    granted = _granted(machine_type, limits) if limits else regions
+    return sorted(
+        regions, key=lambda region: (region not in granted, not any(place.startswith(region) for place in near))
+    )

@@ -397,7 +397,7 @@ def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path)
     second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
 
     assert "  share of h100-spot in us-central1: 8 of 8 GPUs\n" in first.stdout
-    left = "Nothing is left for another team: lower a nominal_quota in stacks/Pulumi.dev-vision.yaml first.\n"
+    left = "Nothing is left for another team: lower a nominal_quota in stacks/Pulumi.dev-vision.yaml first, or"
     assert left in first.stdout
     assert "  no share: dev has no capacity that is assigned to no team\n" in second.stdout
     assert left in second.stdout
@@ -533,6 +533,25 @@ def test_alerts_reach_whom_a_flag_names(root: Path) -> None:
 
     assert "    alerts: {emails: [a@example.com, b@example.com]}\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
     assert run(root, "check", "--fast").stdout.splitlines()[-1] == "1 stack: clean, 1 note"
+
+
+def test_a_job_for_both_targets_has_accelerators_that_vertex_ai_grants(root: Path) -> None:
+    init(root, *ENVIRONMENT, "--machine-type", "v5e", "--machine-type", "a100-40")
+    init(root, *TEAM)
+    init(root, *JOB)
+    first = yaml.safe_load((root / "jobs" / "vision" / "train.yaml").read_text())
+    (root / "stacks" / "quotas").mkdir()
+    (root / "stacks" / "quotas" / "example-lab.yaml").write_text(
+        "project: example-lab\ntaken: 2026-11-01\nlimits:\n  aiplatform.googleapis.com:\n"
+        "    CustomModelTrainingA100GPUsPerProjectPerRegion: [{limit: 8, region: europe-west4}]\n"
+    )
+
+    assert init(root, *JOB[:1], "vision/both", *JOB[2:], "--target", "both").exit_code == 0
+
+    job = yaml.safe_load((root / "jobs" / "vision" / "both.yaml").read_text())
+    assert first["gke"]["flavor"] == "tpu-v5e-2x2-spot"
+    assert job["gke"]["flavor"] == "a100-40-spot"
+    assert (job["vertex"]["machine_type"], job["vertex"]["region"]) == ("a2-highgpu-1g", "europe-west4")
 
 
 @pytest.mark.parametrize(("machine_type", "kind"), [("a2-highgpu-1g", "gpu"), ("ct5lp-hightpu-4t", "tpu")])
