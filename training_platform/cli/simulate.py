@@ -216,3 +216,27 @@ def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
     if wrong:
         fail(f"{'; '.join(map(repr, wrong))}: write TEAM:NEEDS:PER_WEEK:HOURS, such as 'vision:8 h100:40:6'.")
     click.echo(trace_text(invented(found, days, seed)), nl=False)
+
+
+@trace_app.command("import", epilog=example("training-platform trace import slurm sacct.txt --names names.yaml"))
+@click.argument("kind", type=click.Choice(("slurm", "swf", "kueue")), help="Format of the file.")
+@click.argument("file", type=PATH, help="Output of sacct --parsable2, a .swf file, or workloads as JSON.")
+@click.option("--names", type=PATH, metavar="TABLE", help="YAML file: teams, and accelerators of GPUs.")
+def import_trace(kind: str, file: Path, names: Path | None) -> None:
+    """Make a trace of jobs that another scheduler ran; printed as CSV.
+
+    `slurm` is the output of `sacct --allusers --parsable2 --format=JobID,Submit,Account,ElapsedRaw,AllocTRES`, `swf` a
+    file in the Standard Workload Format, `kueue` the output of `kubectl get workloads -A -o json`. Jobs that are left
+    out are counted on standard error. Exit code 1: with rows that cannot be read.
+    """
+    from training_platform.simulate.imports import read_foreign, read_table
+    from training_platform.simulate.traces import trace_text
+
+    found = read_foreign(file, kind, read_table(names))
+    for finding in found.findings:
+        say(str(finding), err=True)
+    for reason, count in sorted(found.left_out.items()):
+        say(f"Left out: {count:,} {reason}.", err=True)
+    say(f"{len(found.rows):,} jobs.", err=True)
+    click.echo(trace_text(found.rows), nl=False)
+    sys.exit(1 if found.findings else 0)

@@ -38,7 +38,7 @@ OTHERS = {
     "quota init", "quota pull", "quota request", "prices pull", "software outdated",
     "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
     "sandbox faults add", "sandbox faults list", "sandbox faults clear",
-    "persistent-resource list", "persistent-resource reboot", "recommend", "trace make",
+    "persistent-resource list", "persistent-resource reboot", "recommend", "trace make", "trace import",
 }  # fmt: skip
 """Commands that print sentences, files, or what another program says."""
 RUNS = {"job list", "job status", "simulate"}  # their table is tried by itself

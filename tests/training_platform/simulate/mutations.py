@@ -117,9 +117,9 @@ def untied(rows: Iterable[Json]) -> Iterator[Json]:
 
 
 def main() -> None:
-    """Find a recorded scenario for each mutation that it fails, and write their names to a table."""
-    left = dict(MUTATIONS)
-    killed: dict[str, str] = {}
+    """Find a recorded scenario for each mutation that has none in the table, and write their names to it."""
+    killed: dict[str, str] = json.loads(KILLED.read_text(encoding="utf-8"))
+    left = {name: mutation for name, mutation in MUTATIONS.items() if name not in killed}
 
     def stuck(_signal: int, _frame: object) -> None:
         raise StuckError
