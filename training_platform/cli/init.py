@@ -279,12 +279,14 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
         say(f"  no share: {home} has no capacity that is assigned to no team")
     if not unpromised(workspace, home):
         of_home = (
-            stack.source.file for stack, other, _ in workspace.teams() if other.environment == home and other.shares
+            stack.source.file
+            for stack, other, _ in workspace.teams()
+            if other.environment == home
+            and any(row.nominal_quota for own in other.shares.values() for row in own.values())
         )
         if files := ", ".join(of_home):
-            say(
-                f"Nothing is left for another team: lower a nominal_quota in {files} first, or let the next one borrow."
-            )
+            way = "or give it --share FLAVOR=0, to borrow"
+            say(f"Nothing is left for another team: lower a nominal_quota in {files} first, {way}.")
 
 
 @app.command(
@@ -313,6 +315,7 @@ def job(
     root: Path | None,
 ) -> None:
     """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
+    from training_platform.catalog.nearest import find_nearest
     from training_platform.config.reading.clock import today
     from training_platform.config.workspace import read_workspace
     from training_platform.jobs import first_file
@@ -326,7 +329,9 @@ def job(
     owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
     if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
         teams = ", ".join(sorted(owners)) or "no team"
-        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {teams}.")
+        nearest = find_nearest(parts[0], owners)
+        hint = f" Nearest: {nearest}/{parts[-1]}." if nearest else ""
+        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {teams}.{hint}")
     owner = owners[parts[0]]
     section = workspace.stacks[home].environment
     limits = read_snapshots(folder, today(folder, None)).get(owner.project or (section.project if section else ""))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 app = Commands(
     "job",
-    help="Training jobs. The commands about runs, from submit to logs, need a cluster or Vertex AI.",
+    help="Training jobs. render, check, cost and init work offline; all others need a cluster or Vertex AI.",
 )
 
 Target = Literal["gke", "vertex"]

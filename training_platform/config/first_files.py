@@ -12,6 +12,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_topologies
 from training_platform.catalog.types import MachineType
 from training_platform.config.model.environment import Environment
+from training_platform.config.model.node_pool import usual_machines
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.editing import with_entry
 from training_platform.config.reading.finding import Finding, UserError
@@ -21,7 +22,6 @@ from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_c
 SCHEMA = "# yaml-language-server: $schema=./stack.schema.json\n"
 _REGION = "us-central1"
 _CAPACITIES = ("spot", "on-demand", "flex-start")  # a reservation has a name that only its owner knows
-_USUAL_CHIPS = 8  # of a VM: more GPUs are in a2-megagpu-16g alone
 _MOST_CLUSTERS = 32  # whose ranges are in 10.0.0.0/8
 
 
@@ -59,14 +59,9 @@ class FirstPool:
 
 
 def machine_named(name: str) -> MachineType:
-    """Return the machine type of a name, or the usual one with an accelerator: ``h100``, ``tpu-v5e``, ``v5e``.
-
-    Usual is what can be part of a multi-host slice, else what has the most GPUs up to 8. Raises ValueError.
-    """
+    """Return the machine type of a name, or the usual one of an accelerator's: ``h100``, ``v5e``. Raises ValueError."""
     accelerated = {name: machine for name, machine in MACHINE_TYPES.items() if machine.accelerator is not None}
-    usual: dict[str, MachineType] = {}  # by accelerator; of several that are alike, the first
-    for machine in sorted(accelerated.values(), key=_rank, reverse=True):
-        usual.setdefault(machine.accelerator.name if machine.accelerator else "", machine)
+    usual = usual_machines()
     folded = name.strip().casefold()
     for spelling in (folded, f"tpu-{folded}"):
         if found := accelerated.get(spelling) or usual.get(spelling):
@@ -78,10 +73,6 @@ def machine_named(name: str) -> MachineType:
     nearest = find_nearest(name, [*accelerated, *usual])
     advice = f"Nearest: {nearest}." if nearest else f"Allowed: {', '.join(usual)}, or a machine type with one of them."
     raise ValueError(f"{name!r} is not a machine type with TPUs or GPUs. {advice}")
-
-
-def _rank(machine: MachineType) -> tuple[bool, int, int]:
-    return machine.multi_host, min(machine.chips, _USUAL_CHIPS), len(machine.capacities)
 
 
 def offered_zones(machine_type: str) -> Collection[str]:

@@ -401,6 +401,9 @@ def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path)
     assert left in first.stdout
     assert "  no share: dev has no capacity that is assigned to no team\n" in second.stdout
     assert left in second.stdout
+    third = init(root, "team", "speech", "--member", "group:speech@example.com", "--share", "h100=0")
+    assert "stacks/Pulumi.dev-vision.yaml first, or give it --share FLAVOR=0, to borrow.\n" in third.stdout
+    assert "Nearest: vision/train." in init(root, "job", "visoin/train", "--image", "i:1").stderr
 
 
 def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:

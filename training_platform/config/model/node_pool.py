@@ -201,6 +201,30 @@ _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts G
 _SYSTEM = "n2-standard-8"
 _HEADS = "n2-standard-64"  # Source: AI Hypercomputer docs, create a GKE cluster with Pathways, read 2026-11-22
 _CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
+_MOST_USUAL = 8  # chips of a VM: more GPUs are in a2-megagpu-16g alone
+
+
+def usual_machines() -> dict[str, MachineType]:
+    """Return by accelerator its usual machine type: part of a multi-host slice, else with the most GPUs up to 8."""
+
+    def rank(machine: MachineType) -> tuple[bool, int, int]:
+        return machine.multi_host, min(machine.chips, _MOST_USUAL), len(machine.capacities)
+
+    usual: dict[str, MachineType] = {}  # of several that are alike, the first
+    for machine in sorted(MACHINE_TYPES.values(), key=rank, reverse=True):
+        if machine.accelerator is not None:
+            usual.setdefault(machine.accelerator.name, machine)
+    return usual
+
+
+def _by_accelerator() -> dict[str, str]:
+    """Return the usual machine type by an accelerator's name, or by what several have in common: ``a100``."""
+    usual = {name: machine.name for name, machine in usual_machines().items()}
+    stems = {name.rpartition("-")[0] for name in usual} - {*usual, "", "tpu"}
+    alike = {stem: " or ".join(usual[name] for name in sorted(usual) if name.startswith(f"{stem}-")) for stem in stems}
+    return {**alike, **usual, **{name.removeprefix("tpu-"): machine for name, machine in usual.items()}}
+
+
 AcceleratorMachineName = Annotated[
     str,
     OneOf(
@@ -208,6 +232,7 @@ AcceleratorMachineName = Annotated[
         _WITH_CHIPS,
         MACHINE_TYPES,
         elsewhere="machine_type of the cluster's system_pool",
+        called=_by_accelerator(),
     ),
 ]
 CpuMachineName = Annotated[str, OneOf("CPU-only machine type", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]

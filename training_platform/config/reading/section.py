@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import (
@@ -59,7 +59,7 @@ class OneOf:
     """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name.
 
     ``instead`` is suggested for a name that is right elsewhere, one of ``others``, and for one that resembles none;
-    ``elsewhere`` says where one of ``others`` is right.
+    ``elsewhere`` says where one of ``others`` is right. ``called`` has names that people use for what is meant.
     """
 
     what: str
@@ -67,6 +67,7 @@ class OneOf:
     others: Collection[str] = ()
     instead: str | None = None
     elsewhere: str | None = None
+    called: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, value: str) -> str:
         """Return a name that the catalogue has; raises PydanticCustomError for another."""
@@ -74,6 +75,8 @@ class OneOf:
             return value
         if value in self.others:
             raise unknown_name(self.what, value, (), self.names, self.elsewhere or self.instead)
+        if meant := self.called.get(value.strip().casefold()):
+            raise unknown_name(self.what, value, (), self.names, meant)
         raise unknown_name(self.what, value, self.names, self.names, self.instead)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
