@@ -33,7 +33,7 @@ class Heads(Queues):
         path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
         pods = [each for each in self.get(path)["items"] if not each["metadata"].get("deletionTimestamp")]
         for pod in pods:
-            if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Running":
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ("Running", "Failed"):
                 ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
                 self.change(f"/api/v1/namespaces/vision/pods/{pod['metadata']['name']}/status", {"status": ready})
         return pods

@@ -381,7 +381,14 @@ class Job(Consistent):
     )
     cpu: int | None = Field(default=None, ge=1, description="vCPUs that it needs of each VM; default: what is free.")
     memory_gib: int | None = Field(
-        default=None, ge=1, description="GiB of memory that it has of each VM at most; default: what is free."
+        default=None,
+        ge=1,
+        description="GiB of memory that it has of each VM at most; on GKE by default nine tenths of it.",
+    )
+    disk_gib: int | None = Field(
+        default=None,
+        ge=1,
+        description="GKE: GiB of the VM's own disk that it may fill; default: three quarters of what GKE leaves.",
     )
     shared_memory_gib: int | None = Field(
         default=None,
@@ -402,6 +409,12 @@ class Job(Consistent):
         le=INT32,
         description="Times that the whole job starts again after a failure; interruptions do not count. Vertex AI "
         "counts itself: 0 is none, any other number is its own.",
+    )
+    retry_on: tuple[Annotated[int, Field(ge=1, le=255)], ...] = Field(
+        default=(),
+        description="GKE: exit codes of the program after which the job starts again; any other one ends it. Default: "
+        "it starts again after each.",
+        examples=[[75]],
     )
     output: Name | None = Field(
         default=None, description="One of the team's buckets, for checkpoints and results; each run has its folder."

@@ -57,6 +57,9 @@ EVERYWHERE = {
     "memory below its part": (
         above("memory_gib: 8\nshared_memory_gib: 9", GPU), "job-memory", "shared_memory_gib", "at most 8",
     ),
+    "a code of lost memory": (above("retry_on: [75, 137]", GPU), "job-retry-on", "retry_on[1]", "other codes"),
+    "no exit code": (above("retry_on: [256]", GPU), "job-model", "retry_on[0]", "255"),
+    "more than the disk": (above("disk_gib: 6000", GPU), "job-machine", "disk_gib", "less than 6000"),
     "two mounts of a name": (mounted(BUCKET, DATA), "job-model", "mounts[1].name", "each once"),
     "no source": (mounted("{name: data, source: {}}"), "job-model", "mounts[0].source", "one of directory or bucket"),
     "two sources": (
@@ -256,6 +259,7 @@ ON_VERTEX = {
     "more CPUs than the machine": (above("cpu: 13", A100), "job-vertex-size", "cpu", "at most 12"),
     "more memory than the machine": (above("memory_gib: 86", A100), "job-vertex-size", "memory_gib", "at most 85"),
     "shared memory": (above("shared_memory_gib: 8", A100), "job-vertex-shared-memory", "shared_memory_gib", "GKE"),
+    "exit codes": (above("retry_on: [75]", A100), "job-retry-on", "retry_on", "GKE"),
     "data loaders": (above("data_loaders: 8", A100), "job-vertex-shared-memory", "data_loaders", "GKE"),
     "no TensorBoard there": (
         above("output: far\ntensorboard: true", A100.replace("us-central1", "europe-west4")), "job-model",

@@ -29,6 +29,8 @@ mounts:
   - {name: cache, source: {bucket: checkpoints}, caches: true, file_cache_gib: 50}
 cpu: 12
 memory_gib: 80
+disk_gib: 200
+retry_on: [75]
 shared_memory_gib: 16
 data_loaders: 8
 retries: 0

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.training_platform.jobs.conftest import without_nodes
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.gke.pods import shared_memory
+from training_platform.jobs.gke.pods import shared_memory, usable_disk_gib, usable_memory_gib
 from training_platform.jobs.gke.rules import gke_findings
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import configuration
@@ -83,7 +84,11 @@ def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
 
     assert replicated(manifest)["replicas"] == jobs
     assert (job["parallelism"], job["completions"], job["completionMode"]) == (pods, pods, "Indexed")
-    assert container(manifest)["resources"] == {"requests": chips, "limits": chips}
+    resources = container(manifest)["resources"]
+    limited = {"memory": "0", "ephemeral-storage": "0"}
+    assert resources["requests"] == {**chips, **limited}
+    assert {**resources["limits"], **limited} == {**chips, **limited}
+    assert resources["limits"].keys() == {*chips, *limited}
 
 
 def test_a_failure_restarts_the_set_and_never_one_pod(take: Take) -> None:
@@ -92,6 +97,52 @@ def test_a_failure_restarts_the_set_and_never_one_pod(take: Take) -> None:
     assert manifest["spec"]["failurePolicy"]["maxRestarts"] == 7
     assert replicated(manifest)["template"]["spec"]["backoffLimit"] == 0
     assert pod(manifest)["restartPolicy"] == "Never"
+
+
+@pytest.mark.parametrize(
+    ("pool", "memory", "disk"),
+    [
+        # GKE keeps shares of 1,872 GiB by steps; of 16 local SSDs a tenth and 100 GiB.
+        ("a3-highgpu-8g", int(0.9 * (1872 - 1 - 0.8 - 0.8 - 6.72 - 0.02 * 1744 - 0.1)), int(0.75 * (5400 - 100))),
+        # Of a boot disk of 100 GB GKE keeps 6 GiB and 35%, and the kubelet evicts at a tenth.
+        ("g2-standard-4", int(0.9 * (16 - 1 - 0.8 - 0.8 - 0.1)), int(0.75 * (0.9 * 100 - 6 - 0.35 * 100))),
+    ],
+)
+def test_a_job_is_limited_to_a_share_of_its_vm(take: Take, pool: str, memory: int, disk: int) -> None:
+    flavor = take(GPU).flavor
+    assert flavor is not None
+    vm = dataclasses.replace(flavor.pools[0], machine=MACHINE_TYPES[pool])
+
+    assert (usable_memory_gib(vm), usable_disk_gib(vm)) == (memory, disk)
+
+
+@pytest.mark.parametrize(
+    ("rest", "disk"),
+    [
+        ("", 3975),
+        ("disk_gib: 50\n", 50),
+        ("mounts: [{name: data, source: {bucket: checkpoints}, file_cache_gib: 100}]\n", 4075),
+    ],
+)
+def test_a_cache_of_files_is_beside_what_the_program_may_fill(take: Take, rest: str, disk: int) -> None:
+    assert container(jobset(take(rest + GPU)))["resources"]["limits"]["ephemeral-storage"] == f"{disk}Gi"
+
+
+def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None:
+    manifest = jobset(take("retry_on: [75, 3]\n" + GPU))
+    disrupted, ended = replicated(manifest)["template"]["spec"]["podFailurePolicy"]["rules"]
+
+    assert "onPodConditions" in disrupted
+    codes = {"containerName": "training", "operator": "NotIn", "values": [3, 75]}
+    assert ended == {"action": "FailJob", "onExitCodes": codes}
+    assert [rule["action"] for rule in manifest["spec"]["failurePolicy"]["rules"]] == [
+        "FailJobSet",
+        "RestartJobSetAndIgnoreMaxRestarts",
+    ]
+
+
+def test_the_last_lines_of_a_failed_attempt_stay_with_its_pod(take: Take) -> None:
+    assert container(jobset(take(GPU)))["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
 @pytest.mark.parametrize("target", [MULTISLICE, SPOT, GPU])
@@ -313,8 +364,9 @@ def test_shared_memory_is_memory_beside_one_gpu_for_data_loaders(
 @pytest.mark.parametrize(
     ("rest", "requested", "limit"),
     [
-        ("", None, None),
-        ("shared_memory_gib: 16\n", "16Gi", None),
+        ("", "0", "1644Gi"),
+        ("shared_memory_gib: 16\n", "16Gi", "1644Gi"),
+        ("shared_memory_gib: 1700\n", "1700Gi", "1700Gi"),
         ("memory_gib: 64\nshared_memory_gib: 16\n", "64Gi", "64Gi"),
         ("memory_gib: 64\n", "64Gi", "64Gi"),
     ],

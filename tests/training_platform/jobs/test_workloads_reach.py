@@ -71,6 +71,8 @@ JOB = {
     "secrets": (GPU, "gke:", "command: [a]\nsecrets: {A: token}\ngke:"),
     "cpu": (GPU, "gke:", "cpu: 8\ngke:"),
     "memory_gib": (GPU, "gke:", "memory_gib: 8\ngke:"),
+    "disk_gib": (GPU, "gke:", "disk_gib: 50\ngke:"),
+    "retry_on": (GPU, "gke:", "retry_on: [75]\ngke:"),
     "shared_memory_gib": (GPU, "gke:", "shared_memory_gib: 8\ngke:"),
     "data_loaders": (GPU, "gke:", "data_loaders: 8\ngke:"),
     "mounts": (GPU, "gke:", "mounts: [{name: data, source: {directory: data}}]\ngke:"),

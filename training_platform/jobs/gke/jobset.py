@@ -35,6 +35,15 @@ INTERRUPTED = {
     "onJobFailureReasons": ["PodFailurePolicy"],
 }
 
+# A program that ended with a code that is not to be retried. Kubernetes gives both rules one reason; only the message
+# tells them apart. Source: Kubernetes v1.36.3, pkg/controller/job/pod_failure_policy.go.
+ENDED = {
+    "name": "ended",
+    "action": "FailJobSet",
+    "onJobFailureReasons": ["PodFailurePolicy"],
+    "onJobFailureMessagePatterns": ["failed with exit code"],
+}
+
 
 def jobset(job: ResolvedJob) -> dict[str, Any]:
     """Return the JobSet; ValueError for a job without a GKE target."""
@@ -53,6 +62,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
         template = {**about, **pathways.worker_template(job, slices, hosts)}
     else:
         template = job_template(job, hosts)
+    ending = [dict(ENDED)] if job.spec.retry_on else []
     # JobSet writes the coordinator's address into a label too, and refuses one that is too long for that.
     coordinated = len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL
     return {
@@ -65,7 +75,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
             **({"annotations": annotations} if annotations else {}),
         },
         "spec": {
-            "failurePolicy": {"maxRestarts": job.spec.retries, "rules": [dict(INTERRUPTED)]},
+            "failurePolicy": {"maxRestarts": job.spec.retries, "rules": [*ending, dict(INTERRUPTED)]},
             "successPolicy": {"operator": "All", "targetReplicatedJobs": [leading]},
             **({"coordinator": {"replicatedJob": leading, "jobIndex": 0, "podIndex": 0}} if coordinated else {}),
             # Workers look for the head, and JobSet counts a Job that fails before it is there as a failure of all.

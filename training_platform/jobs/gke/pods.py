@@ -6,7 +6,7 @@ annotations and volume attributes, read 2026-11-22.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -100,17 +100,23 @@ def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     gke, flavor = gke_target(job)
     direct, storage = gpu_direct(job), volumes(job, chips_each(gke, flavor))
     annotations = {**(direct.annotations if direct else {}), **storage.annotations, **placement(gke, flavor, hosts)}
-    return {"spec": job_spec(hosts, pod_template(annotations, _pod(job, gke, flavor, direct, storage)))}
+    template = pod_template(annotations, _pod(job, gke, flavor, direct, storage))
+    return {"spec": job_spec(hosts, template, retry_on=job.spec.retry_on)}
 
 
-def job_spec(pods: int, template: dict[str, Any]) -> dict[str, Any]:
-    """Return the spec of a Job with so many pods, which fails as soon as one of them does."""
+def job_spec(pods: int, template: dict[str, Any], *, retry_on: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the spec of a Job with so many pods, which fails as soon as one of them does.
+
+    With ``retry_on`` an exit code that is not among them fails it by a rule, whose message ``ENDED`` knows.
+    """
+    codes = {"containerName": CONTAINER, "operator": "NotIn", "values": sorted({*retry_on})}
+    ending = [{"action": "FailJob", "onExitCodes": codes}] if retry_on else []
     return {
         "parallelism": pods,
         "completions": pods,
         "completionMode": "Indexed",
         "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}]},
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}, *ending]},
         "template": template,
     }
 
@@ -167,6 +173,7 @@ def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[di
 
 def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, storage: Volumes) -> dict[str, Any]:
     """Return the one container of a pod, which takes all chips of its VM unless the job says less."""
+    chips = chips_each(gke_target(job)[0], flavor)
     ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
     capabilities = list(direct.access.capabilities) if direct else []
@@ -176,23 +183,71 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
         **container(job, "image", platform),
         "image": pulled_image(job),
         **({"ports": ports} if ports else {}),
-        "resources": resources(job, {flavor.accelerator.resource: str(chips_each(gke_target(job)[0], flavor))}),
+        "resources": resources(
+            job, {flavor.accelerator.resource: str(chips)}, flavor.pools, chips / shape(flavor).machine.chips
+        ),
         **({"volumeMounts": mounts} if mounts else {}),
         **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # the last lines of its log stay with the pod
     }
 
 
-def resources(job: ResolvedJob, chips: dict[str, str]) -> dict[str, Any]:
-    """Return what the container asks for; a limit on memory keeps its VM alive, one on CPUs would only slow it.
+def resources(
+    job: ResolvedJob, chips: dict[str, str], pools: Collection[ExpandedPool] = (), share: float = 1
+) -> dict[str, Any]:
+    """Return what the container asks for of a VM of ``pools``, and its limits; one on CPUs would only slow it.
 
-    What /dev/shm may hold is memory: where the job says no more of its memory, it asks for that much.
+    ``share`` is the part of the VM's accelerators that it gets, and so of its memory and disk.
+
+    A program that outgrows its limits fails, and its restarts are counted. Without limits the kubelet would evict it to
+    save the VM, as it does when a spot VM ends: without a count, and so for ever. What /dev/shm may hold is memory.
+    Source: Kubernetes v1.36.3, pkg/kubelet/eviction, whose evictions for a pod's own limits are no disruptions.
     """
     spec = job.spec
     cpu, memory = ({"cpu": str(spec.cpu)} if spec.cpu else {}), spec.memory_gib or spec.shared_memory_gib
-    return {
-        "requests": {**chips, **cpu, **({"memory": f"{memory}Gi"} if memory else {})},
-        "limits": {**chips, **({"memory": f"{spec.memory_gib}Gi"} if spec.memory_gib else {})},
+    caches = sum(mount.file_cache_gib for mount in spec.mounts)  # of a container beside it, counted with the pod
+    most = {
+        "memory": spec.memory_gib or (max(memory or 0, int(min(map(usable_memory_gib, pools)) * share)) if pools else None),
+        "ephemeral-storage": spec.disk_gib or (int(min(map(usable_disk_gib, pools)) * share) + caches if pools else None),
     }
+    limits = {name: f"{size}Gi" for name, size in most.items() if size}
+    asked = {"memory": memory, "ephemeral-storage": spec.disk_gib}
+    # Where nothing is asked for, Kubernetes would take the limit.
+    requests = {name: f"{size}Gi" if size else "0" for name, size in asked.items() if size or name in limits}
+    return {"requests": {**chips, **cpu, **requests}, "limits": {**chips, **limits}}
+
+
+def usable_memory_gib(pool: ExpandedPool) -> int:
+    """Return the GiB of a VM's memory that a job may use: nine tenths of what GKE and large pages leave.
+
+    Source of GKE's reservation: its page on planning node sizes, read 2026-11-23.
+    """
+    rest = has = float(pool.machine.memory_gb)
+    for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (has, 0.02)):
+        has, rest = has - min(rest, step) * share, max(0.0, rest - step)
+    pages = pool.spec.hugepages
+    has -= 0.1 + (pages.size_2m or 0) / 512 + (pages.size_1g or 0)  # 100 MiB: the kubelet evicts below
+    return max(1, int(has * 0.9))
+
+
+def usable_disk_gib(pool: ExpandedPool) -> int:
+    """Return the GiB of a VM's own disk that a job may fill: three quarters of what GKE leaves, for images are there.
+
+    Source of GKE's reservation: its page on planning node sizes, read 2026-11-23.
+    """
+    size, disks = local_disk_gib(pool), _disks(pool)
+    reserved = 25 * (min(disks, 3) + 1) if disks else min(size / 2, 6 + size * 0.35, 100)
+    return max(1, int((size * 0.9 - reserved) * 0.75))
+
+
+def local_disk_gib(pool: ExpandedPool) -> int:
+    """Return the GiB of the disk for images and containers' own files: local SSD where the VM has it, or boot disk."""
+    return _disks(pool) * pool.machine.local_ssd.partition_gib or pool.spec.boot_disk.size_gb
+
+
+def _disks(pool: ExpandedPool) -> int:
+    own = pool.spec.local_ssd
+    return (own.count or pool.machine.local_ssd.bundled) if own.use == "ephemeral" else 0
 
 
 def platform_variables(job: ResolvedJob) -> dict[str, str]:

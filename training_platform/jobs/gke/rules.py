@@ -21,6 +21,7 @@ from training_platform.jobs.gke.pods import (
     chips_each,
     gke_target,
     layout,
+    local_disk_gib,
     placement_levels,
     pulled_image,
     shape,
@@ -321,17 +322,23 @@ def _machine(job: ResolvedJob) -> Iterator[Finding]:
     """Find more CPUs or memory than a VM has; what its own software takes of them is not known here."""
     _, flavor = gke_target(job)
     machine, spec = shape(flavor).machine, job.spec
-    memory = int(machine.memory_gb)
+    memory, disk = int(machine.memory_gb), local_disk_gib(shape(flavor))
     for field, asked, has, unit in (
         ("cpu", spec.cpu, machine.vcpus, "vCPUs"),
         ("memory_gib", spec.memory_gib, memory, "GiB"),
         ("shared_memory_gib", spec.shared_memory_gib, memory, "GiB"),
+        ("disk_gib", spec.disk_gib, disk, "GiB of disk"),
     ):
         if asked and asked >= has:
             message = f"is {asked}, and a VM of {flavor.name} ({machine.name}) has {has} {unit} with its own software's"
             yield job.finding(
                 (field,), message, rule="job-machine", allowed=f"less than {has}", nearest=int(has * 0.9) or None
             )
+    if 137 in spec.retry_on:
+        yield job.finding(
+            ("retry_on", spec.retry_on.index(137)), "is also the code of a program that ran out of memory, which would "
+            "start again until its retries are used", rule="job-retry-on", severity="warning", allowed="other codes",
+        )  # fmt: skip
 
 
 def _placement(job: ResolvedJob) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ from training_platform.quota.snapshot import Snapshot, read_snapshots
 from training_platform.resources.node_pools import node_pool_name
 
 _EVENTS = 5  # the last warnings are the ones that matter
+_LINES = 3  # of the end of a log
 _SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
 
 
@@ -199,6 +200,8 @@ def _failed(run: Run, seen: Seen) -> Iterator[str]:
             if ended.get("exitCode"):
                 reason = f" ({ended['reason']})" if ended.get("reason") else ""
                 yield f"Pod {pod['metadata']['name']} ended with exit code {ended['exitCode']}{reason}."
+                if lines := str(ended.get("message") or "").strip().splitlines()[-_LINES:]:
+                    yield f"Its log ends with: {quoted(' / '.join(lines))}."
     yield from _warnings(seen)
 
 

@@ -46,6 +46,17 @@ def test_a_queue_that_was_deleted_is_the_cause() -> None:
     assert line.startswith("The queue vision that train-bcdfg names is not in namespace vision of gpus: it was deleted")
 
 
+def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
+    ended = {"exitCode": 137, "reason": "OOMKilled", "message": "a\nstep 1\nstep 2\nstep 3\n"}
+    pod = {"metadata": {"name": "p"}, "status": {"containerStatuses": [{"state": {"terminated": ended}}]}}
+    jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no more restarts")]}}
+
+    assert said(jobset=jobset, pods=[pod])[1:] == [
+        "Pod p ended with exit code 137 (OOMKilled).",
+        'Its log ends with: "step 1 / step 2 / step 3".',
+    ]
+
+
 def test_a_queue_that_is_held_is_said_before_the_quota() -> None:
     held = {"status": {"conditions": [condition("Active", False, "ClusterQueue vision is stopped.")]}}
 

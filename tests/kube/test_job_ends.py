@@ -1,0 +1,128 @@
+"""Runs that end: by exit codes, by a leak of memory, at their limit of time; real Kubernetes, JobSet and Kueue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
+from tests.kube.queues import KUEUE, Json, planned, until
+from tests.kube.test_jobs_admitted import case, lab, left, node
+from tests.kube.test_pathways import JOBSETS, Heads
+from training_platform.jobs.gke.jobset import jobset
+from training_platform.jobs.naming import as_run
+from training_platform.resources.kueue import configuration
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+RUN = "train-a"
+OUT_OF_MEMORY = 137
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heads]:
+    settings = configuration(["on-demand"])
+    with kueue_cluster(tmp_path_factory.mktemp("ends"), settings, KINDS, (*NEEDED, "jobset")) as cluster:
+        yield Heads(cluster.client)
+
+
+@pytest.fixture
+def queues(cluster: Heads) -> Iterator[Heads]:
+    yield cluster
+    cluster.delete(JOBSETS)
+    until(lambda: left(cluster, "vision"), lambda pods: not pods)
+    cluster.clear()
+
+
+def started(queues: Heads, **fields: Any) -> None:
+    """Run a job of two VMs, whose file has ``fields`` too."""
+    machine, target = case("a2-highgpu-1g", {"nodes": 2, **fields.pop("gke", {})}, max_nodes=2)
+    workspace, job = lab(machine, target, **fields)
+    queues.deploy_all(planned(workspace))
+    for index in range(2):
+        node(queues, job, index, "pool-0")
+    queues.create(JOBSETS, jobset(as_run(job, RUN)))
+    attempt(queues, 0)
+
+
+def attempt(queues: Heads, number: int) -> list[Json]:
+    """Return the pods of an attempt once they run; those of the attempt before are taken away, as a kubelet does."""
+
+    def pods() -> list[Json]:
+        queues.reap("vision")
+        found = queues.pods(RUN)
+        label = "jobset.sigs.k8s.io/restart-attempt"
+        return [
+            pod for pod in found
+            if pod["metadata"]["labels"][label] == str(number) and pod["status"].get("phase") == "Running"
+        ]  # fmt: skip
+
+    return until(pods, lambda found: len(found) == 2)
+
+
+def end(queues: Heads, pod: Json, code: int, *conditions: Json) -> None:
+    """Say of a pod that its program ended, as a kubelet does."""
+    ended = {"exitCode": code, "reason": "OOMKilled" if code == OUT_OF_MEMORY else "Error", "message": "the last line"}
+    containers = [{"name": "training", "image": "a", "imageID": "", "ready": False, "restartCount": 0}]
+    status = {"phase": "Failed", "containerStatuses": [{**each, "state": {"terminated": ended}} for each in containers]}
+    path = f"/api/v1/namespaces/vision/pods/{pod['metadata']['name']}/status"
+    queues.change(path, {"status": {**status, "conditions": [*pod["status"]["conditions"], *conditions]}})
+
+
+def restarts(queues: Heads) -> tuple[int, int]:
+    """Return how often the run was started again, and how many of these counted."""
+    status = queues.get(f"{JOBSETS}/{RUN}")["status"]
+    return status.get("restarts", 0), status.get("restartsCountTowardsMax", 0)
+
+
+def failed(queues: Heads) -> Json:
+    """Return the condition by which the run has failed, when it has."""
+
+    def condition() -> list[Json]:
+        queues.reap("vision")
+        found = queues.get(f"{JOBSETS}/{RUN}")["status"].get("conditions", ())
+        return [each for each in found if each["type"] == "Failed" and each["status"] == "True"]
+
+    (row,) = until(condition, bool)
+    return row
+
+
+def held(queues: Heads) -> int:
+    """Return the GPUs of the team that are in use."""
+    rows = queues.get(f"{KUEUE}/clusterqueues/vision")["status"]["flavorsReservation"]
+    return sum(int(each["total"]) for row in rows for each in row["resources"])
+
+
+def test_a_leak_of_memory_ends_and_gives_its_machines_back(queues: Heads) -> None:
+    started(queues, retries=2)
+
+    for number in range(3):
+        end(queues, attempt(queues, number)[0], OUT_OF_MEMORY)
+
+    assert failed(queues)["reason"] == "ReachedMaxRestarts"
+    assert restarts(queues) == (2, 2)
+    until(lambda: held(queues), lambda gpus: gpus == 0)
+
+
+def test_interruptions_are_not_counted_also_where_exit_codes_are(queues: Heads) -> None:
+    started(queues, retries=0, retry_on=[75])
+
+    for number in range(3):
+        end(queues, attempt(queues, number)[0], OUT_OF_MEMORY, PREEMPTED)
+
+    assert len(attempt(queues, 3)) == 2
+    assert restarts(queues) == (3, 0)
+
+
+def test_an_exit_code_that_is_retried_counts_and_any_other_ends_the_run(queues: Heads) -> None:
+    started(queues, retries=5, retry_on=[75])
+
+    end(queues, attempt(queues, 0)[1], 75)
+    end(queues, attempt(queues, 1)[1], 3)
+
+    assert failed(queues)["reason"] == "FailJobSetFailurePolicyAction"
+    assert restarts(queues) == (1, 1)
+    until(lambda: held(queues), lambda gpus: gpus == 0)
