@@ -60,7 +60,14 @@ from training_platform.resources.operators import CHART, job_kinds, network_poli
 from training_platform.resources.scope import SERVICE_ACCOUNT, Scope, environment_scope, team_scope
 from training_platform.resources.serving import gated_chips
 from training_platform.resources.storage import repository_id
-from training_platform.resources.tenancy import egress_spec, host_spec, namespace_labels, resource_quota, shared_claims
+from training_platform.resources.tenancy import (
+    egress_spec,
+    host_spec,
+    namespace_labels,
+    resource_quota,
+    run_limit,
+    shared_claims,
+)
 
 Whole = TypeVar("Whole")
 Value = TypeVar("Value")
@@ -226,9 +233,10 @@ class TeamCluster(pulumi.ComponentResource):
                     kinds_of(args.flavors[flavor] for flavor in team.shares[cluster]),
                     host_network=team.host_network,
                 ),
-                annotations=shared_claims(
-                    team.directories, args.environment.filestore, [TEAM_HOMES] if notebooks else []
-                ),
+                annotations={
+                    **shared_claims(team.directories, args.environment.filestore, [TEAM_HOMES] if notebooks else []),
+                    **run_limit(team, args.environment),
+                },
                 quota={
                     **resource_quota(team.shares[cluster], args.flavors, waiting),
                     **claim_limits(

@@ -9,11 +9,14 @@ import pytest
 
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.queues import KUEUE, Json, planned, until
+from tests.kube.server import Server
+from tests.kube.test_admission import QUEUED, job
 from tests.kube.test_jobs_admitted import case, lab, left, node
 from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.naming import as_run
-from training_platform.resources.kueue import configuration
+from training_platform.resources.admission import MAX_RUN_SECONDS, Bounds, queued_jobs
+from training_platform.resources.kueue import RUN_LABEL, configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -37,14 +40,18 @@ def queues(cluster: Heads) -> Iterator[Heads]:
     cluster.clear()
 
 
-def started(queues: Heads, **fields: Any) -> None:
-    """Run a job of two VMs, whose file has ``fields`` too."""
+def started(queues: Heads, *, limit: int = 0, **fields: Any) -> None:
+    """Run a job of two VMs, whose file has ``fields`` too; ``limit`` are seconds instead of the hours of the file."""
     machine, target = case("a2-highgpu-1g", {"nodes": 2, **fields.pop("gke", {})}, max_nodes=2)
     workspace, job = lab(machine, target, **fields)
     queues.deploy_all(planned(workspace))
     for index in range(2):
         node(queues, job, index, "pool-0")
-    queues.create(JOBSETS, jobset(as_run(job, RUN)))
+    body = jobset(as_run(job, RUN))
+    if limit:
+        assert body["metadata"]["labels"][RUN_LABEL] == "3600"
+        body["metadata"]["labels"][RUN_LABEL] = str(limit)
+    queues.create(JOBSETS, body)
     attempt(queues, 0)
 
 
@@ -126,3 +133,44 @@ def test_an_exit_code_that_is_retried_counts_and_any_other_ends_the_run(queues: 
     assert failed(queues)["reason"] == "FailJobSetFailurePolicyAction"
     assert restarts(queues) == (1, 1)
     until(lambda: held(queues), lambda gpus: gpus == 0)
+
+
+def test_a_run_ends_at_its_limit_over_its_restarts(queues: Heads) -> None:
+    started(queues, gke={"max_run_hours": 1}, limit=12)
+
+    end(queues, attempt(queues, 0)[0], 1)
+    attempt(queues, 1)
+
+    def away() -> list[Json]:
+        queues.reap("vision")
+        return queues.pods(RUN)
+
+    until(lambda: queues.workload("vision", RUN)["spec"].get("active"), lambda active: active is False)
+    until(away, lambda pods: not pods)
+    until(lambda: held(queues), lambda gpus: gpus == 0)
+    assert queues.conditions("vision", RUN)["Evicted"]["reason"] == "DeactivatedDueToMaximumExecutionTimeExceeded"
+
+
+LIMITS = {"3600": True, "60": True, "3601": False, "0": False, "1h": False, "9999999999": False, "": False}
+
+
+def test_a_job_without_the_teams_limit_of_time_is_refused(queues: Heads) -> None:
+    queues.deploy({"vision": {"shares": {}}})
+    queues.change("/api/v1/namespaces/vision", {"metadata": {"annotations": {MAX_RUN_SECONDS: "3600"}}})
+    server, policy = Server(queues._client), queued_jobs(Bounds())
+    parts = {"ValidatingAdmissionPolicy": policy.spec, "ValidatingAdmissionPolicyBinding": policy.binding}
+    for kind, spec in parts.items():
+        assert server.ask(kind, {"metadata": {"name": policy.name}, "spec": spec}, keep=True) == ""
+
+    def refusal(seconds: str) -> str:
+        made = job({**QUEUED, **({RUN_LABEL: seconds} if seconds else {})})
+        return server.ask("Job", made)
+
+    until(lambda: refusal(""), lambda said: "ValidatingAdmissionPolicy" in said)
+    refusals = {seconds: refusal(seconds) for seconds in LIMITS}
+
+    assert {seconds: said == "" for seconds, said in refusals.items()} == LIMITS
+    assert all(f"{RUN_LABEL} is missing, or above" in said for said in refusals.values() if said)
+    for kind in parts:
+        server.delete(kind, {"metadata": {"name": policy.name}})
+    queues.change("/api/v1/namespaces/vision", {"metadata": {"annotations": {MAX_RUN_SECONDS: None}}})

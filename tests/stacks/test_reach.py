@@ -205,6 +205,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("alerts", "enabled"): False,
     ("alerts", "undocumented"): True,
     ("max_grace_seconds",): 600,
+    ("max_run_hours",): 600,
     ("dashboards",): False,
     ("alerts", "emails"): ["b@example.com"],
     ("images", "location"): "us-west4",

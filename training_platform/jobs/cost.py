@@ -112,7 +112,7 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
         place=gke.cluster,
         machines=tuple(Machines(machine.name, count) for machine, count in (*head, *machines)),
         capacity=pool.spec.charged,
-        hours=run_hours(gke, flavor),
+        hours=run_hours(job),
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.size if job.spec.sweep else 1,
         an_hour={way: replace(cost, least=cost.least * part, most=cost.most * part) for way, cost in whole.items()},

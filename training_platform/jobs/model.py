@@ -244,7 +244,11 @@ class GkeTarget(Consistent):
     )
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
     max_run_hours: int | None = Field(
-        default=None, ge=1, description="queued-provisioning: how long it needs its VMs; default: as long as the pools."
+        default=None,
+        ge=1,
+        le=8_760,
+        description="Longest run, over all restarts and evictions; then Kueue ends the job. Default: that of the "
+        "environment or, with queued-provisioning, of the pools.",
     )
     placement: Placement | None = Field(
         default=None,

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.pools import CLASS_LABEL
 from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, NodeAccess, access
-from training_platform.resources.kueue import PRIORITY_LABEL, QUEUE_LABEL
+from training_platform.resources.kueue import PRIORITY_LABEL, QUEUE_LABEL, RUN_LABEL
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, TEAM_LABEL
 
 API_VERSION = "admissionregistration.k8s.io/v1"
@@ -35,6 +35,8 @@ ALLOW_LABEL = (
 HOST_NETWORK = "host-network"
 # On a namespace: the claims, by commas, on shares that other teams mount as well; each team has a folder of its name.
 SHARED_CLAIMS = f"{MANAGED_BY}/shared-claims"
+# On a namespace: the seconds that its jobs may run at most, by Kueue's label on them.
+MAX_RUN_SECONDS = f"{MANAGED_BY}/max-run-seconds"
 # Whose controllers make a job's parts: Kubernetes' own, Kueue's, JobSet's, and those of operators. No team can have a
 # namespace of these names; a service account of any other, another team's as well, is trusted no more than members are.
 CONTROLLERS = ("kube-system", "kueue-system", "jobset-system", "kuberay-system", "kubeflow-system", "lws-system")
@@ -217,7 +219,14 @@ def _held(sizes: Sequence[str], *, suspends: bool = True) -> dict[str, str]:
             f"{_CREATED} || !{_CONTROLLED.format('oldObject')} || object.spec == oldObject.spec"
         ),
         **(started if suspends else {"Kueue does not hold this job: it has no queue": queued}),
+        f"{RUN_LABEL} is missing, or above the namespace's limit of a run": (
+            f"{_RUN_LIMIT} == '' || ({_RUN}.matches('^[1-9][0-9]{{0,8}}$') && int({_RUN}) <= int({_RUN_LIMIT}))"
+        ),
     }
+
+
+_RUN_LIMIT = f"namespaceObject.metadata.?annotations[?{literal(MAX_RUN_SECONDS)}].orValue('')"
+_RUN = f"object.metadata.?labels[?{literal(RUN_LABEL)}].orValue('')"
 
 
 def _templates(templates: str, bounds: Bounds) -> dict[str, str]:

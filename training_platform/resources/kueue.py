@@ -34,6 +34,7 @@ from training_platform.resources.scope import TEAM_LABEL
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on jobs and pods: the LocalQueue that they wait in
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+RUN_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"  # on jobs: Kueue deactivates one that was admitted for so long
 DEFAULT_QUEUE = "default"  # Kueue puts jobs without the label kueue.x-k8s.io/queue-name into a queue of this name
 
 # Whoever asks for no topology gets no flavor that has one, where the queue has a flavor without beside it: Kueue takes
@@ -190,6 +191,11 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
 def longest_run_hours(flavor: Flavor) -> int | None:
     """Return the longest life that every pool of a flavor gives its VMs; None where no pool sets one."""
     return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
+
+
+def run_limit_hours(team: Team, environment: Environment) -> int | None:
+    """Return the longest that a team's jobs may run, None without a limit."""
+    return min((hours for hours in (team.max_run_hours, environment.max_run_hours) if hours), default=None)
 
 
 def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:

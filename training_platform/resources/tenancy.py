@@ -19,7 +19,15 @@ from training_platform.config.model.queues import Share
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import DirectorySpec, Team
 from training_platform.config.pools import Flavor
-from training_platform.resources.admission import ACCELERATORS, ALLOW_LABEL, HOST_NETWORK, SHARED_CLAIMS, JobKind
+from training_platform.resources.admission import (
+    ACCELERATORS,
+    ALLOW_LABEL,
+    HOST_NETWORK,
+    MAX_RUN_SECONDS,
+    SHARED_CLAIMS,
+    JobKind,
+)
+from training_platform.resources.kueue import run_limit_hours
 from training_platform.resources.network import Entrance, entrance
 from training_platform.resources.scope import TEAM_LABEL
 
@@ -124,6 +132,12 @@ def shared_claims(
     )
     names = ",".join(sorted((*shared, *others)))
     return {SHARED_CLAIMS: names} if names else {}
+
+
+def run_limit(team: Team, environment: Environment) -> dict[str, str]:
+    """Return the annotation by which the cluster holds a team's jobs to their limit of time."""
+    hours = run_limit_hours(team, environment)
+    return {MAX_RUN_SECONDS: str(hours * 3600)} if hours else {}
 
 
 def resource_quota(

@@ -243,6 +243,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "node_images": "objects in clusters",
         "image_sources": "objects in clusters",
         "max_grace_seconds": "objects in clusters",
+        "max_run_hours": "objects in clusters",
         "egress": "objects in clusters",
         "network": "whose a VPC is, no API tells: a cluster in another is left out",
         "fair_sharing": "settings of Kueue in clusters",

@@ -37,7 +37,7 @@ FLEX_START = "gke: {cluster: tpus, flavor: tpu-v5e-2x4-flex-start, slices: 1}"
 MANY = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 13}"
 CASES: dict[str, dict[str, str]] = {
     "TPU-16": {"job-multislice": V5E_2X4},
-    "CON-06": {"job-run-time": put(GPU, "max_run_hours: 2")},
+    "CON-06": {"job-run-time": put(GPU, "max_run_hours: 49").replace("h100,", "h100-queued-provisioning,")},
     "VPR-07": {
         "job-vertex-resource": TUNING.replace("200", "100"),
         "job-vertex-reservation": put(TUNING, RESERVED),

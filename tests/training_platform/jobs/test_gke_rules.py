@@ -353,7 +353,7 @@ def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], Res
     [
         ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 48", []),
         ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 49", ["48"]),
-        ("flavor: class-best, nodes: 2, max_run_hours: 1", [None]),
+        ("flavor: class-best, nodes: 2, max_run_hours: 100", []),
         ("flavor: class-best, nodes: 2", []),
     ],
 )

@@ -365,6 +365,13 @@ class Environment(Consistent):
         le=86_400,
         description="The longest that pods of teams may take to end: their GPUs are held, and no longer counted.",
     )
+    max_run_hours: int | None = Field(
+        default=None,
+        ge=1,
+        le=8_760,
+        description="The longest that jobs of teams may run on GKE, and what jobs that name no time get; default: no "
+        "limit. Jobs that members submit otherwise need Kueue's label, or are refused.",
+    )
     cohorts: dict[Name, CohortSpec] = Field(
         default=NOTHING,
         description="Cohorts of teams, by name; the one that all others are in has the name training-platform.",

@@ -255,6 +255,12 @@ class Team(Section):
         description="Shares by cluster and flavor.",
         examples=[{"us-central1": {"h100-spot": {"nominal_quota": 16}}}],
     )
+    max_run_hours: int | None = Field(
+        default=None,
+        ge=1,
+        le=8_760,
+        description="The longest that the team's jobs may run on GKE, if shorter than the environment's max_run_hours.",
+    )
     fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
     cohort: Name | None = Field(
         default=None,

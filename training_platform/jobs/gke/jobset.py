@@ -19,6 +19,7 @@ from training_platform.resources.kueue import (
     MAX_RUN_ANNOTATION,
     PRIORITY_LABEL,
     QUEUE_LABEL,
+    RUN_LABEL,
     local_queue_names,
 )
 
@@ -49,12 +50,13 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
     """Return the JobSet; ValueError for a job without a GKE target."""
     gke, flavor = gke_target(job)
     queue, *_ = local_queue_names(job.team.name)
-    priority = {PRIORITY_LABEL: gke.priority} if gke.priority else {}
+    labels = {QUEUE_LABEL: queue, **({PRIORITY_LABEL: gke.priority} if gke.priority else {})}
     leading = pathways.HEAD if gke.pathways else ROLE  # it runs the job's own program, and its end is the job's
-    exclusive, hours = _exclusive(flavor), run_hours(gke, flavor)
+    exclusive, hours = _exclusive(flavor), run_hours(job)
     annotations = {
         **({} if gke.pathways else exclusive),
-        **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours else {}),  # a queued job always says the run that it needs
+        # A queued job always says the run that it needs.
+        **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours and flavor.by_request else {}),
     }
     slices, hosts = layout(gke, flavor)
     if gke.pathways:
@@ -71,7 +73,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
         "metadata": {
             "name": job.name,
             "namespace": job.team.name,
-            "labels": {**job.scope.labels, QUEUE_LABEL: queue, **priority},
+            "labels": {**job.scope.labels, **labels, **({RUN_LABEL: str(hours * 3600)} if hours else {})},
             **({"annotations": annotations} if annotations else {}),
         },
         "spec": {

@@ -19,7 +19,7 @@ from training_platform.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.jobs.model import GkeTarget, Mount
 from training_platform.jobs.rendezvous import RANK, rendezvous
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor
+from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor, run_limit_hours
 from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id
 from training_platform.resources.storage import repository_url
 
@@ -71,9 +71,11 @@ def placement_levels(flavor: Flavor) -> dict[str, str]:
     return {level.rpartition("-")[2]: level for level in levels}
 
 
-def run_hours(gke: GkeTarget, flavor: Flavor) -> int | None:
+def run_hours(job: ResolvedJob) -> int | None:
     """Return a job's longest run, for which queued VMs are asked; None where nothing limits it."""
-    return (gke.max_run_hours or longest_run_hours(flavor)) if flavor.by_request else None
+    gke, flavor = gke_target(job)
+    own = gke.max_run_hours or (longest_run_hours(flavor) if flavor.by_request else None)
+    return min((hours for hours in (own, run_limit_hours(job.team, job.environment)) if hours), default=None)
 
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}

@@ -31,7 +31,7 @@ from training_platform.jobs.rendezvous import launcher_findings
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob
 from training_platform.jobs.rules import data_set_findings, disk_findings
 from training_platform.quota.charges import shown
-from training_platform.resources.kueue import longest_run_hours
+from training_platform.resources.kueue import longest_run_hours, run_limit_hours
 
 LONGEST_RUN = 7 * 24  # hours that queued VMs live at most
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
@@ -228,17 +228,17 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
 
 
 def _run(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a run longer than its VMs exist. Source: GKE docs, queued provisioning, read 2026-04."""
+    """Find a run longer than its VMs exist, or than the environment lets jobs run.
+
+    Source: GKE docs, queued provisioning, read 2026-04.
+    """
     gke, flavor = gke_target(job)
-    if gke.max_run_hours is None:
-        return
-    if not flavor.by_request:
-        message = f"{flavor.name} does not use queued provisioning, so runs have no time limit"
-        yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed="none")
-        return
-    most = min(LONGEST_RUN, longest_run_hours(flavor) or LONGEST_RUN)
-    if gke.max_run_hours > most:
-        message = f"VMs of {flavor.name} run for at most {most:,} hours: then Kueue deactivates the job"
+    vms = min(LONGEST_RUN, longest_run_hours(flavor) or LONGEST_RUN) if flavor.by_request else None
+    limit = run_limit_hours(job.team, job.environment)
+    most = min((hours for hours in (vms, limit) if hours), default=None)
+    if gke.max_run_hours and most and gke.max_run_hours > most:
+        whose = f"VMs of {flavor.name} run" if most == vms else f"jobs of team {job.team.name} may run"
+        message = f"{whose} for at most {most:,} hours: then Kueue deactivates the job"
         allowed = f"at most {most:,}"
         yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
 
