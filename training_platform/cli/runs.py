@@ -1,4 +1,4 @@
-"""``training-platform job submit|debug|list|status|logs|cancel|wait|why``: runs of jobs, on GKE and Vertex AI alike."""
+"""``training-platform job submit|debug|list|status|logs|cancel|requeue|wait|why``: runs of jobs, wherever they run."""
 
 from __future__ import annotations
 
@@ -171,8 +171,9 @@ def submit(file: Path, target: Target | None, **chosen: Any) -> None:
 def debug(file: Path, minutes: int, **chosen: Any) -> None:
     """Submit a job on GKE whose containers wait for a shell instead of starting the program.
 
-    It waits in the queue as any job, has the same image, mounts, secrets and accelerators, and ends after --minutes.
-    Open the shell with `job exec RUN`, and end the run with `job cancel RUN`. Its image needs `sh`.
+    Needs the extra `jobs` and a kubeconfig. It waits in the queue as any job, has the same image, mounts, secrets and
+    accelerators, and ends after --minutes. Open the shell with `job exec RUN`, and end the run with `job cancel RUN`.
+    Its image needs `sh`.
     """
     names, program = _submitted(file, "gke", chosen, minutes)
     if chosen["output_format"] == "text":
@@ -288,6 +289,28 @@ def cancel(run: str, **chosen: Any) -> None:
         print_json({"run": record.name, "stopping": not record.done, "state": record.state})
     else:
         say(f"{record.name} has ended already: {record.state}." if record.done else f"{record.name} is being stopped.")
+
+
+@app.command("requeue", epilog=example("training-platform job requeue finetune-7x2kq"))
+@run_argument
+@of_a_run_options
+def requeue_run(run: str, **chosen: Any) -> None:
+    """Put a run on GKE back into its queue after Kueue put it aside: after time-outs, or at its limit of time.
+
+    Needs the extra `jobs` and a kubeconfig. The run keeps its name and its output, and so continues from its last
+    checkpoint; its retries and its time are counted from zero. Exit code 2: Kueue has not put it aside.
+    """
+    from training_platform.jobs.runs.submission import requeue
+
+    options = RunsOptions(**chosen)
+    record, place, api = find_run(run, options)
+    if place.target == "vertex":
+        fail(f"{run} is on Vertex AI, which has no queue of the team: submit its file again.")
+    requeue(record.name, place.team.name, api)
+    if options.output_format == "json":
+        print_json({"run": record.name, "team": place.team.name, "place": place.key})
+    else:
+        say(f"{record.name} is in its queue again.")
 
 
 @app.command("wait", epilog=example("training-platform job wait finetune-7x2kq"))

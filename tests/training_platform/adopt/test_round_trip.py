@@ -256,6 +256,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "renamed_from": "what a stack was called is in no project",
         "project": "a team's own project is not read",
         "host_network": "objects in clusters",
+        "max_run_hours": "objects in clusters",
         "directories": "objects in clusters",
         "egress": "objects in clusters",
         "serving": "objects in clusters",

@@ -37,7 +37,7 @@ FLEX_START = "gke: {cluster: tpus, flavor: tpu-v5e-2x4-flex-start, slices: 1}"
 MANY = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 13}"
 CASES: dict[str, dict[str, str]] = {
     "TPU-16": {"job-multislice": V5E_2X4},
-    "CON-06": {"job-run-time": put(GPU, "max_run_hours: 49").replace("h100,", "h100-queued-provisioning,")},
+    "CON-06": {"job-run-time": put(GPU, "max_run_hours: 49")},
     "VPR-07": {
         "job-vertex-resource": TUNING.replace("200", "100"),
         "job-vertex-reservation": put(TUNING, RESERVED),
@@ -92,7 +92,12 @@ def test_what_is_refused_is_found_in_a_job_file(new_lab: Lab, fact: str, rule: s
     name = "a" * 60 if rule == "job-name" else "train"
     text = f"environment: lab\nimage: registry.example.com/train:1\n{CASES[fact][rule]}"
 
-    assert rule in {found.rule for found in check(new_lab(), text, name)}
+    root = new_lab()
+    if rule == "job-run-time":  # of VMs that are not there for longer; here of what the team may
+        team = root / "stacks" / "Pulumi.lab-vision.yaml"
+        team.write_text(f"{team.read_text().rstrip()}\n    max_run_hours: 48\n")
+
+    assert rule in {found.rule for found in check(root, text, name)}
 
 
 def test_what_cannot_happen_is_shown_by_tests_of_what_is_rendered() -> None:

@@ -209,8 +209,10 @@ def resources(
     cpu, memory = ({"cpu": str(spec.cpu)} if spec.cpu else {}), spec.memory_gib or spec.shared_memory_gib
     caches = sum(mount.file_cache_gib for mount in spec.mounts)  # of a container beside it, counted with the pod
     most = {
-        "memory": spec.memory_gib or (max(memory or 0, int(min(map(usable_memory_gib, pools)) * share)) if pools else None),
-        "ephemeral-storage": spec.disk_gib or (int(min(map(usable_disk_gib, pools)) * share) + caches if pools else None),
+        "memory": spec.memory_gib
+        or (max(memory or 0, int(min(map(usable_memory_gib, pools)) * share)) if pools else None),
+        "ephemeral-storage": spec.disk_gib
+        or (int(min(map(usable_disk_gib, pools)) * share) + caches if pools else None),
     }
     limits = {name: f"{size}Gi" for name, size in most.items() if size}
     asked = {"memory": memory, "ephemeral-storage": spec.disk_gib}

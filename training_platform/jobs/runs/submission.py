@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -17,7 +18,7 @@ from typing import Any
 
 from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
-from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, ClusterApi, ClusterError
+from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, ClusterError
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.container import output_uri, package_uri, sdist, source_files
@@ -26,11 +27,13 @@ from training_platform.jobs.model import Target
 from training_platform.jobs.naming import as_run, new_run, point_runs
 from training_platform.jobs.render import chosen_target, judge
 from training_platform.jobs.resolve import ResolvedJob, read_job
-from training_platform.jobs.runs.on_gke import USER_ANNOTATION
+from training_platform.jobs.runs.on_gke import USER_ANNOTATION, workload_of
 from training_platform.jobs.runs.places import RunPlace, place_of
 from training_platform.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.jobs.vertex.pools import Deployed, filled
 from training_platform.resources.kueue import QUEUE_LABEL
+
+_DELETION_SECONDS = 300  # pods of a run that was put aside have mostly gone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +160,31 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
         if not dry_run:
             created.append(name)
     return created
+
+
+def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], None] = time.sleep) -> None:
+    """Delete a run's JobSet and create it anew: Kueue queues it again and counts from zero.
+
+    Members may not write Workloads, which is why the JobSet is replaced. Raises ClusterError: for a run that Kueue did
+    not put aside, and where the run cannot be created again.
+    """
+    held = cluster.get(JOBSETS, team, run)
+    workload = workload_of(held, cluster.objects(WORKLOADS, team)) if held else None
+    if held is None or workload is None or (workload.get("spec") or {}).get("active") is not False:
+        raise ClusterError(f"Kueue has not put {run} aside; training-platform job why {run} says what it does with it.")
+    about = held["metadata"]
+    kept = {key: about[key] for key in ("name", "namespace", "labels", "annotations") if key in about}
+    body = {key: held[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": kept}
+    cluster.delete(JOBSETS, team, run)
+    for _ in range(_DELETION_SECONDS):
+        if cluster.get(JOBSETS, team, run) is None:
+            break
+        pause(1)
+    try:
+        cluster.create(JOBSETS, team, body, dry_run=False)
+    except ClusterError as error:
+        message = f"{run} is deleted, and was not created again: {error} Submit its file again with --run {run}."
+        raise ClusterError(message, error.status) from error
 
 
 def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:

@@ -80,8 +80,8 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
     elif (seen.workload.get("spec") or {}).get("active") is False:
         yield (
             f"Kueue has deactivated {run.name} and does not queue it again: "
-            f"{quoted(words(seen.workload, 'Evicted') or words(seen.workload, 'QuotaReserved'))}. Submit it again, or "
-            "set spec.active of its Workload to true."
+            f"{quoted(words(seen.workload, 'Evicted') or words(seen.workload, 'QuotaReserved'))}. "
+            f"training-platform job requeue {run.name} puts it back; its output stays."
         )
     elif not holds(seen.workload, "QuotaReserved"):
         yield from _without_quota(run, seen)

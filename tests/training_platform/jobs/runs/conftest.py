@@ -19,6 +19,7 @@ from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import kueue
 from training_platform.resources.kueue import configuration
+from training_platform.resources.scope import TEAM_LABEL
 from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
@@ -100,7 +101,7 @@ def until(read: Callable[[], T], right: Callable[[T], bool]) -> T:
     """Return what ``read`` returns once that is right; the test fails where it never is."""
     deadline = time.monotonic() + SECONDS
     while not right(found := read()):
-        assert time.monotonic() < deadline, "this never came true"
+        assert time.monotonic() < deadline, f"this never came true: {found}"
         time.sleep(0.1)
     return found
 
@@ -139,7 +140,7 @@ def _queues(cluster: Cluster, root: Path) -> None:
     workspace = read_workspace(root)
     flavors = workspace.flavors("lab", CLUSTER)
     (team,) = (team for _, team, _ in workspace.teams() if team.name == TEAM)
-    cluster.post("/api/v1/namespaces", {"metadata": {"name": TEAM}})
+    cluster.post("/api/v1/namespaces", {"metadata": {"name": TEAM, "labels": {TEAM_LABEL: TEAM}}})
     api = "/apis/kueue.x-k8s.io/v1beta2"
     for name, flavor in flavors.items():
         body = {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": kueue.resource_flavor(flavor)}

@@ -170,6 +170,25 @@ def test_a_run_that_is_interrupted_ten_times_still_ends(submit: Submit, job: Com
     assert (row["restarts"], row["interruptions"]) == (0, 10)
 
 
+def test_a_run_that_was_put_aside_is_put_back_by_its_team(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+    start(cluster, job, run)
+    refused = job("requeue", run)
+    (workload,) = cluster.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/workloads")
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/workloads/{workload['metadata']['name']}"
+    cluster.patch(path, {"spec": {"active": False}})
+    until(lambda: cluster.pods(run), lambda pods: not pods)
+
+    said = job("why", run).stdout
+    again = job("requeue", run)
+
+    assert refused.exit_code == 2
+    assert f"Kueue has not put {run} aside" in " ".join(refused.stderr.split())
+    assert f"training-platform job requeue {run} puts it back" in " ".join(said.split())
+    assert (again.exit_code, again.stdout) == (0, f"{run} is in its queue again.\n"), again.output
+    start(cluster, job, run)
+
+
 def test_a_queue_that_is_gone_is_said_before_anything_is_submitted(cluster: Cluster, job: Command, root: Path) -> None:
     queue = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/localqueues/{TEAM}"
     body = cluster.client.get(queue).json()

@@ -16,7 +16,9 @@ from training_platform.jobs.runs.on_gke import gke_run
 from training_platform.jobs.runs.why_on_gke import Seen, vm_sentences, why
 
 Json = dict[str, Any]
-JOBSET: Json = {"metadata": {"name": "train-bcdfg", "namespace": "vision", "uid": "1"}}
+JOBSET: Json = {
+    "metadata": {"name": "train-bcdfg", "namespace": "vision", "uid": "1"}, "spec": {"replicatedJobs": []},
+}  # fmt: skip
 QUEUE: Json = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
 
 
