@@ -186,3 +186,36 @@ def test_accelerators_are_in_a_named_zone_of_the_clusters_region(
     found = check("pool-zone", gpu_pool(**changes))
 
     assert [finding.nearest for finding in found] == ["us-central1-a"] * count
+
+
+@pytest.mark.parametrize(
+    ("location", "regions", "nearest"),
+    [
+        ("us", ("us-central1", "us-west4-a"), None),
+        ("us-central1", ("us-central1-a",), None),
+        ("us-central1", ("us-central1", "us-west4-a"), "us"),
+        ("us", ("us-central1", "europe-west4", "northamerica-northeast1"),
+         "us, with caches: [europe, northamerica-northeast1]"),
+    ],
+)  # fmt: skip
+def test_images_are_in_the_region_of_the_nodes_or_around_it(
+    check: Check, flawless: dict[str, Make], location: str, regions: tuple[str, ...], nearest: str | None
+) -> None:
+    clusters = [flawless["cluster"](name=region, location=region) for region in regions]
+
+    found = check("images-streamed", flawless["repository"](location=location), *clusters)
+
+    assert [each.nearest for each in found] == ([nearest] if nearest else [])
+    assert [each.path for each in found] == ["section.location"] * len(found)
+
+
+def test_a_cache_of_the_repository_serves_the_nodes_of_its_region(
+    check: Check, repository: Make, cluster: Make
+) -> None:
+    own, far = repository(location="us"), cluster(location="europe-west4")
+    cache = repository(name="cache", location="europe", mode="REMOTE_REPOSITORY")
+    other = repository(name="other", location="europe", mode="REMOTE_REPOSITORY", repository="dev-images-docker-hub")
+
+    assert check("images-streamed", own, cache, far) == []
+    assert len(check("images-streamed", own, other, far)) == 1
+    assert check("images-streamed", repository(location="us", format="PYTHON"), far) == []
