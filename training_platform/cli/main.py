@@ -34,6 +34,7 @@ from training_platform.cli import (
     simulate,
     software,
     stacks,
+    verify,
 )
 from training_platform.cli.shared import DISTRIBUTION, Commands
 from training_platform.config.reading.finding import bug, printable
@@ -56,7 +57,7 @@ def app() -> None:
 for _command in (
     adopt.adopt, adopt.adopt_state, check.check, explain.explain, stacks.schema, stacks.stacks, init.app, catalog.app,
     job.app, explain.app, image.app, persistent_resource.app, prices.app, quota.app, sandbox.app, software.app,
-    simulate.simulate, simulate.recommend, simulate.trace_app,
+    simulate.simulate, simulate.recommend, simulate.trace_app, verify.verify,
 ):  # fmt: skip
     app.add_command(_command)
 job.app.add_command(init.job, "init")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from training_platform.catalog.types import Json
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _SECONDS = (10, 60)  # to connect, and between two bytes of an answer
 _PAGE = 500
+MEMBER = "training-platform-verify"  # who is impersonated beside a group: nobody, so that only the group has rights
 
 
 class ClusterError(ApiError):
@@ -50,11 +52,16 @@ SECRETS = ApiKind("api/v1", "secrets")
 
 
 class ClusterApi:
-    """Calls to one API server; ``name`` is what messages call the cluster."""
+    """Calls to one API server; ``name`` is what messages call the cluster, ``headers`` are sent with each request."""
 
-    def __init__(self, api: client.ApiClient, name: str) -> None:
+    def __init__(self, api: client.ApiClient, name: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self._api = api
         self.name = name
+        self._headers = headers
+
+    def as_member(self, group: str) -> ClusterApi:
+        """Return the same cluster as a member of a group alone would see it, by impersonation."""
+        return ClusterApi(self._api, self.name, {"Impersonate-User": MEMBER, "Impersonate-Group": group})
 
     def create(self, kind: ApiKind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
         """Create an object, refusing unknown and repeated fields; a dry run only asks. Raises ClusterError."""
@@ -95,10 +102,14 @@ class ClusterApi:
             if "/" not in row["name"]  # the others are parts, such as a status
         }
 
-    def delete(self, kind: ApiKind, namespace: str, name: str) -> bool:
-        """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError."""
+    def delete(self, kind: ApiKind, namespace: str, name: str, *, uid: str = "") -> bool:
+        """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError.
+
+        With a ``uid`` the server refuses (409) to delete another object of that name.
+        """
         path = f"{_path(kind, namespace)}/{name}"
-        return self._found("DELETE", path, {"propagationPolicy": "Foreground"}) is not None
+        body = {"preconditions": {"uid": uid}} if uid else None
+        return self._found("DELETE", path, {"propagationPolicy": "Foreground"}, body=body) is not None
 
     def pending(self, namespace: str, queue: str) -> list[Json] | None:
         """Return the workloads that wait in a LocalQueue, first come first; None where Kueue does not show them."""
@@ -132,11 +143,16 @@ class ClusterApi:
         return str(answer.get("status", {}).get("userInfo", {}).get("username", ""))
 
     def _found(
-        self, method: str, path: str, query: Mapping[str, str | int] | None = None, absent: Sequence[int] = (404,)
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int] | None = None,
+        absent: Sequence[int] = (404,),
+        body: Mapping[str, Any] | None = None,
     ) -> Json | None:
         """Return an answer, None where the server says by one of these codes that there is nothing."""
         try:
-            return self._call(method, path, query)
+            return self._call(method, path, query, body)
         except ClusterError as error:
             if error.status in absent:
                 return None
@@ -161,7 +177,8 @@ class ClusterApi:
         body: Mapping[str, Any] | None = None,
         seconds: tuple[int, int | None] = _SECONDS,
     ) -> Any:
-        headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if body is not None else {})}
+        content = {"Content-Type": "application/json"} if body is not None else {}
+        headers = {"Accept": "application/json", **content, **self._headers}
         request = self._api.param_serialize(
             method, f"/{path}", query_params=list(query.items()), header_params=headers, body=body,
             auth_settings=["BearerToken"],

@@ -86,7 +86,7 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     return contents
 
 
-def _api(name: str, project: str, region: str, local_cloud: str | None) -> GoogleApi:
+def project_api(name: str, project: str, region: str, local_cloud: str | None) -> GoogleApi:
     """Return one API of a project; the local cloud has it below its name, Google at a host of its own."""
     row = _TABLE["apis"][name]
     service, version = row.get("name", name), row["version"]
@@ -108,7 +108,7 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
     asked = {"project": contents.project, "region": region, "zone": zone}
     rows = contents.bodies.setdefault(listing.type, {})
     try:
-        api = _api(listing.api, contents.project, region, local_cloud)
+        api = project_api(listing.api, contents.project, region, local_cloud)
         pages = api.pages(listing.list.format(**asked))
         if listing.list.startswith("projects/{project}/aggregated/"):
             pages = (place for page in pages for place in (page.get("items") or {}).values())
@@ -128,9 +128,9 @@ def _read_policies(contents: Contents, local_cloud: str | None) -> None:
     policies = contents.bodies.setdefault(POLICY, {})
     jobs = [path for path in contents.of(register.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:
-        projects = _api("cloudresourcemanager", contents.project, "", local_cloud)
+        projects = project_api("cloudresourcemanager", contents.project, "", local_cloud)
         policies[contents.project] = projects.call("POST", f"projects/{contents.project}:getIamPolicy", {})
-        accounts = _api("iam", contents.project, "", local_cloud)
+        accounts = project_api("iam", contents.project, "", local_cloud)
         policies |= {account: accounts.call("POST", f"{account}:getIamPolicy", {}) for account in jobs}
     except GoogleError as error:
         _refused(contents, POLICY, error)

@@ -1,0 +1,184 @@
+"""Probes of a project against a local cloud: clean where all is as planned, and each refuted by its planted fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training_platform.verify.conftest import PROJECT, Lab, answers_of, verdicts
+from training_platform.verify.probes import probes
+
+pytestmark = pytest.mark.timeout(300)
+READING = [name for name, one in probes().items() if not one.needs]
+MAIN = f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main"
+POLICY = f"cloudresourcemanager/projects/{PROJECT}"
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_project_as_planned_refutes_nothing(lab: Lab, tmp_path: Path, name: str) -> None:
+    with lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of(name, platform))
+
+    assert said["refuted"] == []
+    assert said["undecided"] == []
+    assert said["proven"]
+
+
+def test_requests_that_everybody_is_refused_are_twenty_at_least(lab: Lab, tmp_path: Path) -> None:
+    with lab.platform(tmp_path) as platform:
+        (answer,) = answers_of("vertex-refusals", platform)
+
+    count, _, of = answer.says.split()[:3]
+    assert count == of
+    assert int(count) >= 20
+
+
+def change(end: str, **fields: Any) -> Callable[[Lab], None]:
+    """Change fields of the resource whose name ends so; dots go into blocks."""
+
+    def spoil(lab: Lab) -> None:
+        body = lab.body(end)
+        for path, value in fields.items():
+            *blocks, last = path.split("__")
+            place: Any = body
+            for block in blocks:
+                place = place[int(block)] if isinstance(place, list) else place[block]
+            place[last] = value
+
+    return spoil
+
+
+def delete(end: str) -> Callable[[Lab], None]:
+    """Delete the resource whose name ends so."""
+    return lambda lab: lab.cloud.store.delete(lab.record(end).name)
+
+
+def take_role(role: str) -> Callable[[Lab], None]:
+    """Take a role of the project from everybody."""
+
+    def spoil(lab: Lab) -> None:
+        policy = lab.record(POLICY).meta["policy"]
+        policy["bindings"] = [row for row in policy["bindings"] if row["role"] != role]
+
+    return spoil
+
+
+def let_in(member: str) -> Callable[[Lab], None]:
+    """Let somebody act as the account of the team's jobs."""
+
+    def spoil(lab: Lab) -> None:
+        policy = lab.record("serviceAccounts/lab-vision-jobs@.*").meta["policy"]
+        policy["bindings"].append({"role": "roles/iam.serviceAccountTokenCreator", "members": [member]})
+
+    return spoil
+
+
+def halve_quota(lab: Lab) -> None:
+    limits = lab.limits["compute.googleapis.com"]["NVIDIA-A100-GPUS-per-project-region"]
+    limits[0]["limit"] //= 2
+    lab.set_limits()
+
+
+def forget_quota(lab: Lab) -> None:
+    del lab.limits["compute.googleapis.com"]["NETWORKS-per-project"]
+    lab.set_limits()
+
+
+def silence(source: str) -> Callable[[Lab], None]:
+    return lambda lab: setattr(lab.cloud, "silent", source)
+
+
+FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
+    "an API is off": ("project-apis", delete("serviceusage/.*/services/file.googleapis.com"), "file is not there"),
+    "an account is gone": ("project-accounts", delete("serviceAccounts/lab-main-nodes@.*"), "main-nodes"),
+    "an account is disabled": (
+        "project-accounts",
+        change("serviceAccounts/lab-main-nodes@.*", disabled=True),
+        "disabled",
+    ),
+    "a role is missing": ("project-accounts", take_role("roles/container.defaultNodeServiceAccount"), "is not there"),
+    "an agent has no role": ("project-accounts", take_role("roles/container.serviceAgent"), "no service agent has"),
+    "a limit is too small": ("project-quotas", halve_quota, "the stacks need 32"),
+    "a quota has another id": ("project-quotas", forget_quota, "has no quota NETWORKS-per-project"),
+    "a range is wrong": ("network-as-planned", change("/main-subnet-.*", ipCidrRange="10.13.0.0/20"), "is not there"),
+    "no flow to Google's APIs": (
+        "network-as-planned",
+        change("/main-subnet-.*", privateIpGoogleAccess=False),
+        "privateIpGoogleAccess",
+    ),
+    "a firewall rule is gone": ("network-as-planned", delete("firewalls/main-webhooks-.*"), "main-webhooks"),
+    "NAT drops its address": (
+        "network-as-planned",
+        change("/network-us-central1-router-[^/]*", nats=[]),
+        "NAT gateway",
+    ),
+    "a record points elsewhere": (
+        "network-names",
+        lambda lab: lab.body("lab-gcr-io/rrsets/gcr.io./A").update(rrdatas=["203.0.113.1"]),
+        "203.0.113.1",
+    ),
+    "a wrong label": (
+        "cluster-as-planned",
+        change(f"{MAIN}$", resourceLabels__environment="other"),
+        "resourceLabels.environment",
+    ),
+    "public nodes": (
+        "cluster-as-planned",
+        change(f"{MAIN}$", privateClusterConfig__enablePrivateNodes=False),
+        "enablePrivateNodes",
+    ),
+    "a cluster that is broken": ("cluster-as-planned", change(f"{MAIN}$", status="ERROR"), "is ERROR, not RUNNING"),
+    "another machine": (
+        "pools-as-planned",
+        change(f"{MAIN}/nodePools/a100", config__machineType="a2-highgpu-4g"),
+        "a2-highgpu-4g",
+    ),
+    "a pool that is broken": ("pools-as-planned", change(f"{MAIN}/nodePools/a100", status="ERROR"), "is ERROR"),
+    "a smaller instance": (
+        "storage-as-planned",
+        change("instances/lab-homes", fileShares__0__capacityGb="512"),
+        "capacityGb",
+    ),
+    "a bucket for everybody": (
+        "storage-as-planned",
+        change("b/[^/]*checkpoints[^/]*", iamConfiguration__publicAccessPrevention="inherited"),
+        "publicAccessPrevention",
+    ),
+    "a persistent resource that is broken": (
+        "vertex-as-planned",
+        change("persistentResources/[^/]*tuning", state="ERROR"),
+        "is ERROR, not RUNNING",
+    ),
+    "a request that is let in": ("vertex-refusals", change("serviceAccounts/lab-main-nodes@.*"), ""),
+    "an alert is gone": ("monitoring-as-planned", delete("alertPolicies/[0-9]+0"), "alert policy"),
+    "an alert is off": ("monitoring-as-planned", change("alertPolicies/[0-9]+0", enabled=False), "is turned off"),
+    "nobody is told": (
+        "monitoring-as-planned",
+        change("alertPolicies/[0-9]+0", notificationChannels=[]),
+        "notification",
+    ),
+    "an alert without a series": ("monitoring-series", silence("kube_jobset"), "no series of jobset"),
+    "somebody may act as jobs": ("tenancy-accounts", let_in("user:eve@example.com"), "which no stack file grants"),
+}
+del FAULTS["a request that is let in"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_refuted_by_its_probe(lab: Lab, tmp_path: Path, fault: str) -> None:
+    name, spoil, says = FAULTS[fault]
+    with lab.spoiled(spoil), lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of(name, platform))
+
+    assert any(says in each for each in said["refuted"]), said
+
+
+def test_a_stockout_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
+    pool = change(f"{MAIN}/nodePools/a100", status="ERROR", statusMessage="GCE_STOCKOUT: try another zone")
+    with lab.spoiled(pool), lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of("pools-as-planned", platform))
+
+    assert said["refuted"] == []
+    assert len(said["undecided"]) == 1

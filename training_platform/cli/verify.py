@@ -1,0 +1,146 @@
+"""``training-platform verify``: probes of a deployed environment, their plan, their ledger, and the report to send."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from training_platform.cli.shared import (
+    PATH,
+    complete_stacks,
+    example,
+    fail,
+    line_width,
+    local_cloud_option,
+    need,
+    repository,
+    root_option,
+    say,
+)
+
+if TYPE_CHECKING:
+    from training_platform.verify.ledger import Maker
+    from training_platform.verify.probes import Probe
+
+_STAGES = ("project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy")
+_WIDTH = 160
+
+
+@click.command(epilog=example("training-platform verify dev --kubeconfig ~/.kube/config --report report.html"))
+@click.argument("environment", shell_complete=complete_stacks, help="Environment to verify, with its teams.")
+@click.option("--stage", "stages", multiple=True, type=click.Choice(_STAGES), help="Only this stage. Repeatable.")
+@click.option(
+    "--probe", "names", multiple=True, metavar="NAME", help="Only this probe and those before it. Repeatable."
+)
+@click.option("--at-most", type=click.FloatRange(0), default=5.0, metavar="USD", help="The most that the run may cost.")
+@click.option("--kubeconfig", help="Ask the clusters by this kubeconfig; default: do not ask them.")
+@click.option("--group", metavar="ADDRESS", help="Test group of a team, which is impersonated to try its limits.")
+@click.option("--pool", metavar="CLUSTER.POOL", help="Node pool that probes chosen by name bring a node of up.")
+@click.option(
+    "--report", "files", multiple=True, type=PATH, help="Also write FILE.html, FILE.json or FILE.txt. Repeatable."
+)
+@click.option("--plan", "only_plan", is_flag=True, help="Print the plan and ask nothing.")
+@click.option("--anew", is_flag=True, help="Begin a new run; default: go on with one that was interrupted.")
+@click.option("--yes", is_flag=True, help="Do not ask before the run.")
+@click.option("--wait", type=click.FloatRange(1), default=600.0, metavar="SECONDS", help="Longest wait for one object.")
+@local_cloud_option
+@root_option
+def verify(
+    *,
+    environment: str,
+    stages: tuple[str, ...],
+    names: tuple[str, ...],
+    at_most: float,
+    kubeconfig: str | None,
+    group: str | None,
+    pool: str | None,
+    files: tuple[Path, ...],
+    only_plan: bool,
+    anew: bool,
+    yes: bool,
+    wait: float,
+    local_cloud: str | None,
+    root: Path | None,
+) -> None:
+    """Prove a deployed environment: what of its plan and of the documentation holds in its project.
+
+    Needs the extra `adopt`, and application default credentials unless with --local-cloud. Shows a plan and its cost
+    first. Objects that a probe creates are in a ledger in .verify/ before they are in a cluster, and are deleted after
+    the probe; if the command is killed, its next start deletes them and goes on. Nothing else is ever deleted. The
+    report has no address of a person, no project and no secret. Exit code 0: nothing is refuted. 1: something is. 2:
+    nothing could be asked.
+    """
+    need("adopt", "verify")
+    from training_platform.checks.output import check_writable, write_files
+    from training_platform.checks.process import progress_bar
+    from training_platform.config.workspace import read_workspace
+    from training_platform.verify import report, run
+    from training_platform.verify.ledger import Ledger, Maker, alone
+    from training_platform.verify.probes import chosen
+
+    folder = repository(root)
+    formats = {path: {".html": "html", ".json": "json", ".txt": "text"}.get(path.suffix, "") for path in files}
+    if unknown := [str(path) for path, to in formats.items() if not to]:
+        fail(f"--report {unknown[0]}: a report is called .html, .json or .txt.")
+    check_writable(files)
+    workspace = read_workspace(folder)
+    run.stack_names(workspace, environment)
+    picked, dear = chosen(stages=stages, names=names, at_most=at_most)
+    _say_plan(picked, dear)
+    if only_plan:
+        return
+    place = run.folder_of(folder, environment)
+    project = next(spec.project for stack, spec in workspace.environments() if stack.name == environment)
+    head = run.head_of(folder, environment, project, local_cloud, [one.name for one in picked])
+    with alone(place):
+        old = Ledger.latest(place)
+        same = old is not None and all(old.head.get(key) == head[key] for key in ("where", "stacks", "probes"))
+        ledger = old if old is not None and same and not old.ended and not anew else Ledger.begin(place, head)
+        if ledger is old:
+            say(f"Going on with {ledger.path.name}: {len(ledger.done)} of {len(picked)} probes are done.", err=True)
+        if not yes and not (sys.stdin.isatty() and click.confirm("Run these probes?", err=True)):
+            fail("nothing was asked; --yes runs the plan without a question.")
+        with progress_bar() as progress:
+            progress("planning stacks and reading the project")
+            platform = run.read_platform(
+                folder, environment, ledger, kubeconfig=kubeconfig, local_cloud=local_cloud,
+                options={"group": group or "", "pool": pool or ""}, seconds=wait,
+            )  # fmt: skip
+            if old is not None and old.open:
+                _say_left(Maker(old, platform.clusters, wait))
+            try:
+                run.go_on(picked, platform, ledger, progress)
+            except KeyboardInterrupt:
+                say(f"Interrupted. The same command goes on with {ledger.path.name}.", err=True)
+                raise
+        for line in platform.maker.left:
+            say(f"training-platform: {line}", err=True)
+    document = report.document(ledger.head, ledger.done, ended=ledger.ended)
+    write_files({path: report.rendered(document, to) for path, to in formats.items()})
+    say(report.rendered(document, "text", min(line_width(), _WIDTH)).rstrip("\n"))
+    counts = {row["verdict"] for row in document["probes"]}
+    sys.exit(1 if "refuted" in counts else 0 if "proven" in counts else 2)
+
+
+def _say_plan(picked: Sequence[Probe], dear: Sequence[Probe]) -> None:
+    """Print what a run asks, and what it costs at most."""
+    from training_platform.verify.report import plan_section, section_lines
+
+    say(section_lines(plan_section(picked), min(line_width(), _WIDTH)).rstrip("\n"))
+    minutes, usd = sum(one.minutes for one in picked), sum(one.usd for one in picked)
+    say(f"{len(picked)} probes, at most {minutes:,.0f} minutes and {usd:,.2f} USD.")
+    for one in dear:
+        say(f"Left out by --at-most: {one.name}, up to {one.usd:,.2f} USD.")
+
+
+def _say_left(maker: Maker) -> None:
+    """Delete the objects of a run that was killed, and print those that are not surely its own."""
+    count = len(maker.ledger.open)
+    maker.remove()
+    say(f"{count - len(maker.left)} objects of the interrupted run {maker.ledger.run} are gone.", err=True)
+    for line in maker.left:
+        say(f"training-platform: {line}", err=True)

@@ -1,0 +1,234 @@
+"""The ledger of a run: what it is about to create, what it created, and the answers so far, written before each step.
+
+One file a run, ``.verify/<environment>/<run>.jsonl``, a record a line, on the disk before the next request. A process
+that is killed leaves objects behind; the next start deletes those that the ledger names, and nothing else: an object
+has to have the run's label and the UID of the ledger, which the API server compares once more. Where the process was
+killed before the answer came, the ledger has no UID; then the object is known by a number of 128 bits in its
+annotation, which was drawn for it alone and written down before. Buckets are never created, so none is ever deleted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from training_platform.catalog.types import Json
+from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError
+from training_platform.config.reading.finding import UserError
+from training_platform.resources.scope import MANAGED_BY
+
+FOLDER: Final = ".verify"
+RUN_LABEL: Final = f"{MANAGED_BY}/verify-run"
+_NONCE: Final = f"{MANAGED_BY}/verify-nonce"
+_POLL_SECONDS: Final = 0.2
+_OTHER_UID: Final = 409  # an object that has the name since, which is left alone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Creation:
+    """An object that the ledger names; ``uid`` is empty where the process ended before it knew the object's."""
+
+    number: int
+    cluster: str
+    kind: ApiKind
+    namespace: str
+    name: str
+    nonce: str
+    uid: str = ""
+
+    def __str__(self) -> str:
+        """Return the object as messages name it."""
+        return (
+            f"{self.kind.plural} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.plural} {self.name}"
+        )
+
+
+@dataclass
+class Ledger:
+    """The records of a run, read once and appended to. ``head`` says what the run is about."""
+
+    path: Path
+    head: Json
+    done: dict[str, Json] = field(default_factory=dict)
+    open: dict[int, Creation] = field(default_factory=dict)
+    ended: bool = False
+    made: int = 0
+
+    @property
+    def run(self) -> str:
+        """The run's id, eight hexadecimal digits."""
+        return str(self.head["run"])
+
+    @classmethod
+    def begin(cls, folder: Path, head: Mapping[str, Any]) -> Ledger:
+        """Return the ledger of a new run, whose file begins with the first record."""
+        run = secrets.token_hex(4)
+        return cls(folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{run}.jsonl", {"run": run, **head})
+
+    @classmethod
+    def latest(cls, folder: Path) -> Ledger | None:
+        """Return the newest ledger of a folder, None where there is none. Raises UserError where it is unreadable."""
+        paths = sorted(path for path in folder.glob("*.jsonl") if b"\n" in path.read_bytes())
+        return cls.read(paths[-1]) if paths else None
+
+    @classmethod
+    def read(cls, path: Path) -> Ledger:
+        """Read a ledger; a last line that a killed process did not finish is as if it was never written."""
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+            head, *records = map(json.loads, lines)
+            ledger = cls(path, head)
+            for record in records:
+                ledger._take(record)
+            str(head["run"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path} is not a ledger that verify wrote: {error}. Nothing was deleted.") from error
+        return ledger
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Append a record, on the disk when this returns. Raises UserError."""
+        try:
+            with self.path.open("a+b") as file:
+                self._cut(file)
+                if not file.tell():
+                    file.write(json.dumps(self.head).encode() + b"\n")
+                file.write(json.dumps(record).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be written, so nothing is created: {error.strerror}.") from error
+        self._take(record)
+
+    @staticmethod
+    def _cut(file: IO[bytes]) -> None:
+        """Take an unfinished last line away."""
+        file.seek(0)
+        whole = file.read().rfind(b"\n") + 1
+        file.truncate(whole)
+        file.seek(whole)
+
+    def _take(self, record: Mapping[str, Any]) -> None:
+        if "making" in record:
+            number = int(record["making"])
+            names = {key: record[key] for key in ("cluster", "namespace", "name", "nonce")}
+            self.open[number] = Creation(number=number, kind=ApiKind(*record["kind"]), **names)
+            self.made = max(self.made, number)
+        elif "made" in record:
+            number = int(record["made"])
+            self.open[number] = Creation(**{**vars(self.open[number]), "uid": str(record["uid"])})
+        elif "gone" in record:
+            self.open.pop(int(record["gone"]), None)
+        elif "done" in record:
+            self.done[str(record["done"])] = dict(record)
+        elif "ended" in record:
+            self.ended = True
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold an environment's folder. Raises UserError where another process has it, or it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UserError(f"another verify of {folder.name} is running in this clone: wait for it.") from error
+            yield
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}.") from error
+
+
+@dataclass
+class Maker:
+    """Creates objects for a run and deletes them again; the ledger knows of each before its cluster does."""
+
+    ledger: Ledger
+    clusters: Mapping[str, ClusterApi]
+    seconds: float = 120.0
+    left: list[str] = field(default_factory=list)
+
+    def name(self, part: str = "") -> str:
+        """Return a name of this run alone."""
+        return f"verify-{self.ledger.run}{f'-{part}' if part else ''}"
+
+    def make(self, cluster: str, kind: ApiKind, obj: Json) -> Json:
+        """Create an object with the run's label, and return it as the server has it. Raises ClusterError."""
+        about = obj["metadata"]
+        number, nonce = self.ledger.made + 1, secrets.token_hex(16)
+        namespace = about.get("namespace", "")
+        labels = {**about.get("labels", {}), RUN_LABEL: self.ledger.run}
+        marked = {**about, "labels": labels, "annotations": {**about.get("annotations", {}), _NONCE: nonce}}
+        where = {"cluster": cluster, "kind": list(kind), "namespace": namespace, "name": about["name"], "nonce": nonce}
+        self.ledger.write({"making": number, **where})
+        try:
+            made = self.clusters[cluster].create(kind, namespace, {**obj, "metadata": marked}, dry_run=False)
+        except ClusterError as error:
+            if error.status is not None and 400 <= error.status < 500:  # surely not created
+                self.ledger.write({"gone": number, "how": "refused"})
+            raise
+        self.ledger.write({"made": number, "uid": made["metadata"]["uid"]})
+        return made
+
+    def remove(self) -> None:
+        """Delete what the ledger names, the newest first; whatever is not surely of this run stays and is in ``left``.
+
+        Raises ClusterError where a cluster cannot be asked; then the ledger goes on naming the object.
+        """
+        for creation in sorted(self.ledger.open.values(), key=lambda made: -made.number):
+            how = self._removed(creation)
+            if how.startswith("left"):
+                self.left.append(f"{creation}: {how}")
+            self.ledger.write({"gone": creation.number, "how": how})
+
+    def _removed(self, creation: Creation) -> str:
+        if creation.cluster not in self.clusters:
+            raise ClusterError(
+                f"{creation} of an earlier run is in {creation.cluster.rpartition('/')[2]}, which cannot be asked: "
+                "name its kubeconfig with --kubeconfig."
+            )
+        api = self.clusters[creation.cluster]
+        body = api.get(creation.kind, creation.namespace, creation.name)
+        if body is None:
+            return "not there"
+        about = body["metadata"]
+        own = (
+            about["uid"] == creation.uid
+            if creation.uid
+            else (about.get("annotations") or {}).get(_NONCE) == creation.nonce
+        )
+        if (about.get("labels") or {}).get(RUN_LABEL) != self.ledger.run or not own:
+            return "left alone: an object of this name is there that the run did not create"
+        uid = str(about["uid"])
+        try:
+            api.delete(creation.kind, creation.namespace, creation.name, uid=uid)
+        except ClusterError as error:
+            if error.status != _OTHER_UID:
+                raise
+        deadline = time.monotonic() + self.seconds
+        while _is_there(api, creation, uid):
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
+            time.sleep(_POLL_SECONDS)
+        return "deleted"
+
+
+def _is_there(api: ClusterApi, creation: Creation, uid: str) -> bool:
+    body = api.get(creation.kind, creation.namespace, creation.name)
+    return body is not None and body["metadata"]["uid"] == uid
+
+
+def wait_for(look: Callable[[], Any], seconds: float) -> Any:
+    """Return the first value of ``look`` that is true, or its last one once the time is over."""
+    deadline = time.monotonic() + seconds
+    while not (value := look()) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    return value

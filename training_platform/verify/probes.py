@@ -1,0 +1,238 @@
+"""Probes as data: what each proves, needs and costs, and the function that answers; their order, and how they are run.
+
+A probe's function yields answers. A promise that does not hold is refuted, and whatever could not be asked or seen is
+undecided: a stock-out, a missing right, or a probe that another one has to hold for. Nothing is proven by silence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from training_platform.adopt.matches import Match, matches, object_matches
+from training_platform.catalog.nearest import find_nearest
+from training_platform.clients.google_api import GoogleApi
+from training_platform.clients.kubernetes_api import ClusterApi
+from training_platform.clients.project_contents import Contents, project_api
+from training_platform.clients.rest import ApiError
+from training_platform.config.model.environment import Environment
+from training_platform.config.reading.finding import UserError
+from training_platform.quota.charges import QuotaKey
+from training_platform.resources.planned import Planned
+from training_platform.resources.register import CLUSTER
+from training_platform.verify.ledger import Maker
+
+Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
+STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
+Verdict = Literal["proven", "refuted", "undecided"]
+Need = Literal["kubeconfig", "group", "pool"]
+_NEEDS: Final[Mapping[Need, str]] = {
+    "kubeconfig": "--kubeconfig names no kubeconfig",
+    "group": "--group names no test group",
+    "pool": "--pool names no node pool",
+}
+_FILES: Final = ("google_cloud", "clusters", "queues", "tenancy")
+
+
+class Answer(NamedTuple):
+    """One answer: the verdict, the promise in a sentence, and what was seen: an object, a number, a line of a log."""
+
+    verdict: Verdict
+    says: str
+    evidence: str = ""
+
+
+def proven(says: str, evidence: str = "") -> Answer:
+    """Return an answer that a promise holds."""
+    return Answer("proven", says, evidence)
+
+
+def refuted(says: str, evidence: str = "") -> Answer:
+    """Return an answer that a promise does not hold."""
+    return Answer("refuted", says, evidence)
+
+
+def undecided(says: str, evidence: str = "") -> Answer:
+    """Return an answer that could not be had."""
+    return Answer("undecided", says, evidence)
+
+
+@dataclass(kw_only=True)
+class Platform:
+    """What probes ask: an environment with its teams as planned, its project as listed, and its clusters by path.
+
+    ``demand`` is the need of all stacks in the project by quota. ``options`` are the command's: the test group, the
+    pool to start a node of. ``seconds`` is the longest wait for a controller, ``local_cloud`` asked in Google's place.
+    """
+
+    name: str
+    environment: Environment
+    resources: Sequence[Planned]
+    contents: Contents
+    maker: Maker
+    demand: Mapping[QuotaKey, float] = field(default_factory=dict)
+    local_cloud: str | None = None
+    options: Mapping[Need, str] = field(default_factory=dict)
+    seconds: float = 120.0
+
+    def api(self, name: str, region: str = "") -> GoogleApi:
+        """Return a Google API of the project, by its name in ``clients/listings.yaml``."""
+        return project_api(name, self.contents.project, region, self.local_cloud)
+
+    def endpoint(self, service: str) -> str | None:
+        """Return the address of a service in a local cloud, None for Google's own."""
+        return f"{self.local_cloud.rstrip('/')}/{service}/" if self.local_cloud else None
+
+    @property
+    def clusters(self) -> Mapping[str, ClusterApi]:
+        """The clusters of the environment that can be asked, by path."""
+        return self.contents.clusters
+
+    @cached_property
+    def in_project(self) -> dict[tuple[str, str], Match]:
+        """The planned resources of Google Cloud that are there."""
+        return matches(self.resources, self.contents)
+
+    @cached_property
+    def in_clusters(self) -> dict[tuple[str, str], Match]:
+        """The planned objects and releases that are in clusters."""
+        return object_matches(self.resources, self.in_project, self.contents)
+
+    def cluster_paths(self) -> list[str]:
+        """Return the paths of the clusters that are planned and there."""
+        return [match.path for key, match in self.in_project.items() if key[0] == CLUSTER]
+
+
+Run = Callable[[Platform], Iterator[Answer]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """What a probe proves, what it needs, and what it costs.
+
+    ``after`` are probes without whose promise this one could not be decided. ``roles`` are the fewest that let it ask;
+    ``usd`` and ``minutes`` are the most that it takes. A ``by_name`` one is not in the default list. ``makes`` says
+    what it creates for its duration, nothing where it only reads.
+    """
+
+    name: str
+    stage: Stage
+    proves: str
+    roles: tuple[str, ...]
+    run: Run
+    after: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    makes: str = ""
+    usd: float = 0.0
+    minutes: float = 1.0
+    by_name: bool = False
+
+
+_PROBES: dict[str, Probe] = {}
+
+
+def probe(
+    name: str, *, stage: Stage, proves: str, roles: tuple[str, ...] = ("roles/viewer",), **more: Any
+) -> Callable[[Run], Run]:
+    """Register the function below as a probe; ``more`` are the other fields of Probe."""
+
+    def register(run: Run) -> Run:
+        if name in _PROBES:
+            raise ValueError(f"two probes are called {name}")
+        _PROBES[name] = Probe(name=name, stage=stage, proves=proves, roles=roles, run=run, **more)
+        return run
+
+    return register
+
+
+def probes() -> Mapping[str, Probe]:
+    """Return every probe by its name, in the order of stages, each after those that it needs."""
+    for name in _FILES:
+        import_module(f"training_platform.verify.{name}")
+    ordered: dict[str, Probe] = {}
+
+    def add(one: Probe) -> None:
+        for name in one.after:
+            add(_PROBES[name])
+        ordered.setdefault(one.name, one)
+
+    for one in sorted(_PROBES.values(), key=lambda one: STAGES.index(one.stage)):
+        add(one)
+    return ordered
+
+
+def chosen(
+    *, stages: Collection[str] = (), names: Collection[str] = (), at_most: float | None = None
+) -> tuple[list[Probe], list[Probe]]:
+    """Return the probes to run, and those that are too expensive. Raises UserError for an unknown name.
+
+    Names choose alone; stages choose all of theirs but the ``by_name`` ones, and neither chooses the default list. What
+    a chosen probe has to come after comes along. ``at_most`` is in USD, for all together: cheap ones first.
+    """
+    known = probes()
+    for name in names:
+        if name not in known:
+            raise UserError(f"{name!r} is not a probe. Nearest: {find_nearest(name, known)}.")
+    wanted = {
+        one.name
+        for one in known.values()
+        if one.name in names or (not names and not one.by_name and (not stages or one.stage in stages))
+    }
+    for one in reversed(known.values()):  # those that come after others are behind them
+        if one.name in wanted:
+            wanted.update(one.after)
+    kept, spent = set[str](), 0.0
+    for one in sorted((known[name] for name in wanted), key=lambda one: one.usd):
+        if at_most is None or spent + one.usd <= at_most:
+            kept.add(one.name)
+            spent += one.usd
+    return [one for one in known.values() if one.name in kept], [known[name] for name in sorted(wanted - kept)]
+
+
+class Asked(NamedTuple):
+    """A probe that was run, by name, with its answers; an empty list is never one."""
+
+    name: str
+    answers: tuple[Answer, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of its answers: one promise that does not hold refutes it."""
+        verdicts = {answer.verdict for answer in self.answers}
+        return "refuted" if "refuted" in verdicts else "undecided" if "undecided" in verdicts else "proven"
+
+    @property
+    def holds(self) -> bool:
+        """Whether others can rest on it: nothing refuted, something proven."""
+        verdicts = {answer.verdict for answer in self.answers}
+        return "refuted" not in verdicts and "proven" in verdicts
+
+
+def ask(one: Probe, platform: Platform, before: Mapping[str, Asked]) -> Asked:
+    """Run one probe. A server that refuses or cannot be reached decides nothing, nor does a bug of ours."""
+    because = [name for name in one.after if name in before and not before[name].holds]
+    missing = [_NEEDS[need] for need in one.needs if not _has(platform, need)]
+    if because or missing:
+        reason = f"not decided, because of {', '.join(because)}" if because else f"not decided: {'; '.join(missing)}"
+        return Asked(one.name, (undecided(reason),))
+    answers: list[Answer] = []
+    try:
+        answers.extend(one.run(platform))
+    except ApiError as error:
+        answers.append(undecided("the server could not be asked", str(error)))
+    except Exception as error:  # noqa: BLE001 # the other probes go on, and the report says that this one has a bug
+        answers.append(undecided("the probe itself failed", f"{type(error).__name__}: {error}"))
+    return Asked(one.name, tuple(answers) or (undecided("there is nothing to ask about"),))
+
+
+def _has(platform: Platform, need: Need) -> bool:
+    return bool(platform.clusters) if need == "kubeconfig" else bool(platform.options.get(need))
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Return a digest of the stack files: a run goes on only with those that it began with."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
