@@ -37,7 +37,7 @@ _STOCKOUT: Final = ("GCE_STOCKOUT", "FailedScaleUp", "ZONE_RESOURCE_POOL_EXHAUST
        roles=("roles/container.clusterViewer",), needs=("kubeconfig",), after=("cluster-as-planned",))  # fmt: skip
 def cluster_answers(platform: Platform) -> Iterator[Answer]:
     """Answer for each planned cluster: whether it can be asked."""
-    for path in platform.cluster_paths():
+    for path in (match.path for match in platform.found(register.CLUSTER)):
         if path in platform.clusters:
             kinds = platform.clusters[path].kinds("v1")
             yield proven(f"{_short(path)} answers", f"{len(kinds)} kinds of its core API")
@@ -55,12 +55,13 @@ def cluster_objects(platform: Platform) -> Iterator[Answer]:
 def objects_as_planned(platform: Platform, *, queues: bool) -> Iterator[Answer]:
     """Answer for the planned objects that are Kueue's, or for all others."""
     good: Counter[str] = Counter()
-    matched = platform.in_clusters
     for planned in platform.resources:
         if not planned.custom or not planned.type.startswith(KUBERNETES) or planned.type.startswith(_QUEUES) != queues:
             continue
+        if platform.cluster_of(planned) not in platform.clusters:
+            continue  # cluster-answers has said so
         kind = "Helm release" if planned.type == RELEASE else planned.type.rpartition(":")[2]
-        match = matched.get(planned.key)
+        match = platform.in_clusters.get((planned.stack, *planned.key))
         if match is None:
             unread = next((why for at, why in platform.contents.unread.items() if at.endswith(f" {kind}")), "")
             if unread:
@@ -85,9 +86,7 @@ def objects_as_planned(platform: Platform, *, queues: bool) -> Iterator[Answer]:
        roles=("roles/container.viewer",), needs=("kubeconfig",), after=("cluster-answers",))  # fmt: skip
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:
     """Answer for the pods in each namespace of a planned release."""
-    for key, match in platform.in_clusters.items():
-        if key[0] != RELEASE:
-            continue
+    for match in platform.objects(RELEASE.removeprefix(KUBERNETES)):
         namespace, cluster = str(match.planned.inputs["namespace"]), match.path.partition("/Release/")[0]
         pods = list(platform.clusters[cluster].objects(PODS, namespace))
         if not pods:
@@ -138,7 +137,7 @@ def pools_nodes(platform: Platform) -> Iterator[Answer]:
 
 def _node_faults(node: Json, pool: ExpandedPool | None) -> Iterator[str]:
     status, labels = node["status"], node["metadata"].get("labels") or {}
-    ready = next((row for row in status.get("conditions") or () if row["type"] == "Ready"), {})
+    ready: Json = next((row for row in status.get("conditions") or () if row["type"] == "Ready"), {})
     if ready.get("status") != "True":
         yield f"is not ready: {ready.get('reason', 'no condition')}"
     for address in status.get("addresses") or ():
@@ -274,11 +273,8 @@ def _told(pod: Json, program: PodProgram) -> Iterator[Answer]:
 def network_egress(platform: Platform) -> Iterator[Answer]:
     """Answer for connections of a pod under the policies of the first team that has a share in the cluster."""
     for cluster in platform.clusters:
-        planned = [
-            match.planned
-            for key, match in platform.in_clusters.items()
-            if key[0].endswith(":NetworkPolicy") and match.path.startswith(cluster)
-        ]
+        policies = platform.objects("networking.k8s.io/v1:NetworkPolicy")
+        planned = [match.planned for match in policies if match.path.startswith(f"{cluster}/")]
         names = sorted({str(one.inputs["metadata"]["namespace"]) for one in planned})
         if not names:
             yield undecided(f"{_short(cluster)} has no team's network policies")
@@ -307,8 +303,7 @@ def storage_disk(platform: Platform) -> Iterator[Answer]:
        makes="a volume on the instance, a claim and a pod, whose file has no name")  # fmt: skip
 def storage_files(platform: Platform) -> Iterator[Answer]:
     """Answer for each instance; the file of the measurement is deleted before it is written, so that none stays."""
-    instances = [match for key, match in platform.in_project.items() if key[0] == register.FILESTORE]
-    for number, match in enumerate(instances):
+    for number, match in enumerate(platform.found(register.FILESTORE)):
         body = match.body or {}
         if not (body.get("networks") or [{}])[0].get("ipAddresses"):
             yield undecided(f"{_short(match.path)} has no address yet", match.path)

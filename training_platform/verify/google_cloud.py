@@ -44,7 +44,7 @@ def as_planned(platform: Platform, *types: str) -> Iterator[Answer]:
         wanted = [one for one in platform.resources if one.custom and one.type == token]
         good: list[str] = []
         for planned in wanted:
-            match = platform.in_project.get(planned.key)
+            match = platform.in_project.get((planned.stack, *planned.key))
             wrong = list(_wrong(planned, match, platform))
             yield from wrong
             if not wrong and match is not None:
@@ -133,9 +133,9 @@ def project_apis(platform: Platform) -> Iterator[Answer]:
 def project_accounts(platform: Platform) -> Iterator[Answer]:
     """Answer for accounts and roles, and for accounts that somebody has disabled."""
     yield from as_planned(platform, register.SERVICE_ACCOUNT, register.CUSTOM_ROLE, register.IAM_MEMBER)
-    for key, match in platform.in_project.items():
-        if key[0] == register.SERVICE_ACCOUNT and (match.body or {}).get("disabled"):
-            yield refuted(f"service account {key[1]} is disabled", match.path)
+    for match in platform.found(register.SERVICE_ACCOUNT):
+        if (match.body or {}).get("disabled"):
+            yield refuted(f"service account {match.planned.name} is disabled", match.path)
 
 
 @probe(
@@ -147,6 +147,9 @@ def project_quotas(platform: Platform) -> Iterator[Answer]:
     quotas = CloudQuotas(platform.contents.project, platform.endpoint("cloudquotas"))
     for service in sorted({key.service for key in platform.demand}):
         limits = {info.quota_id: info for info in quotas.quotas(service)}
+        if not limits:
+            yield undecided(f"no limit of {service} is listed")
+            continue
         enough = 0
         for key, amount in platform.demand.items():
             if key.service != service:
@@ -197,12 +200,10 @@ def network_names(platform: Platform) -> Iterator[Answer]:
 def cluster_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for clusters, and for addresses that the internet could reach."""
     yield from as_planned(platform, register.CLUSTER)
-    for key, match in platform.in_project.items():
-        if key[0] == register.CLUSTER and match.body:
-            public = (match.body.get("privateClusterConfig") or {}).get("publicEndpoint")
-            on = ((match.body.get("controlPlaneEndpointsConfig") or {}).get("ipEndpointsConfig") or {}).get("enabled")
-            if public and on:
-                yield refuted(f"the control plane of {key[1]} answers at a public address", match.path)
+    for match in platform.found(register.CLUSTER):
+        endpoints = ((match.body or {}).get("controlPlaneEndpointsConfig") or {}).get("ipEndpointsConfig") or {}
+        if endpoints.get("enabled") and endpoints.get("publicEndpoint"):
+            yield refuted(f"the control plane of {match.planned.name} answers at a public address", match.path)
 
 
 @probe("pools-as-planned", stage="pools", proves="Node pools run with the machines and labels of the plan.",
@@ -256,7 +257,7 @@ def vertex_refusals(platform: Platform) -> Iterator[Answer]:
 
 
 def _region(platform: Platform) -> dict[str, str]:
-    places = [path.split("/")[3] for path in platform.cluster_paths()]
+    places = [match.path.split("/")[3] for match in platform.found(register.CLUSTER)]
     place = places[0] if places else "us-central1"
     return {"region": place.rpartition("-")[0] if place.count("-") > 1 else place, "location": place}
 
@@ -266,12 +267,10 @@ def _region(platform: Platform) -> dict[str, str]:
 def monitoring_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for alerts and dashboards, and for policies and channels that somebody has turned off."""
     yield from as_planned(platform, register.ALERT_POLICY, register.NOTIFICATION_CHANNEL, register.DASHBOARD)
-    for key, match in platform.in_project.items():
-        if (
-            key[0] in (register.ALERT_POLICY, register.NOTIFICATION_CHANNEL)
-            and (match.body or {}).get("enabled") is False
-        ):
-            yield refuted(f"{REGISTER[key[0]].kind} {key[1]} is turned off", match.path)
+    for token in (register.ALERT_POLICY, register.NOTIFICATION_CHANNEL):
+        for match in platform.found(token):
+            if (match.body or {}).get("enabled") is False:
+                yield refuted(f"{REGISTER[token].kind} {match.planned.name} is turned off", match.path)
 
 
 @probe("monitoring-series", stage="monitoring", proves="The series that each alert is about arrive.",
@@ -324,7 +323,8 @@ def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
     for one in platform.resources:
         if one.type == register.SERVICE_ACCOUNT_MEMBER and isinstance(one.inputs.get("member"), str):
             source = one.inputs_from.get("serviceAccountId", ())
-            path = next((platform.in_project[key].path for key in source if key in platform.in_project), "")
+            keys = ((one.stack, *key) for key in source)
+            path = next((platform.in_project[key].path for key in keys if key in platform.in_project), "")
             planned[path].add((str(one.inputs["role"]), str(one.inputs["member"])))
     for path, wanted in planned.items():
         name = path.rpartition("/")[2]

@@ -22,10 +22,11 @@ from training_platform.clients.rest import ApiError
 from training_platform.config.model.environment import Environment
 from training_platform.config.reading.finding import UserError
 from training_platform.quota.charges import QuotaKey
-from training_platform.resources.planned import Planned
-from training_platform.resources.register import CLUSTER
+from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
+from training_platform.resources.register import KUBERNETES
 from training_platform.verify.ledger import Maker
 
+Key = tuple[str, str, str]  # of a planned resource: its stack, type and name
 Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 Verdict = Literal["proven", "refuted", "undecided"]
@@ -93,18 +94,41 @@ class Platform:
         return self.contents.clusters
 
     @cached_property
-    def in_project(self) -> dict[tuple[str, str], Match]:
+    def in_project(self) -> dict[Key, Match]:
         """The planned resources of Google Cloud that are there."""
-        return matches(self.resources, self.contents)
+        return self._of_stacks(lambda _, resources: matches(resources, self.contents))
 
     @cached_property
-    def in_clusters(self) -> dict[tuple[str, str], Match]:
-        """The planned objects and releases that are in clusters."""
-        return object_matches(self.resources, self.in_project, self.contents)
+    def in_clusters(self) -> dict[Key, Match]:
+        """The planned objects and releases that are in clusters which can be asked, and their providers."""
 
-    def cluster_paths(self) -> list[str]:
-        """Return the paths of the clusters that are planned and there."""
-        return [match.path for key, match in self.in_project.items() if key[0] == CLUSTER]
+        def of_stack(stack: str, resources: Sequence[Planned]) -> Mapping[tuple[str, str], Match]:
+            own = {key[1:]: match for key, match in self.in_project.items() if key[0] == stack}
+            return object_matches(resources, own, self.contents)
+
+        return self._of_stacks(of_stack)
+
+    def _of_stacks(self, find: Callable[[str, Sequence[Planned]], Mapping[tuple[str, str], Match]]) -> dict[Key, Match]:
+        """Return the matches of each stack: two teams have resources of one type and name."""
+        found: dict[Key, Match] = {}
+        for stack in dict.fromkeys(one.stack for one in self.resources):
+            own = [one for one in self.resources if one.stack == stack]
+            found |= {(stack, *key): match for key, match in find(stack, own).items()}
+        return found
+
+    def found(self, token: str) -> list[Match]:
+        """Return what is there of a type of Google Cloud."""
+        return [match for key, match in self.in_project.items() if key[1] == token]
+
+    def objects(self, kind: str) -> list[Match]:
+        """Return the planned objects of a kind that are there, such as ``core/v1:Namespace``."""
+        return [match for key, match in self.in_clusters.items() if key[1] == f"{KUBERNETES}{kind}"]
+
+    def cluster_of(self, planned: Planned) -> str:
+        """Return the path of the cluster that an object is planned in."""
+        providers = (one for one in self.resources if one.type == KUBERNETES_PROVIDER and one.stack == planned.stack)
+        name = planned.options.get("provider")
+        return next((str(one.inputs.get("clusterIdentifier")) for one in providers if one.name == name), "")
 
 
 Run = Callable[[Platform], Iterator[Answer]]
@@ -182,7 +206,7 @@ def chosen(
         for one in known.values()
         if one.name in names or (not names and not one.by_name and (not stages or one.stage in stages))
     }
-    for one in reversed(known.values()):  # those that come after others are behind them
+    for one in reversed(list(known.values())):  # those that come after others are behind them
         if one.name in wanted:
             wanted.update(one.after)
     kept, spent = set[str](), 0.0

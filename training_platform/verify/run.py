@@ -13,6 +13,7 @@ from typing import Final
 from training_platform.adopt.cluster_objects import reach_clusters
 from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
+from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, read_contents
 from training_platform.clients.rest import ApiError
 from training_platform.config.reading.finding import UserError
@@ -108,7 +109,7 @@ def clusters_of(environment: str, contents: Contents, kubeconfig: str | None) ->
     """Return contents with the API servers of the environment's clusters; one without a context is left out."""
     if not kubeconfig:
         return contents
-    apis = {}
+    apis: dict[str, ClusterApi] = {}
     for path in contents.of(CLUSTER):
         one = replace(contents, bodies={CLUSTER: {path: contents.of(CLUSTER)[path]}})
         try:

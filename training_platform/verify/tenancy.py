@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import LOCAL_QUEUES, MEMBER, ApiKind, ClusterApi, ClusterError
-from training_platform.resources.register import NAMESPACE
 from training_platform.resources.scope import TEAM_LABEL
 from training_platform.verify.ledger import wait_for
 from training_platform.verify.probes import Answer, Platform, probe, proven, refuted, undecided
@@ -104,21 +104,17 @@ def _members(platform: Platform) -> Iterator[_Member | Answer]:
     """Grant the impersonation in each cluster, and yield the member there, or why it could not be asked."""
     group = platform.options["group"]
     for path, api in platform.clusters.items():
-        teams = sorted(
-            str((match.body or {})["metadata"]["name"])
-            for key, match in platform.in_clusters.items()
-            if key[0] == NAMESPACE and match.path.startswith(path) and _team(match.body)
+        namespaces = platform.objects("core/v1:Namespace")
+        bodies = [match.body or {} for match in namespaces if match.path.startswith(f"{path}/")]
+        teams = sorted(body["metadata"]["name"] for body in bodies if TEAM_LABEL in body["metadata"].get("labels", {}))
+        bindings = platform.objects("rbac.authorization.k8s.io/v1:RoleBinding")
+        of_group = (
+            str(match.planned.inputs["metadata"]["namespace"])
+            for match in bindings
+            if match.path.startswith(f"{path}/")
+            and any(one.get("name") == group for one in match.planned.inputs.get("subjects", ()))
         )
-        bindings = [match for key, match in platform.in_clusters.items() if key[0].endswith(":RoleBinding")]
-        own = next(
-            (
-                str(match.planned.inputs["metadata"]["namespace"])
-                for match in bindings
-                if match.path.startswith(path)
-                and any(one.get("name") == group for one in match.planned.inputs.get("subjects", ()))
-            ),
-            "",
-        )
+        own = next((namespace for namespace in of_group if namespace in teams), "")
         if not own:
             yield undecided(f"{group} has no role in {path.rpartition('/')[2]}", "name a group of a team's members")
             continue
@@ -126,12 +122,8 @@ def _members(platform: Platform) -> Iterator[_Member | Answer]:
         queues = [row["metadata"]["name"] for row in api.objects(LOCAL_QUEUES, own)]
         _grant(platform, path, group)
         member = _Member(api.as_member(group), {"own": own, "other": other}, (queues or [own])[0], path)
-        wait_for(lambda member=member: _is_granted(member), platform.seconds)
+        wait_for(partial(_is_granted, member), platform.seconds)
         yield member
-
-
-def _team(body: Mapping[str, Any] | None) -> bool:
-    return TEAM_LABEL in (((body or {}).get("metadata") or {}).get("labels") or {})
 
 
 def _is_granted(member: _Member) -> bool:

@@ -119,7 +119,6 @@ class Lab:
     def set_limits(self) -> None:
         """Have the cloud answer with the limits as they are now."""
         self.cloud.projects = self.projects()
-        self.cloud.quota.projects = self.cloud.projects
 
     def _grant_agents(self) -> None:
         """Give Google's own accounts their roles, as Google Cloud does when an API is enabled."""
