@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from training_platform.catalog import loader
 from training_platform.catalog.provisioning_models import further_ways
+from training_platform.catalog.reading import table
 from training_platform.catalog.topologies import SHOWN, hosts, legal_topologies
 from training_platform.catalog.types import Band, MachineType, Price, Quota, QuotaId
 
@@ -97,6 +99,35 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
         for kind, rows in KINDS.items()
         for name, row in getattr(whole, rows).items()
     ]
+
+
+class Decision(NamedTuple):
+    """What decides a fact without a primary source: a command with what it shows, or the reason why none can."""
+
+    command: str = ""
+    says: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Return it as people read it."""
+        return f"`{self.command}` shows {self.says}" if self.command else f"no command: {self.reason}"
+
+
+def decision(kind: str, field: str) -> Decision | None:
+    """Return what decides an unverified fact, by ``deciding.yaml``; None where nobody has said."""
+    for row in table(__file__, "deciding.yaml"):
+        if any(fnmatchcase(f"{kind} {field}", pattern) for pattern in row["facts"]):
+            return Decision(**{key: " ".join(row[key].split()) for key in Decision._fields if key in row})
+    return None
+
+
+def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], list[str]]:
+    """Return the names of the rows that have each unverified fact, by kind and field."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for sheet in sheets(catalog):
+        for field in sheet.unverified:
+            names.setdefault((sheet.kind, field), []).append(sheet.name)
+    return names
 
 
 def _of_machine(row: MachineType) -> Iterator[Fact]:

@@ -60,14 +60,28 @@ def show(name: str, verbose: bool, output_format: Format) -> None:
 @click.option("--gpu", help="Only machine types with this GPU or TPU, such as h100.")
 @click.option("--region", help="Only machine types with a zone in this region.")
 @click.option("--zone", help="Only machine types in this zone.")
+@click.option("--unverified", is_flag=True, help="List the facts without a primary source, and what decides each.")
 @format_option
-def list_(family: str | None, gpu: str | None, region: str | None, zone: str | None, output_format: Format) -> None:
+def list_(
+    *,
+    family: str | None,
+    gpu: str | None,
+    region: str | None,
+    zone: str | None,
+    unverified: bool,
+    output_format: Format,
+) -> None:
     """List the names of the catalogue.
 
     Exit code 2: the catalogue has no such family, GPU, region or zone.
     """
     from training_platform.catalog.fact_sheets import sheets
 
+    if unverified:
+        if family or gpu or region or zone:
+            fail("--unverified lists the whole catalogue; leave the filter out.")
+        _list_unverified(output_format)
+        return
     known = sheets()
     families = {name for sheet in known for name in sheet.families}
     if family is not None and family not in families:
@@ -93,6 +107,25 @@ def list_(family: str | None, gpu: str | None, region: str | None, zone: str | N
             click.echo(f"{chr(10) if kind else ''}{sheet.kind}s")
             kind = sheet.kind
         say_beside(f"  {sheet.name:<24}", _brief(sheet))
+
+
+def _list_unverified(output_format: Format) -> None:
+    """Print each unverified fact with the rows that have it, and what decides it."""
+    from training_platform.catalog.fact_sheets import decision, undecided
+
+    rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
+    if output_format == "json":
+        print_json(
+            [
+                {"kind": kind, "field": field, "names": names, **(decided._asdict() if decided else {})}
+                for kind, field, names, decided in rows
+            ]
+        )
+        return
+    for kind, field, names, decided in rows:
+        rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        click.echo(f"{kind} {field}: {', '.join(names[:3])}{rest}")
+        say_beside("  ", str(decided))
 
 
 def sheets_of(name: str) -> list[Sheet]:

@@ -1,0 +1,53 @@
+"""Every unverified fact of the catalogue names the command that decides it, or the reason why none can."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from fnmatch import fnmatchcase
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from training_platform.catalog import fact_sheets
+from training_platform.catalog.fact_sheets import decision, undecided
+from training_platform.catalog.reading import table
+from training_platform.cli.main import app
+from training_platform.verify.probes import probes
+
+ROWS = table(fact_sheets.__file__, "deciding.yaml")
+
+
+def test_none_is_left_over() -> None:
+    left = [key for key in undecided() if decision(*key) is None]
+
+    assert len(undecided()) > 90
+    assert left == []
+
+
+@pytest.mark.parametrize("pattern", [pattern for row in ROWS for pattern in row["facts"]])
+def test_no_row_is_about_nothing(pattern: str) -> None:
+    assert any(fnmatchcase(f"{kind} {field}", pattern) for kind, field in undecided())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["facts"][0])
+def test_a_row_has_a_command_that_exists_or_a_reason(row: dict[str, str]) -> None:
+    assert ("command" in row) == ("says" in row) == ("reason" not in row)
+    command: click.Command = app
+    words = shlex.split(row.get("command", ""))
+    for word in words:
+        if isinstance(command, click.Group):
+            command = command.commands[word]
+    if "--probe" in words:
+        assert words[words.index("--probe") + 1] in probes()
+
+
+def test_the_command_lists_them() -> None:
+    done = CliRunner().invoke(app, ["catalog", "list", "--unverified"])
+    as_json = CliRunner().invoke(app, ["catalog", "list", "--unverified", "--format", "json"])
+
+    assert done.exit_code == 0, done.output
+    assert "machine type max_gbps" in done.output
+    assert "None" not in done.output
+    assert len(json.loads(as_json.output)) == len(undecided())
