@@ -12,15 +12,13 @@ from modules.register import children_of, register
 from training_platform.config.model import environment, team
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
 from training_platform.resources.filestore import filestore_resources, instance_name
-from training_platform.resources.scope import Scope, bucket_id
+from training_platform.resources.scope import Scope, bucket_id, repository_id, repository_url
 from training_platform.resources.storage import (
     ACCESSOR,
     image_repositories,
     instance_id,
     lustre_address,
     lustre_instance,
-    repository_id,
-    repository_url,
     team_bucket,
     team_secret,
 )

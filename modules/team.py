@@ -57,9 +57,8 @@ from training_platform.resources.monitoring import BUDGET_NAME, NAME, stack_budg
 from training_platform.resources.network import entrance
 from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, network_policies, object_limits
-from training_platform.resources.scope import SERVICE_ACCOUNT, Scope, environment_scope, team_scope
+from training_platform.resources.scope import SERVICE_ACCOUNT, Scope, environment_scope, repository_id, team_scope
 from training_platform.resources.serving import gated_chips
-from training_platform.resources.storage import repository_id
 from training_platform.resources.tenancy import (
     egress_spec,
     host_spec,

@@ -16,8 +16,7 @@ from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import environment, team
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION
-from training_platform.resources.scope import Scope, bucket_id
-from training_platform.resources.storage import repository_id, repository_url
+from training_platform.resources.scope import Scope, bucket_id, repository_id, repository_url
 
 BUCKET = "gcp:storage/bucket:Bucket"
 LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}

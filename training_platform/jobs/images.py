@@ -12,7 +12,7 @@ from typing import NamedTuple
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace
-from training_platform.resources.storage import repository_url
+from training_platform.resources.scope import repository_url
 
 _NAME = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)

@@ -145,6 +145,16 @@ def workbench_id(scope: Scope, key: str) -> str:
     return short_name(f"{scope.prefix}-{key}", NAME_LIMIT)
 
 
+def repository_id(environment_name: str, remote: str = "") -> str:
+    """Return a repository's id, ``{environment}-images`` or ``{environment}-images-{remote}``, of 63 characters."""
+    return short_name(f"{environment_name}-images{f'-{remote}' if remote else ''}", NAME_LIMIT)
+
+
+def repository_url(environment_name: str, project: str, location: str) -> str:
+    """Return the prefix of names of images in the repository, without a scheme."""
+    return f"{location}-docker.pkg.dev/{project}/{repository_id(environment_name)}"
+
+
 def secret_id(scope: Scope, key: str) -> str:
     """Return the id of a team's secret, ``{environment}-{team}-{key}``, cut to the 255 characters that ids have."""
     return short_name(f"{scope.prefix}-{key}", SECRET_LIMIT)

@@ -12,7 +12,7 @@ from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.register import BUCKET, LUSTRE, REPOSITORY, SECRET
-from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, secret_id, short_name
+from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, repository_id, secret_id, short_name
 
 if TYPE_CHECKING:
     from pulumi_gcp.artifactregistry import RepositoryCleanupPolicyArgsDict as CleanupPolicy
@@ -95,16 +95,6 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
         register(repository(f"-{location}", location, upstream=path), [images])  # which the path does not say
     for location, (key, registry) in product(spec.locations, spec.remotes.items()):
         register(repository(f"-{location}.{key}", location, repository_id(scope.environment, key), registry))
-
-
-def repository_id(environment_name: str, remote: str = "") -> str:
-    """Return a repository's id, ``{environment}-images`` or ``{environment}-images-{remote}``, of 63 characters."""
-    return short_name(f"{environment_name}-images{f'-{remote}' if remote else ''}", NAME_LIMIT)
-
-
-def repository_url(environment_name: str, project: str, location: str) -> str:
-    """Return the prefix of names of images in the repository, without a scheme."""
-    return f"{location}-docker.pkg.dev/{project}/{repository_id(environment_name)}"
 
 
 def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:

@@ -18,7 +18,7 @@ from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import CountedView, FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import ObjectView
-from training_platform.views.storage import EncryptedView, FilestoreView, StorageClassView
+from training_platform.views.storage import EncryptedView, FilestoreView, RepositoryView, StorageClassView
 from training_platform.views.vertex import PersistentPoolView
 
 
@@ -43,6 +43,7 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
         RoleGrantView,
         LabelledView,
         ObjectView,
+        RepositoryView,
     }
     assert sum(isinstance(view, ClusterView) for view in found) == 3
     # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.

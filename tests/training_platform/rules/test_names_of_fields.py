@@ -35,6 +35,7 @@ SEARCHED = {
 # Names that are no inputs of a resource.
 ELSEWHERE = {
     "FREQ": "a part of a recurrence",
+    "chart": "an input of a Helm release",
     "deleteBeforeReplace": "an option of a resource",
     "ignoreChanges": "an option of a resource",
     "multishare": "a parameter of a StorageClass",

@@ -25,8 +25,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.reading.section import Member, fits
 from training_platform.resources import register
-from training_platform.resources.scope import account_id
-from training_platform.resources.storage import repository_id
+from training_platform.resources.scope import account_id, repository_id
 
 _ADMIN = "roles/container.admin"
 _GROUPS = "gke-security-groups@"

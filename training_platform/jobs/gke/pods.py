@@ -20,8 +20,7 @@ from training_platform.jobs.model import GkeTarget, Mount
 from training_platform.jobs.rendezvous import RANK, rendezvous
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor, run_limit_hours
-from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id
-from training_platform.resources.storage import repository_url
+from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id, repository_url
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
