@@ -13,21 +13,11 @@ SCENARIOS = {row["name"]: row for row in read_record(record_path())}
 HELD: dict[str, str] = json.loads(KILLED.read_text(encoding="utf-8"))
 OPEN = {
     "a preemptor is not first in its queue",
-    "borrowing takes nobody's place",
-    "candidates stay candidates",
-    "cohorts are not compared",
-    "evictions may always lead to borrowing",
-    "held queues start jobs",
-    "level does not order entries",
     "new jobs of a shape are tried",
-    "no claim by place",
-    "nothing is kept for who cannot reclaim",
     "one attempt without fair sharing",
     "one job is put aside, not its shape",
     "overlapping targets are evicted for both",
     "own jobs are evicted first",
-    "priority does not order entries",
-    "the first rule is always the final share",
     "the second rule takes all of a queue",
 }
 """Mutations that no recorded scenario fails under, or that never end."""
