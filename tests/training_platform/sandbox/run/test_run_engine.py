@@ -187,7 +187,7 @@ def test_a_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) 
     assert unknown.returncode == 2
     assert "'small' is not a stack" in unknown.stderr
     assert gone.returncode == 0, gone.stdout + gone.stderr
-    assert "deleted 1 gcp provider" in gone.stdout
+    assert "deleted 1 gcp Network" in gone.stdout
     assert sandbox.folder.resources("small") == []
 
 
