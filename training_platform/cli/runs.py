@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from training_platform.jobs.resolve import ResolvedJob
     from training_platform.jobs.runs.places import RunPlace
     from training_platform.jobs.runs.state import Run
+    from training_platform.jobs.runs.submission import Prepared
 
 TIME_IS_UP = 3
 
@@ -142,6 +143,12 @@ _changes = stacked(
 @app.command("submit", epilog=example("training-platform job submit jobs/vision/finetune.yaml --target gke"))
 @job_file
 @click.option("--target", type=target_type, help="Where it runs, if the job has both.")
+@click.option(
+    "--wherever",
+    type=click.FloatRange(min=0),
+    metavar="MINUTES",
+    help="Try the job's places in their order, so long each, until it starts; default: the first place alone.",
+)
 @_changes
 @today_option
 @format_option
@@ -156,9 +163,13 @@ def submit(file: Path, target: Target | None, **chosen: Any) -> None:
     A job with errors in `job check` is not submitted. On GKE the API server and every webhook first have to accept the
     job in a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
-    names, _ = _submitted(file, target, chosen)
-    if chosen["output_format"] == "text":
-        say("\n".join(names))
+    minutes = chosen.pop("wherever")
+    if minutes is not None and target:
+        fail("--wherever tries every place of the job: leave --target out.")
+    if minutes is None:
+        _submitted(file, target, chosen)
+    else:
+        _wherever(file, chosen, minutes)
 
 
 @app.command("debug", epilog=example("training-platform job debug jobs/vision/finetune.yaml --minutes 30"))
@@ -177,37 +188,57 @@ def debug(file: Path, minutes: int, **chosen: Any) -> None:
     """
     names, program = _submitted(file, "gke", chosen, minutes)
     if chosen["output_format"] == "text":
-        say(names[0])
         say(f"# training-platform job exec {names[0]} opens a shell once it runs; its program: {program}", err=True)
 
 
 def _submitted(file: Path, target: Target | None, chosen: dict[str, Any], minutes: int = 0) -> tuple[list[str], str]:
-    """Submit a job with changes, print it where JSON is asked for, and return its runs and its own program."""
-    from datetime import UTC, datetime
+    """Submit a job with changes, print its runs, and return them and its own program."""
+    options, ready = _preparation(file, chosen, minutes)
+    prepared = ready(target)
+    if prepared.refused:
+        sys.exit(1)
+    names = _sent(prepared, options)
+    _say_runs(names, prepared, options)
+    return names, prepared.program
 
-    from training_platform.clients.google_api import GoogleError
+
+def _preparation(file: Path, chosen: dict[str, Any], minutes: int = 0) -> tuple[RunsOptions, Callable[..., Prepared]]:
+    """Return the options of a command, and what prepares a run of a job for a target and prints findings about it."""
     from training_platform.config.reading.clock import today as clock
-    from training_platform.jobs.runs.submission import (
-        RECORD,
-        Changes,
-        delivered,
-        listing,
-        prepare,
-        submit_to_gke,
-        submit_to_vertex,
-        write_record,
-    )
+    from training_platform.jobs.runs.submission import Changes, prepare
 
     own = {name: chosen.pop(name) for name in ("run", "today", "args", "env", "nodes")}
     options = RunsOptions(**chosen)
     folder = options.folder()
     changes = Changes(args=own["args"], env=own["env"], nodes=own["nodes"], hold_minutes=minutes)
-    prepared = prepare(file, folder, target, clock(folder, own["today"]), own["run"], changes=changes)
-    print_findings(prepared.findings, err=True)
-    if prepared.refused or prepared.place is None or prepared.job is None:
-        sys.exit(1)
-    place = prepared.place
-    for note in filter(None, (*prepared.notes, listing(prepared.job))):
+    day = clock(folder, own["today"])
+
+    def ready(target: Target | None, index: int = 0) -> Prepared:
+        prepared = prepare(file, folder, target, day, own["run"], changes=changes, index=index)
+        print_findings(prepared.findings, err=True)
+        return prepared
+
+    return options, ready
+
+
+def _sent(prepared: Prepared, options: RunsOptions) -> list[str]:
+    """Submit a run that nothing refuses; return its names. Raises UserError."""
+    from datetime import UTC, datetime
+
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.jobs.runs.submission import (
+        RECORD,
+        delivered,
+        listing,
+        submit_to_gke,
+        submit_to_vertex,
+        write_record,
+    )
+
+    place, job = prepared.place, prepared.job
+    assert place is not None  # of a run that nothing refuses
+    assert job is not None
+    for note in filter(None, (*prepared.notes, listing(job))):
         say(f"# {note}", err=True)
     progress(f"Submitting to {place.target} {place.key} ...")
     send = submit_to_gke if place.target == "gke" else submit_to_vertex
@@ -217,11 +248,70 @@ def _submitted(file: Path, target: Target | None, chosen: dict[str, Any], minute
         write_record(ready, names, options.endpoint("storage"), datetime.now(UTC))
     except GoogleError as error:  # the run is there all the same
         say(f"# {RECORD} is not in the run's output: {error}", err=True)
-    if options.output_format == "json":
+    return names
+
+
+def _say_runs(names: list[str], prepared: Prepared, options: RunsOptions) -> None:
+    place = prepared.place
+    if options.output_format == "json" and place:
         print_json(
             {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
         )
-    return names, prepared.program
+    else:
+        say("\n".join(names))
+
+
+def _wherever(file: Path, chosen: dict[str, Any], minutes: float) -> None:
+    """Submit a job to its places in their order, until it starts at one; else leave it waiting at the first.
+
+    Each try is a run of its own, which is deleted before the next.
+    """
+    from training_platform.clients.kubernetes_api import JOBSETS
+    from training_platform.config.reading.source import read_source
+    from training_platform.jobs.render import places_of_file
+    from training_platform.jobs.resolve import job_file, read_job
+    from training_platform.jobs.runs.watching import wait, why_gke, why_vertex
+
+    if chosen["run"]:
+        fail("--wherever names each try anew: leave --run out.")
+    options, ready = _preparation(file, chosen)
+    folder = options.folder()
+    value = read_source(file, job_file(file, folder)).value
+    has = value if isinstance(value, dict) else {}
+    tries: list[tuple[Target, int]] = [("gke", index) for index in range(places_of_file(file, folder))]
+    tries = [*(tries if "gke" in has else ()), *([("vertex", 0)] if "vertex" in has else ())]
+    waits: list[tuple[Target, int]] = []
+    for target, index in tries:
+        prepared = ready(target, index)
+        if prepared.refused or prepared.place is None:
+            continue
+        place = prepared.place
+        flavor = f" {prepared.job.flavor.name}" if target == "gke" and prepared.job and prepared.job.flavor else ""
+        where = f"{place.target} {place.key}{flavor}"
+        try:
+            names, api = _sent(prepared, options), options.api(place)
+            first = _run_at(api, place, names[0])
+            read = partial(read_again, api, place, first) if first else lambda: None
+            last = wait(read, seconds=minutes * 60, changed=lambda _: None, started=True)
+        except UserError as error:
+            say(f"# {where}: {error}", err=True)
+            continue
+        if last is None or last.done or last.state == "running":
+            return _say_runs(names, prepared, options)
+        waits.append((target, index))
+        job, _ = read_job(file, folder, options.workspace(), place=index)
+        reasons = why_gke(api, place, last, job) if target == "gke" else why_vertex(api, place, last)
+        say(f"# {where}: not started in {minutes:g} minutes. {' '.join(reasons)}", err=True)
+        if target == "gke":
+            for name in names:
+                api.delete(JOBSETS, place.team.name, name)
+        else:
+            api.cancel(last.identity)
+    if not waits:
+        sys.exit(1)
+    say("# It waits at the first of these places.", err=True)
+    prepared = ready(*waits[0])
+    return _say_runs(_sent(prepared, options), prepared, options)
 
 
 @app.command("list", epilog=example("training-platform job list --team vision"))

@@ -433,7 +433,9 @@ class Job(Consistent):
         description="Pub/Sub topic that is told when the program starts and ends.",
     )
     sweep: Sweep | None = Field(default=None, description="Run it with several values of its parameters.")
-    gke: GkeTarget | None = Field(default=None, description="Run it on GKE.")
+    gke: GkeTarget | None = Field(
+        default=None, description="Run it on GKE; several places, in order of wish, are a list."
+    )
     vertex: VertexTarget | None = Field(default=None, description="Run it on Vertex AI.")
 
     def conflicts(self) -> Iterator[Conflict]:

@@ -77,11 +77,16 @@ def job_file(path: FilePath, root: FilePath) -> str:
 
 
 def read_job(
-    path: FilePath, root: FilePath, workspace: Workspace, changed: Callable[[Any], Any] = lambda value: value
+    path: FilePath,
+    root: FilePath,
+    workspace: Workspace,
+    changed: Callable[[Any], Any] = lambda value: value,
+    place: int = 0,
 ) -> tuple[ResolvedJob | None, list[Finding]]:
     """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError.
 
-    ``changed`` returns the file's values as they are meant, with options of a command in them.
+    ``changed`` returns the file's values as they are meant, with options of a command in them. ``place`` is one of the
+    places on GKE that a file lists.
     """
     source = read_source(path, job_file(path, root))
     if source.value is None:
@@ -89,11 +94,32 @@ def read_job(
             f"{source.file}:1:1: is empty. Restore it from git, or delete it: training-platform init job writes "
             "a new one."
         )
-    return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace)
+    return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace, place)
 
 
-def parse_job(source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return the job of a parsed file, whose name and folder are those of the source's ``file``."""
+def places_on_gke(value: Any) -> int:
+    """Return how many places on GKE a job file's values list; 1 where they list none, too."""
+    places = value.get("gke") if isinstance(value, dict) else None
+    return max(1, len(places)) if isinstance(places, list) else 1
+
+
+def _at_place(source: Source, index: int) -> Source:
+    """Return a file as if it had only one of its places on GKE; whatever is wrong there keeps its line."""
+    value = source.value
+    if not isinstance(value, dict) or not isinstance(value.get("gke"), list) or index >= len(value["gke"]):
+        return source
+    here = ("gke", index)
+    own = {("gke", *path[2:]): position for path, position in source.positions.items() if path[:2] == here}
+    others = {path: position for path, position in source.positions.items() if path[:1] != ("gke",)}
+    written = {("gke", *path[2:]): text for path, text in source.written.items() if path[:2] == here}
+    return dataclasses.replace(
+        source, value={**value, "gke": value["gke"][index]}, positions=others | own, written=source.written | written
+    )
+
+
+def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[ResolvedJob | None, list[Finding]]:
+    """Return the job of a parsed file, whose name and folder are those of the source's ``file``, at one place."""
+    source = _at_place(source, index)
     place = PurePosixPath(source.file)
     findings = [dataclasses.replace(finding, rule=YAML_RULE) for finding in source.findings]
     if not _NAME.fullmatch(place.stem):

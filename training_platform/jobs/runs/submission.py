@@ -76,8 +76,13 @@ class Changes:
         if self.env:
             changed["env"] = {**(value.get("env") or {}), **dict(self.env)}
         for section, count in (("gke", "nodes"), ("vertex", "replicas")) if self.nodes else ():
-            if isinstance(value.get(section), dict) and target in (None, section):
+            if target not in (None, section):
+                continue
+            if isinstance(value.get(section), dict):
                 changed[section] = {**value[section], count: self.nodes}
+            elif isinstance(value.get(section), list):
+                rows = (row if isinstance(row, dict) else {} for row in value[section])
+                changed[section] = [{**row, count: self.nodes} for row in rows]
         return changed
 
     def held(self, job: ResolvedJob) -> ResolvedJob:
@@ -100,12 +105,13 @@ def prepare(
     run: str | None = None,
     *,
     changes: Changes = UNCHANGED,
+    index: int = 0,
 ) -> Prepared:
     """Return a job file's next run, judged as ``job check`` does. Raises UnreadableError and UserError.
 
-    ``run`` is its name; None makes one up.
+    ``run`` is its name; None makes one up. ``index`` is one of the places on GKE that the file lists.
     """
-    job, findings = read_job(path, root, read_workspace(root), partial(changes.applied, target=target))
+    job, findings = read_job(path, root, read_workspace(root), partial(changes.applied, target=target), index)
     if job is None:
         return Prepared(findings=tuple(findings))
     chosen, program = chosen_target(job, target), shlex.join([*job.spec.command, *job.spec.args])

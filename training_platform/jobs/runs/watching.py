@@ -183,13 +183,15 @@ def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
     return sentences
 
 
-def wait(read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None]) -> Run | None:
-    """Return a run once it has ended, or as it is when the time is up; None where it has gone."""
+def wait(
+    read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None], started: bool = False
+) -> Run | None:
+    """Return a run once it has ended, or has started, or as it is when the time is up; None where it has gone."""
     deadline = None if seconds is None else time.monotonic() + seconds
     state = ""
     while True:
         run = read()
-        if run is None or run.done:
+        if run is None or run.done or (started and run.state == "running"):
             return run
         if run.state != state:
             changed(run)
