@@ -223,7 +223,7 @@ def resources(
 def usable_memory_gib(pool: ExpandedPool) -> int:
     """Return the GiB of a VM's memory that a job may use: nine tenths of what GKE and large pages leave.
 
-    Source of GKE's reservation: its page on planning node sizes, read 2026-11-23.
+    Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
     rest = has = float(pool.machine.memory_gb)
     for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (has, 0.02)):
@@ -236,7 +236,7 @@ def usable_memory_gib(pool: ExpandedPool) -> int:
 def usable_disk_gib(pool: ExpandedPool) -> int:
     """Return the GiB of a VM's own disk that a job may fill: three quarters of what GKE leaves, for images are there.
 
-    Source of GKE's reservation: its page on planning node sizes, read 2026-11-23.
+    Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
     size, disks = local_disk_gib(pool), _disks(pool)
     reserved = 25 * (min(disks, 3) + 1) if disks else min(size / 2, 6 + size * 0.35, 100)
