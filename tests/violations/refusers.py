@@ -19,6 +19,7 @@ from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from training_platform.resources.kueue import configuration
+from training_platform.resources.scope import TEAM_LABEL
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import find_binaries, run_controllers
 from training_platform.sandbox.kubernetes.definitions import read_definitions
@@ -151,16 +152,26 @@ def _said(answer: httpx.Response) -> str:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Server]:
-    """Run an API server with the upstream CRDs and the webhooks of Kueue and JobSet."""
+def server(folder: Path, *, teams: bool = False) -> Iterator[Server]:
+    """Run an API server with the upstream CRDs and the webhooks of Kueue and JobSet.
+
+    With ``teams`` the namespace is one of a team, where Kueue looks at jobs, and LeaderWorkerSet is there too.
+    """
     assets = Path(os.environ["KUBEBUILDER_ASSETS"])
     definitions = [
         each for name in ("jobset", "kueue", "autoscaler", "gmp") for each in read_definitions(SCHEMAS / name)
     ]
+    if teams:
+        definitions += read_definitions(Path(os.environ["TRAINING_PLATFORM_LWS_DEFINITIONS"]))
+    left_out = set(OPERATORS) - ({"lws"} if teams else set())
+    settings = configuration(["on-demand"], pods=teams)
     with ExitStack() as stack:
         server = stack.enter_context(ControlPlanes(assets, folder)).server("violations")
-        binaries = {name: path for name, path in find_binaries(assets).items() if name not in OPERATORS}
-        stack.enter_context(
-            run_controllers(server, binaries, folder / "controllers", definitions, configuration(["on-demand"]))
-        )
-        yield Server(stack.enter_context(server.client()))
+        binaries = {name: path for name, path in find_binaries(assets).items() if name not in left_out}
+        stack.enter_context(run_controllers(server, binaries, folder / "controllers", definitions, settings))
+        client = stack.enter_context(server.client())
+        if teams:
+            labels = {"metadata": {"labels": {TEAM_LABEL: "vision"}}}
+            headers = {"Content-Type": "application/merge-patch+json"}
+            client.patch("/api/v1/namespaces/default", content=json.dumps(labels), headers=headers).raise_for_status()
+        yield Server(client)

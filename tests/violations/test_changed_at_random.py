@@ -35,7 +35,7 @@ _SERVERS: Final = (
     "apiVersion",
     "kind",
 )  # what an object is
-_OWNERS: Final = frozenset({"documents", "kubernetes", "kueue"})  # of rules about what a server refuses
+OWNERS: Final = frozenset({"documents", "kubernetes", "kueue"})  # of rules about what a server refuses
 # What a server takes and its controller cannot use: jobs and pods that are never made, Prometheus' own settings, a
 # selector of metrics. All that is found elsewhere has to be refused by the server.
 _LATER: Final = re.compile(
@@ -120,7 +120,7 @@ def errors(kind: str, inputs: Json) -> list[str]:
     """Return where the rules find an error that a server would."""
     found = judged({"resources": {"thing": {"type": kind, "inputs": inputs}}})
     return [f"{kind.rpartition(':')[2]} {each.path}: {each.message}" for each in found
-            if each.severity == "error" and RULES[each.rule].owner in _OWNERS]  # fmt: skip
+            if each.severity == "error" and RULES[each.rule].owner in OWNERS]  # fmt: skip
 
 
 @pytest.mark.kube
