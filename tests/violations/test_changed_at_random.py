@@ -97,7 +97,7 @@ class Changes:
 
     def _worse(self, name: str | int, value: Any) -> Any:
         pick = self._random.choice
-        if self._random.random() < 0.25:
+        if self._random.random() < 0.25 and self._values[name]:
             return copy.deepcopy(pick(self._values[name]))
         if isinstance(value, dict) and self._beside[name]:
             key = pick([each for each in self._beside[name] if each not in _SERVERS] or [""])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
@@ -12,6 +15,7 @@ from training_platform.catalog.topologies import legal_for, nearest_topology
 from training_platform.catalog.types import Json, Kind
 from training_platform.config.pools import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
 from training_platform.config.reading.section import enumeration
+from training_platform.resources.kueue import QUEUE_LABEL
 from training_platform.resources.register import NOTIFICATION_CHANNEL
 from training_platform.rules.gke.accelerators import illegal
 from training_platform.rules.kubernetes.objects import (
@@ -25,7 +29,7 @@ from training_platform.rules.kubernetes.objects import (
     twice,
     whole,
 )
-from training_platform.rules.kubernetes.pods import JOB, WORKLOADS, jobs, quantity
+from training_platform.rules.kubernetes.pods import JOB, JOB_SET, LWS, WORKLOADS, jobs, quantity
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.access import LabelledView
 from training_platform.views.cluster import cluster_of, pools_of
@@ -96,7 +100,7 @@ def kueue_amounts(inputs: Json) -> Iterator[Flaw]:
     """Find quantities below 0, more lent than there is, and limits without a cohort above, of whatever resource."""
     spec = block(inputs, "spec")
     above = next((name for name in ("cohortName", "cohort", "parentName") if spec.get(name) not in (None, "")), None)
-    own = "parentName" if inputs.get("kind") == "Cohort" else "cohortName"
+    own = "parentName" if "parentName" in spec else "cohortName"  # a Cohort may lend more than its own
     for index, group in entries(spec, "resourceGroups"):
         for place, flavor in entries(group, "flavors"):
             for number, row in entries(flavor, "resources"):
@@ -118,7 +122,7 @@ def _amounts(here: str, row: Json, above: str | None, own: str) -> Iterator[Flaw
         yield Flaw(f"{here}.lendingLimit", f"lends {lent}", f"at most nominalQuota, {nominal}", str(nominal))
 
 
-@object_rule("kueue-preemption", QUEUE, ruleset="kueue", owner="kueue", source=_ASKED)
+@object_rule("kueue-preemption", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_ASKED)
 def kueue_preemption(inputs: Json) -> Iterator[Flaw]:
     """Find preemption by borrowing in a queue that reclaims nothing, and a share in fair sharing below 0."""
     preemption = block(inputs, "spec", "preemption")
@@ -129,6 +133,12 @@ def kueue_preemption(inputs: Json) -> Iterator[Flaw]:
     weight = quantity(block(inputs, "spec", "fairSharing").get("weight"))
     if weight is not None and weight < 0:
         yield Flaw("spec.fairSharing.weight", f"is {weight}", "at least 0", "0")
+    fungibility = block(inputs, "spec", "flavorFungibility")
+    usual = {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"}
+    others = [name for name, value in usual.items() if fungibility.get(name, value) != "TryNextFlavor"]
+    if fungibility.get("preference") is not None and others:
+        message = f"a preference needs {' and '.join(others)} TryNextFlavor"
+        yield Flaw("spec.flavorFungibility.preference", message, f"TryNextFlavor in {', '.join(others)}")
 
 
 @object_rule("kueue-checks", QUEUE, ruleset="kueue", owner="kueue", source=_ASKED)
@@ -377,17 +387,173 @@ _TOPOLOGIES: Final = tuple(f"{_PREFIX}{how}-topology" for how in ("required", "p
 _SLICE, _SIZE, _GROUP = f"{_PREFIX}slice-required-topology", f"{_PREFIX}slice-size", f"{_PREFIX}group-name"
 
 
-@object_rule("topology-request", *WORKLOADS, ruleset="kueue", owner="kueue", source=(
-    "Kueue 0.19.2, pkg/controller/jobframework/tas_validation.go, and its webhook, asked 2026-11-22"))  # fmt: skip
+_QUEUED: Final = (JOB, JOB_SET, LWS)
+_JOB_WEBHOOKS: Final = "Kueue 0.19.2, pkg/controller/jobframework and jobs, their webhooks, asked 2026-11-23"
+_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_KEY: Final = re.compile(
+    r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z"
+)
+_GATE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/.+\Z")
+_LONGEST_GATE: Final = 63
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}\Z")
+_LOGICAL: Final = {*_FLAGS, "0", "f", "F", "FALSE", "false", "False"}
+_PREBUILT, _RUN = "kueue.x-k8s.io/prebuilt-workload-name", "kueue.x-k8s.io/max-exec-time-seconds"
+_ELASTIC, _GATES = "kueue.x-k8s.io/elastic-job", "kueue.x-k8s.io/admission-gated-by"
+
+
+@object_rule("queued-metadata", *_QUEUED, ruleset="kueue", owner="kueue", source=_JOB_WEBHOOKS)
+def queued_metadata(inputs: Json) -> Iterator[Flaw]:
+    """Find labels and annotations of a job that are not in the form in which Kueue reads them."""
+    labels, notes = block(inputs, "metadata", "labels"), block(inputs, "metadata", "annotations")
+    at_labels, at_notes = "metadata.labels", "metadata.annotations"
+    is_group = "leaderWorkerTemplate" in block(inputs, "spec")
+    names = [(at_labels, QUEUE_LABEL, text(labels, QUEUE_LABEL))]
+    if not is_group:
+        prebuilt = text(notes, _PREBUILT)
+        names.append((at_notes, _PREBUILT, prebuilt) if prebuilt else (at_labels, _PREBUILT, text(labels, _PREBUILT)))
+        seconds = text(labels, _RUN)
+        if seconds is not None and not (_NUMBER.match(seconds) and int(seconds) > 0):
+            yield Flaw(at_labels, f"{_RUN} is {seconds!r}", "seconds, at least 1")
+    for at, key, name in names:
+        if name is not None and not _NAME.match(name):
+            yield Flaw(at, f"{key} is {name!r}", "a name in lower case, with digits, hyphens and dots")
+    same = text(notes, _EQUAL)
+    if same and "template" in block(inputs, "spec") and same not in _LOGICAL:
+        yield Flaw(at_notes, f"{_EQUAL} is {same!r}", "true, false")
+    gates = [gate.strip() for gate in written.split(",")] if (written := text(notes, _GATES)) else []
+    for gate in gates:
+        if not _GATE.match(gate) or len(gate) > _LONGEST_GATE or gates.count(gate) > 1:
+            allowed = f"each gate once, with its domain as in example.com/gate, at most {_LONGEST_GATE} letters"
+            yield Flaw(at_notes, f"{_GATES} has {gate!r}", allowed)
+            return
+
+
+@object_rule("elastic-job", *_QUEUED, ruleset="kueue", owner="kueue", source=_JOB_WEBHOOKS)
+def elastic_job(inputs: Json) -> Iterator[Flaw]:
+    """Find jobs that shall grow and shrink of a kind that cannot, or that ask for few pods or one place as well."""
+    notes, spec, here = block(inputs, "metadata", "annotations"), block(inputs, "spec"), "metadata.annotations"
+    if text(notes, _ELASTIC) != "true":
+        return
+    if {"leaderWorkerTemplate", "replicatedJobs"} & spec.keys():
+        yield Flaw(here, f"{_ELASTIC} is only for Jobs and Ray", f"no {_ELASTIC}")
+        return
+    if text(notes, _LEAST) is not None:
+        yield Flaw(here, f"{_LEAST} and {_ELASTIC} exclude each other", "one of them")
+    template = block(spec, "template", "metadata", "annotations")
+    for name in (name for name in _TOPOLOGIES[:2] if name in template):
+        message = f"{name} and {_ELASTIC} exclude each other"
+        yield Flaw("spec.template.metadata.annotations", message, _TOPOLOGIES[2], _TOPOLOGIES[2])
+
+
+class _PodSet(NamedTuple):
+    """The metadata of a template whose pods Kueue places together, and how many there are; None if not known."""
+
+    at: str
+    annotations: Json
+    pods: int | None
+
+
+def _pod_sets(inputs: Json) -> Iterator[_PodSet]:
+    spec = block(inputs, "spec")
+    group = block(spec, "leaderWorkerTemplate")
+    if group:
+        leader, size = block(group, "leaderTemplate"), 1 if "size" not in group else whole(group, "size")
+        here = "spec.leaderWorkerTemplate"
+        if leader:
+            yield _PodSet(f"{here}.leaderTemplate", block(leader, "metadata", "annotations"), 1)
+        workers = None if size is None else size - bool(leader)
+        yield _PodSet(f"{here}.workerTemplate", block(group, "workerTemplate", "metadata", "annotations"), workers)
+        return
+    replicas = {
+        f"spec.replicatedJobs[{at}].template.spec": whole(job, "replicas") if "replicas" in job else 1
+        for at, job in entries(spec, "replicatedJobs")
+    }
+    for at, job in jobs(inputs):
+        wide = whole(job, "parallelism") if job.get("parallelism") is not None else 1
+        most, times = whole(job, "completions"), replicas.get(at, 1)
+        pods = None if wide is None or times is None or is_unknown(job, "completions") else times * min(
+            wide, wide if most is None else most
+        )  # fmt: skip
+        yield _PodSet(f"{at}.template", block(job, "template", "metadata", "annotations"), pods)
+
+
+@object_rule("topology-request", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_WEBHOOKS)
 def topology_request(inputs: Json) -> Iterator[Flaw]:
-    """Find pods that ask for two topologies at once, or for slices without a size."""
-    templates = [(f"{at}.template.metadata", block(job, "template", "metadata")) for at, job in jobs(inputs)]
-    for at, metadata in [*templates, ("metadata", block(inputs, "metadata"))]:
-        written, here = block(metadata, "annotations"), f"{at}.annotations"
+    """Find pods that ask for two topologies at once, or for slices without a size or larger than they are."""
+    sets = list(_pod_sets(inputs))
+    if "containers" in block(inputs, "spec"):
+        sets = [_PodSet("", block(inputs, "metadata", "annotations"), None)]
+    for at, written, pods in sets:
+        here = f"{at}.metadata.annotations".removeprefix(".")
         topologies = [name for name in _TOPOLOGIES if name in written]
         if len(topologies) > 1:
             yield Flaw(here, f"{' and '.join(topologies)} exclude each other", "one of them")
-        if (_SLICE in written) != (_SIZE in written):
-            yield Flaw(here, "a slice needs both its topology and its size", f"both {_SLICE} and {_SIZE}")
-        if _GROUP in written and (_SLICE in written or not {*_TOPOLOGIES[:2]} & {*written}):
-            yield Flaw(here, "a pod group needs a topology, without slices", f"{_TOPOLOGIES[0]} or {_TOPOLOGIES[1]}")
+        for name in (*_TOPOLOGIES[:2], _SLICE):
+            value = text(written, name)
+            if value is not None and not _KEY.match(value):
+                yield Flaw(here, f"{name} is {value!r}", "the label of a level, such as kubernetes.io/hostname")
+        free = text(written, _TOPOLOGIES[2])
+        if free is not None and free not in _LOGICAL:
+            yield Flaw(here, f"{_TOPOLOGIES[2]} is {free!r}", "true, false")
+        yield from _slices(here, written, pods)
+        yield from _layers(here, written, pods)
+
+
+def _slices(here: str, written: Json, pods: int | None) -> Iterator[Flaw]:
+    if (_SLICE in written) != (_SIZE in written):
+        yield Flaw(here, "a slice needs both its topology and its size", f"both {_SLICE} and {_SIZE}")
+    size = text(written, _SIZE)
+    if size is not None and not (_NUMBER.match(size) and 1 <= int(size) <= (_WIDEST if pods is None else pods)):
+        yield Flaw(here, f"{_SIZE} is {size!r}", f"1 to {pods}" if pods else "a number of pods, at least 1")
+
+
+@object_rule("topology-group", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_WEBHOOKS)
+def topology_group(inputs: Json) -> Iterator[Flaw]:
+    """Find groups of pods in one place that have no topology, or that are not two sets of pods with the same one."""
+    groups: dict[str, list[_PodSet]] = defaultdict(list)
+    for pod_set in _pod_sets(inputs):
+        written = pod_set.annotations
+        group = text(written, _GROUP)
+        if group is None:
+            continue
+        groups[group].append(pod_set)
+        others = {_SLICE, _SIZE, _LAYERS} & {*written}
+        if others or not {*_TOPOLOGIES[:2]} & {*written} or re.fullmatch("[0-9]+", group):
+            message = f"pod group {group!r} needs a topology, without slices, and a name that is no number"
+            yield Flaw(f"{pod_set.at}.metadata.annotations", message, f"{_TOPOLOGIES[0]} or {_TOPOLOGIES[1]}")
+    if not {"leaderWorkerTemplate", "replicatedJobs"} & block(inputs, "spec").keys():
+        return
+    for name, members in groups.items():
+        asked = {tuple(text(member.annotations, key) for key in _TOPOLOGIES[:2]) for member in members}
+        many = all(member.pods not in (1, None) for member in members)
+        if len(members) != len(("leader", "workers")) or len(asked) > 1 or many:
+            message = f"pod group {name!r} has {len(members)} sets of pods"
+            allowed = "two with the same topology, one of which has 1 pod"
+            yield Flaw(f"{members[-1].at}.metadata.annotations", message, allowed)
+
+
+_WIDEST: Final = 2**31 - 1
+_LAYERS: Final = f"{_PREFIX}slice-required-topology-constraints"
+_MOST_LAYERS: Final = 3
+
+
+def _layers(here: str, written: Json, pods: int | None) -> Iterator[Flaw]:
+    """Find constraints of slices in several layers that are no such list, or go with no others."""
+    value = text(written, _LAYERS)
+    if value is None:
+        return
+    allowed = '1 to 3 layers as in [{"topology": "example.com/rack", "size": 4}], each size a divisor of the one before'
+    try:
+        rows = json.loads(value)
+    except ValueError:
+        rows = None
+    fine = isinstance(rows, list) and 0 < len(rows) <= _MOST_LAYERS and all(isinstance(row, dict) for row in rows)
+    if fine:
+        sizes = [whole(row, "size") or 0 for row in rows]
+        labels = [text(row, "topology") or "" for row in rows]
+        fine = (
+            all(map(_KEY.match, labels)) and len({*labels}) == len(labels) and min(sizes) > 0
+            and not any(larger % smaller for larger, smaller in pairwise(sizes)) and (pods is None or sizes[0] <= pods)
+        )  # fmt: skip
+    if not fine or {_SLICE, _SIZE} & {*written}:
+        yield Flaw(here, f"{_LAYERS} is {value!r}", f"{allowed}, without {_SLICE}")

@@ -223,6 +223,10 @@ ROWS = [
     Row("topology-request", "error", {f"{REPLICATED}.template.spec.template.metadata": {"annotations": {
         f"kueue.x-k8s.io/podset-{each}-topology": "own/rack" for each in ("required", "preferred")
     }}}, JOB),
+    Row("topology-group", "error", {f"{REPLICATED}.template.spec.template.metadata": {"annotations": {
+        "kueue.x-k8s.io/podset-group-name": "all"}}}, JOB),
+    Row("queued-metadata", "error", {"run.metadata.labels": {"kueue.x-k8s.io/max-exec-time-seconds": "0"}}, JOB),
+    Row("elastic-job", "error", {"run.metadata.annotations": {"kueue.x-k8s.io/elastic-job": "true"}}, JOB),
     Row("container-ports", "error", {f"{RUN}.hostNetwork": True, f"{RUN}.containers.0.ports": [
         {"containerPort": 80.0, "hostPort": 81.0},
     ]}, JOB),
@@ -237,7 +241,14 @@ ROWS = [
     Row("tpu-job-chips", "error", {f"{REPLICATED}.template.spec.parallelism": 7.0}, JOB),
     Row("jobset-names", "error", {"run.metadata.name": "a" * 50}, JOB),
     Row("jobset-references", "error", {"run.spec.successPolicy.targetReplicatedJobs": ["other"]}, JOB),
-    Row("jobset-policies", "error", {"run.spec.failurePolicy.restartStrategy": "InPlaceRestart"}, JOB),
+    Row("jobset-policies", "warning", {"run.spec.failurePolicy.restartStrategy": "InPlaceRestart"}, JOB),
+    Row("jobset-claims", "error", {"run.spec.volumeClaimPolicies": [
+        {"templates": [{"metadata": {"name": "unmounted"}, "spec": {}}]}]}, JOB),
+    Row("jobset-coordinator", "error", {"run.spec.coordinator": {
+        "replicatedJob": "slice", "jobIndex": 99.0, "podIndex": 0.0}}, JOB),
+    Row("lws-rollout", "error", {"served.metadata.annotations": {
+        "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "own/rack"},
+        "served.spec.leaderWorkerTemplate.subGroupPolicy": DROP}, SERVED),
     Row("volume-amount", "error", {"claim.spec.resources.requests.storage": "0"}),
     Row("quota-amount", "error", {"room.spec.hard.pods": "-1"}, ROOM),
     Row("quota-scope", "error", {"room.spec.scopes": ["BestEffort"], "room.spec.hard": {"cpu": "4"}}, ROOM),

@@ -421,7 +421,38 @@ def test_only_flex_start_makes_kueue_wait_for_a_day(capacity: Any) -> None:
     ],
 )
 def test_pods_ask_for_one_topology_and_for_slices_with_a_size(names: list[str], refused: bool) -> None:
-    annotations = {f"kueue.x-k8s.io/podset-{name}": "own/rack" for name in names}
-    spec = {"template": {"metadata": {"annotations": annotations}, "spec": {}}}
+    values = {"slice-size": "2", "unconstrained-topology": "true"}
+    annotations = {f"kueue.x-k8s.io/podset-{name}": values.get(name, "own/rack") for name in names}
+    spec = {"parallelism": 4, "template": {"metadata": {"annotations": annotations}, "spec": {}}}
+    rule = "topology-group" if "group-name" in names else "topology-request"
 
-    assert wrong("topology-request", JOB, spec=spec) == ["spec.template.metadata.annotations"] * refused
+    assert wrong(rule, JOB, spec=spec) == ["spec.template.metadata.annotations"] * refused
+
+
+@pytest.mark.parametrize(
+    ("where", "key", "value", "refused"),
+    [
+        ("labels", "queue-name", "vision.all", False),
+        ("labels", "queue-name", "Vision", True),
+        ("labels", "max-exec-time-seconds", "1", False),
+        ("labels", "max-exec-time-seconds", "0", True),
+        ("annotations", "admission-gated-by", "example.com/a,example.com/b", False),
+        ("annotations", "admission-gated-by", "example.com/a,example.com/a", True),
+        ("annotations", "job-completions-equal-parallelism", "yes", True),
+    ],
+)
+def test_labels_and_annotations_of_a_job_are_as_kueue_reads_them(
+    where: str, key: str, value: str, *, refused: bool
+) -> None:
+    metadata = {where: {f"kueue.x-k8s.io/{key}": value}}
+
+    found = wrong("queued-metadata", JOB, metadata=metadata, spec={"template": {}})
+
+    assert found == [f"metadata.{where}"] * refused
+
+
+@pytest.mark.parametrize(("also", "refused"), [({}, 0), ({"kueue.x-k8s.io/job-min-parallelism": "1"}, 1)])
+def test_an_elastic_job_is_not_admitted_in_part(also: dict[str, str], refused: int) -> None:
+    metadata = {"annotations": {"kueue.x-k8s.io/elastic-job": "true", **also}}
+
+    assert wrong("elastic-job", JOB, metadata=metadata, spec={}) == ["metadata.annotations"] * refused

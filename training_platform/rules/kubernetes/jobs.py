@@ -20,7 +20,7 @@ from training_platform.rules.kubernetes.objects import (
     twice,
     whole,
 )
-from training_platform.rules.kubernetes.pods import JOB, JOB_SET, JOBS, containers, jobs, quantity
+from training_platform.rules.kubernetes.pods import JOB, JOB_SET, JOBS, LWS, containers, jobs, quantity
 from training_platform.views.inputs import rows
 
 _WIDEST: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/validation of Kubernetes 1.36.3
@@ -76,6 +76,7 @@ def job_policy(inputs: Json) -> Iterator[Flaw]:
 
 _ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
 _LONGEST: Final = 63
+_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _MOST_PODS: Final = 2**31 - 1
 _IN_PLACE, _GATED = "InPlaceRestart", ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 _REASONS: Final = (
@@ -138,14 +139,30 @@ def jobset_references(inputs: Json) -> Iterator[Flaw]:
             if text(other, "name") not in before:
                 known = ", ".join(filter(None, before)) or "none for the first job"
                 yield Flaw(path, f"no job {text(other, 'name')} stands before this one", known)
-    if leader not in jobs:
+
+
+@object_rule("jobset-coordinator", JOB_SET, ruleset="jobsets", source=_ASKED)
+def jobset_coordinator(inputs: Json) -> Iterator[Flaw]:
+    """Find a coordinator that is no pod of its job, or whose name is too long for a label."""
+    spec, name = block(inputs, "spec"), text(block(inputs, "metadata"), "name")
+    coordinator = block(spec, "coordinator")
+    leader = text(coordinator, "replicatedJob")
+    job = next((row for _, row in entries(spec, "replicatedJobs") if text(row, "name") == leader), None)
+    if job is None:
         return
-    inner = block(jobs[leader], "template", "spec")
+    inner = block(job, "template", "spec")
     pods = whole(inner, "completions") or whole(inner, "parallelism")
-    for name, size in (("jobIndex", whole(jobs[leader], "replicas") or 1), ("podIndex", pods or 1)):
-        number = whole(coordinator, name)
+    where = f"{leader}-{whole(coordinator, 'jobIndex') or 0}-{whole(coordinator, 'podIndex') or 0}"
+    label = f"{name}-{where}.{text(block(spec, 'network'), 'subdomain') or name}"
+    if name is not None and len(label) > _LONGEST:
+        yield Flaw("spec.coordinator", f"its label {label} has {len(label)} letters", f"at most {_LONGEST}")
+    if inner.get("completionMode") == "NonIndexed":
+        message = f"job {leader} is not Indexed"
+        yield Flaw("spec.coordinator.replicatedJob", message, "completionMode Indexed", "Indexed")
+    for field, size in (("jobIndex", whole(job, "replicas") or 1), ("podIndex", pods or 1)):
+        number = whole(coordinator, field)
         if number is not None and not 0 <= number < size:
-            yield Flaw(f"spec.coordinator.{name}", f"there is none of index {number}", f"0 to {size - 1}", "0")
+            yield Flaw(f"spec.coordinator.{field}", f"there is none of index {number}", f"0 to {size - 1}", "0")
 
 
 @object_rule("jobset-policies", JOB_SET, ruleset="jobsets", source=_ASKED)
@@ -155,11 +172,13 @@ def jobset_policies(inputs: Json) -> Iterator[Flaw]:
     rules = entries(policy, "rules")
     if policy.get("restartStrategy") == _IN_PLACE:
         allowed = "Recreate, BlockingRecreate"
-        yield Flaw("spec.failurePolicy.restartStrategy", f"{_IN_PLACE} is behind a gate", allowed, "Recreate")
+        message = f"{_IN_PLACE} is refused where the feature gate InPlaceRestart is off, as it is by default"
+        yield Flaw("spec.failurePolicy.restartStrategy", message, allowed, "Recreate", "warning")
     for index, row in rules:
         if row.get("action") in _GATED:
             path, allowed = f"spec.failurePolicy.rules[{index}].action", "FailJobSet, RestartJobSet"
-            yield Flaw(path, f"{row['action']} is behind a gate that is off by default", allowed, "RestartJobSet")
+            message = f"{row['action']} is refused where the feature gate RestartJob is off, as it is by default"
+            yield Flaw(path, message, allowed, "RestartJobSet", "warning")
     for index, name in twice([text(row, "name") for _, row in rules]):
         yield Flaw(f"spec.failurePolicy.rules[{index}].name", f"there are two rules {name}", "a name for each")
     for index, row in rules:
@@ -169,10 +188,38 @@ def jobset_policies(inputs: Json) -> Iterator[Flaw]:
                 yield Flaw(path, f"no Job fails for reason {reason}", ", ".join(_REASONS))
 
 
+@object_rule("jobset-claims", JOB_SET, ruleset="jobsets", source=_ASKED)
+def jobset_claims(inputs: Json) -> Iterator[Flaw]:
+    """Find claims of a JobSet that are there twice, have too long names, or are mounted nowhere."""
+    spec, name = block(inputs, "spec"), text(block(inputs, "metadata"), "name") or ""
+    pods = [block(row, "template", "spec", "template", "spec") for _, row in entries(spec, "replicatedJobs")]
+    mounts = {
+        text(mount, "name") for pod in pods for _, container in containers("", pod)
+        for _, mount in entries(container, "volumeMounts")
+    }  # fmt: skip
+    volumes = {text(volume, "name") for pod in pods for _, volume in entries(pod, "volumes")}
+    seen: set[str] = set()
+    for at, policy in entries(spec, "volumeClaimPolicies"):
+        for place, template in entries(policy, "templates"):
+            here = f"spec.volumeClaimPolicies[{at}].templates[{place}].metadata.name"
+            claim = text(block(template, "metadata"), "name") or ""
+            if claim in seen:
+                yield Flaw(here, f"there are two claims {claim}", "a name for each")
+            elif not _SUBDOMAIN.match(claim):
+                yield Flaw(here, f"claim {claim!r} is no name", "lower case, digits, hyphens and dots")
+            elif len(claim) + 1 + len(name) > _LONGEST:
+                yield Flaw(here, f"claim {claim}-{name} has more than {_LONGEST} letters", "a shorter name")
+            elif claim in volumes:
+                yield Flaw(here, f"a pod has a volume {claim}, too", "another name")
+            elif claim not in mounts and pods:
+                yield Flaw(here, f"no container mounts claim {claim}", f"a volumeMount {claim}")
+            seen.add(claim)
+
+
 _SOURCE = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
 
 
-@object_rule("lws-subgroup-size", "leaderworkerset.x-k8s.io:LeaderWorkerSet", ruleset="objects", source=_SOURCE)
+@object_rule("lws-subgroup-size", LWS, ruleset="objects", source=_SOURCE)
 def lws_subgroup_size(inputs: Json) -> Iterator[Flaw]:
     """Find subgroups of a LeaderWorkerSet into which the pods of a group cannot be divided.
 
@@ -191,6 +238,33 @@ def lws_subgroup_size(inputs: Json) -> Iterator[Flaw]:
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
         nearest = min(fitting, key=lambda count: abs(count - part))
         yield Flaw(path, f"{size} pods cannot be divided by {part}", ", ".join(map(str, fitting)), str(nearest))
+
+
+_EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+
+
+@object_rule("lws-rollout", LWS, ruleset="objects", source=_SOURCE)
+def lws_rollout(inputs: Json) -> Iterator[Flaw]:
+    """Find limits of a rollout by which no group is replaced, too many pods, and a topology of missing subgroups."""
+    spec = block(inputs, "spec")
+    group = block(spec, "leaderWorkerTemplate")
+    replicas, size = (
+        whole(where, name) if name in where else 1 for where, name in ((spec, "replicas"), (group, "size"))
+    )
+    if replicas is None or size is None:
+        return
+    if replicas * size > _MOST_PODS:
+        yield Flaw("spec.replicas", f"{replicas} groups of {size} pods are too many", f"at most {_MOST_PODS // size}")
+    rollout = block(spec, "rolloutStrategy", "rollingUpdateConfiguration")
+    surge, missing = rollout.get("maxSurge", 0), rollout.get("maxUnavailable", 1)
+    none_missing = missing in (0, "0%") or (
+        isinstance(missing, str) and bool(re.fullmatch("[0-9]+%", missing)) and replicas * int(missing[:-1]) < 100
+    )
+    if replicas and surge in (0, "0%") and none_missing:
+        path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
+        yield Flaw(path, f"is {missing} of {replicas} beside maxSurge {surge}", "at least 1 in one of both", "1")
+    if _EXCLUSIVE in block(inputs, "metadata", "annotations") and "subGroupPolicy" not in group:
+        yield Flaw("metadata.annotations", f"{_EXCLUSIVE} needs subgroups", "spec.leaderWorkerTemplate.subGroupPolicy")
 
 
 _TPU: Final = "google.com/tpu"

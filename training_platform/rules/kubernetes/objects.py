@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
+from training_platform.config.reading.finding import Severity
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.registry import Draft, Owner, finding, rule
 from training_platform.views.inputs import as_number, is_list
@@ -29,6 +30,7 @@ class Flaw(NamedTuple):
     message: str
     allowed: str
     nearest: str | None = None
+    severity: Severity | None = None  # another than the rule's
 
 
 Check = Callable[[Json], Iterator[Flaw]]
@@ -44,7 +46,10 @@ def object_rule(
             objects = program.once(_by_kind)
             for view in (view for kind in kinds for view in objects.get(kind, ())):
                 for wrong in check(view.inputs):
-                    yield finding(view, wrong.path, wrong.message, allowed=wrong.allowed, nearest=wrong.nearest)
+                    yield finding(
+                        view, wrong.path, wrong.message,
+                        allowed=wrong.allowed, nearest=wrong.nearest, severity=wrong.severity,
+                    )  # fmt: skip
 
         over.__doc__, over.__module__ = check.__doc__, check.__module__
         rule(rule_id, ruleset=ruleset, source=source, owner=owner)(over)

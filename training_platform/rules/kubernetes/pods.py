@@ -25,6 +25,7 @@ from training_platform.rules.kubernetes.objects import (
 )
 
 JOB, JOB_SET = "batch:Job", "jobset.x-k8s.io:JobSet"
+LWS = "leaderworkerset.x-k8s.io:LeaderWorkerSet"
 JOBS: Final = (JOB, JOB_SET, "batch:CronJob")
 SELECTING: Final = ("apps:DaemonSet", "apps:Deployment", "apps:ReplicaSet", "apps:StatefulSet")
 WORKLOADS: Final = (

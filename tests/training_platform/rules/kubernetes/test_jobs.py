@@ -8,6 +8,7 @@ import pytest
 
 from tests.training_platform.rules.objects import JOB, JOB_SET, job, wrong
 from training_platform.resources.planned import UNKNOWN
+from training_platform.rules.kubernetes.jobs import jobset_policies
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,7 @@ def test_policies_name_exit_codes_in_order_and_indexes_that_there_are(spec: dict
 
 
 TEMPLATE = {"spec": {"parallelism": 8.0, "completions": 8.0}}
+LWS = "leaderworkerset.x-k8s.io:LeaderWorkerSet"
 JOBS = [{"name": name, "replicas": 2.0, "template": TEMPLATE} for name in ("driver", "slice")]
 
 
@@ -117,7 +119,9 @@ def test_a_name_that_is_not_known_yet_is_not_counted() -> None:
     ],
 )  # fmt: skip
 def test_what_a_jobset_refers_to_is_in_it(spec: dict[str, Any], path: str | None) -> None:
-    assert found("jobset-references", **spec) == [path] * bool(path)
+    rule = "jobset-coordinator" if path and "Index" in path else "jobset-references"
+
+    assert found(rule, **spec) == [path] * bool(path)
 
 
 @pytest.mark.parametrize(
@@ -128,13 +132,25 @@ def test_what_a_jobset_refers_to_is_in_it(spec: dict[str, Any], path: str | None
          "rules[0].onJobFailureReasons"),
         ({"rules": [{"name": "a"}, {"name": "a"}]}, "rules[1].name"),
         ({"rules": [{"action": "FailJobSet"}, {"action": "RestartJobSet"}]}, None),
-        ({"rules": [{"action": "RestartJob"}]}, "rules[0].action"),
         ({"restartStrategy": "BlockingRecreate"}, None),
-        ({"restartStrategy": "InPlaceRestart"}, "restartStrategy"),
     ],
 )  # fmt: skip
 def test_failure_policies_are_of_what_is_switched_on(policy: dict[str, Any], path: str | None) -> None:
     assert found("jobset-policies", failurePolicy=policy) == [f"spec.failurePolicy.{path}"] * bool(path)
+
+
+@pytest.mark.parametrize(
+    ("policy", "gate"),
+    [
+        ({"rules": [{"action": "RestartJob"}]}, "RestartJob"),
+        ({"restartStrategy": "InPlaceRestart"}, "InPlaceRestart"),
+    ],
+)
+def test_what_a_gate_that_is_off_refuses_is_a_warning_that_names_the_gate(policy: dict[str, Any], gate: str) -> None:
+    (flaw,) = jobset_policies({"spec": {"failurePolicy": policy}})
+
+    assert flaw.severity == "warning"
+    assert f"the feature gate {gate} is off" in flaw.message
 
 
 @pytest.mark.parametrize(
@@ -201,3 +217,32 @@ def test_a_pod_without_selectors_is_of_no_machine() -> None:
     spec = job([{"name": "train", "resources": {"limits": {"google.com/tpu": "64"}}}])
 
     assert wrong("tpu-job-chips", JOB, spec=spec) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "mounted", "refused"),
+    [(["scratch"], ["scratch"], 0), (["scratch"], [], 1), (["scratch", "scratch"], ["scratch"], 1),
+     (["a" * 59], ["a" * 59], 1), (["a" * 58], ["a" * 58], 0)],
+)  # fmt: skip
+def test_claims_have_a_name_each_and_are_mounted(names: list[str], mounted: list[str], refused: int) -> None:
+    pod = {"containers": [{"name": "a", "volumeMounts": [{"name": name, "mountPath": "/a"} for name in mounted]}]}
+    spec = {
+        "volumeClaimPolicies": [{"templates": [{"metadata": {"name": name}} for name in names]}],
+        "replicatedJobs": [{"name": "a", "template": {"spec": {"template": {"spec": pod}}}}],
+    }
+    place = f"spec.volumeClaimPolicies[0].templates[{len(names) - 1}].metadata.name"
+
+    assert wrong("jobset-claims", JOB_SET, metadata={"name": "long"}, spec=spec) == [place] * refused
+
+
+@pytest.mark.parametrize(
+    ("rollout", "replicas", "refused"),
+    [({}, 2.0, 0), ({"maxUnavailable": 0.0}, 2.0, 1), ({"maxUnavailable": 0.0, "maxSurge": 1.0}, 2.0, 0),
+     ({"maxUnavailable": "49%"}, 2.0, 1), ({"maxUnavailable": "50%"}, 2.0, 0), ({"maxUnavailable": 0.0}, 0.0, 0)],
+)  # fmt: skip
+def test_a_rollout_may_replace_a_group(rollout: dict[str, Any], replicas: float, refused: int) -> None:
+    spec = {"replicas": replicas, "rolloutStrategy": {"rollingUpdateConfiguration": rollout},
+            "leaderWorkerTemplate": {"size": 2.0}}  # fmt: skip
+    path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
+
+    assert wrong("lws-rollout", LWS, spec=spec) == [path] * refused
