@@ -127,7 +127,8 @@ def test_an_example_on_gke_from_its_file_to_its_end(root: Path, job: Command, ex
         assert job("why", run).stdout == f"{run} runs, since 2026-11-22T10:05:00Z.\n"
 
         body["status"] = {"conditions": [{"type": "Completed", **yes}]}
-        assert job("wait", run, "--timeout", "0").stdout.split()[-3:-1] == ["succeeded", "0"]
+        (ended,) = json.loads(job("wait", run, "--timeout", "0", "--format", "json").stdout)
+        assert (ended["state"], ended["restarts"]) == ("succeeded", 0)
         assert job("why", run).stdout == f"{run} has ended well.\n"
 
 

@@ -73,7 +73,10 @@ CASES: dict[str, dict[str, str]] = {
         "job-vertex-parallel": above(f"sweep: {GRID[:-1]}, parallel: 3}}", A100),
         "job-vertex-reservation": put(A100, "capacity: spot", RESERVED),
     },
-    "KUE-07": {"job-fits-pools": MANY, "job-fits-share": MANY},
+    "KUE-07": {
+        "job-fits-pools": "gke: {cluster: gpus, flavor: a100-40, nodes: 9, gpus: 2}",
+        "job-fits-share": MANY,
+    },
     "KUE-11": {"job-placement": put(GPU, "placement: {level: block}")},
     "JBS-01": {"job-name": GPU},  # the test gives the file a long name
     "JBS-06": {"job-slices-from-zero": "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 3}"},

@@ -126,7 +126,7 @@ def test_a_folder_that_is_no_team_is_rejected_with_the_nearest(read: Read) -> No
     _, (finding,) = read(JOB, "jobs/vison/train.yaml")
 
     assert "'vison' is not a team of lab" in finding.message
-    assert (finding.allowed, finding.nearest) == ("nlp, vision", "vision")
+    assert (finding.allowed, finding.nearest) == ("nlp, vision", "jobs/vision/train.yaml")
 
 
 @pytest.mark.parametrize("name", ["a" * 63, "a", "a-1"])

@@ -136,14 +136,14 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
 
     assert found == {
         ("1:1", "is 'example-trai' in a file that is called after 'example-train'", "example-train"),
-        ("6:10", "is -2", "-1"),
+        ("6:10", "is -2", "2"),
         ("6:21", "'TPUs' is not what GPUS-ALL-REGIONS-per-project is counted in", "GPUs"),
         ("7:9", "7 is not a mapping", "{limit: 7}"),
         ("9:9", "names no region", "region: others"),
         ("10:10", "'many' is not a whole number", None),
         ("11:20", "says nothing", None),
         ("11:34", "'GB' is not what CPUS-per-project-region is counted in", "vCPUs"),
-        ("12:10", "is -5", "-1"),
+        ("12:10", "is -5", "5"),
         ("12:9", "has the same dimensions as line 9", None),
         ("12:9", "names no region", "region: others"),
         ("13:9", "is missing", None),

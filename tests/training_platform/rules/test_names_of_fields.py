@@ -25,6 +25,7 @@ from training_platform.rules import RULES, documents, evaluate, program, views_o
 from training_platform.views.adapters import kinds_of
 from training_platform.views.program import Program
 
+pytestmark = pytest.mark.timeout(300)  # rules are asked about whole documents
 Shapes = list[dict[str, Any]]
 
 # Names that a function shared by rules looks for in objects whose kind has no such field.

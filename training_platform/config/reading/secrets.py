@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 HIDDEN: Final = "(not shown)"
@@ -37,22 +38,26 @@ _WINDOW: Final = 16  # characters of a longer one by which a part of it is known
 
 def can_be_secret(keys: Sequence[object]) -> bool:
     """Whether the value at some keys, ``spec``, ``containers``, 0, ``env``, 0, ``value``, can be or hold a secret."""
-    named = [key for key in keys if isinstance(key, str)]
+    return _can_be_secret(tuple(key for key in keys if isinstance(key, str)))
+
+
+@lru_cache(maxsize=100_000)
+def _can_be_secret(named: tuple[str, ...]) -> bool:
     for place, key in enumerate(named):
         if key in _HOLDERS:
             return named[place + 1] not in _NAMED.get(key, ()) if named[place + 1 :] else True
     return bool(named) and _SCALARS.search(named[-1].replace("_", "")) is not None
 
 
-def secrets_in(inputs: Any, keys: tuple[object, ...] = ()) -> Iterator[Any]:
-    """Yield the values of a resource's inputs that can be secrets."""
+def secrets_in(inputs: Any, keys: tuple[str, ...] = ()) -> Iterator[Any]:
+    """Yield the values of inputs that can be secrets; ``keys`` lead to the inputs, without places in lists."""
     if isinstance(inputs, Mapping):
         for key, value in inputs.items():
-            yield from secrets_in(value, (*keys, key))
+            yield from secrets_in(value, (*keys, str(key)))
     elif isinstance(inputs, (list, tuple)):
-        for index, value in enumerate(inputs):
-            yield from secrets_in(value, (*keys, index))
-    elif can_be_secret(keys):
+        for value in inputs:
+            yield from secrets_in(value, keys)
+    elif _can_be_secret(keys):
         yield inputs
 
 
