@@ -71,13 +71,18 @@ of_a_run_options = stacked(format_option, _team, access_options)
 
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions:
-    """The options of the commands, which end without the extra."""
+    """The options of the commands, which end without the extra; from ``run`` on, those of what submits a job."""
 
     output_format: Format = "text"
     team: str | None = None
     kubeconfig: str | None = None
     local_cloud: str | None = None
     root: Path | None = None
+    run: str | None = None
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    nodes: int | None = None
+    today: str | None = None
 
     def __post_init__(self) -> None:
         """End the command where the extra is missing."""
@@ -153,7 +158,7 @@ _changes = stacked(
 @today_option
 @format_option
 @access_options
-def submit(file: Path, target: Target | None, **chosen: Any) -> None:
+def submit(file: Path, target: Target | None, wherever: float | None, **chosen: Any) -> None:
     """Submit a job, and print the name of its run; on GKE a grid has a run for each point.
 
     Options change this run alone: the file stays as it is.
@@ -163,13 +168,13 @@ def submit(file: Path, target: Target | None, **chosen: Any) -> None:
     A job with errors in `job check` is not submitted. On GKE the API server and every webhook first have to accept the
     job in a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
-    minutes = chosen.pop("wherever")
-    if minutes is not None and target:
+    if wherever is not None and target:
         fail("--wherever tries every place of the job: leave --target out.")
-    if minutes is None:
-        _submitted(file, target, chosen)
+    options = RunsOptions(**chosen)
+    if wherever is None:
+        _submitted(file, target, options)
     else:
-        _wherever(file, chosen, minutes)
+        _wherever(file, options, wherever)
 
 
 @app.command("debug", epilog=example("training-platform job debug jobs/vision/finetune.yaml --minutes 30"))
@@ -186,15 +191,15 @@ def debug(file: Path, minutes: int, **chosen: Any) -> None:
     accelerators, and ends after --minutes. Open the shell with `job exec RUN`, and end the run with `job cancel RUN`.
     Its image needs `sh`.
     """
-    names, program = _submitted(file, "gke", chosen, minutes)
-    if chosen["output_format"] == "text":
+    options = RunsOptions(**chosen)
+    names, program = _submitted(file, "gke", options, minutes)
+    if options.output_format == "text":
         say(f"# training-platform job exec {names[0]} opens a shell once it runs; its program: {program}", err=True)
 
 
-def _submitted(file: Path, target: Target | None, chosen: dict[str, Any], minutes: int = 0) -> tuple[list[str], str]:
+def _submitted(file: Path, target: Target | None, options: RunsOptions, minutes: int = 0) -> tuple[list[str], str]:
     """Submit a job with changes, print its runs, and return them and its own program."""
-    options, ready = _preparation(file, chosen, minutes)
-    prepared = ready(target)
+    prepared = _preparation(file, options, minutes)(target)
     if prepared.refused:
         sys.exit(1)
     names = _sent(prepared, options)
@@ -202,23 +207,21 @@ def _submitted(file: Path, target: Target | None, chosen: dict[str, Any], minute
     return names, prepared.program
 
 
-def _preparation(file: Path, chosen: dict[str, Any], minutes: int = 0) -> tuple[RunsOptions, Callable[..., Prepared]]:
-    """Return the options of a command, and what prepares a run of a job for a target and prints findings about it."""
+def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable[..., Prepared]:
+    """Return a function that prepares a run of a job for a target, and prints findings about it."""
     from training_platform.config.reading.clock import today as clock
     from training_platform.jobs.runs.submission import Changes, prepare
 
-    own = {name: chosen.pop(name) for name in ("run", "today", "args", "env", "nodes")}
-    options = RunsOptions(**chosen)
     folder = options.folder()
-    changes = Changes(args=own["args"], env=own["env"], nodes=own["nodes"], hold_minutes=minutes)
-    day = clock(folder, own["today"])
+    changes = Changes(args=options.args, env=options.env, nodes=options.nodes, hold_minutes=minutes)
+    day = clock(folder, options.today)
 
     def ready(target: Target | None, index: int = 0) -> Prepared:
-        prepared = prepare(file, folder, target, day, own["run"], changes=changes, index=index)
+        prepared = prepare(file, folder, target, day, options.run, changes=changes, index=index)
         print_findings(prepared.findings, err=True)
         return prepared
 
-    return options, ready
+    return ready
 
 
 def _sent(prepared: Prepared, options: RunsOptions) -> list[str]:
@@ -261,7 +264,7 @@ def _say_runs(names: list[str], prepared: Prepared, options: RunsOptions) -> Non
         say("\n".join(names))
 
 
-def _wherever(file: Path, chosen: dict[str, Any], minutes: float) -> None:
+def _wherever(file: Path, options: RunsOptions, minutes: float) -> None:
     """Submit a job to its places in their order, until it starts at one; else leave it waiting at the first.
 
     Each try is a run of its own, which is deleted before the next.
@@ -272,9 +275,9 @@ def _wherever(file: Path, chosen: dict[str, Any], minutes: float) -> None:
     from training_platform.jobs.resolve import job_file, read_job
     from training_platform.jobs.runs.watching import wait, why_gke, why_vertex
 
-    if chosen["run"]:
+    if options.run:
         fail("--wherever names each try anew: leave --run out.")
-    options, ready = _preparation(file, chosen)
+    ready = _preparation(file, options)
     folder = options.folder()
     value = read_source(file, job_file(file, folder)).value
     has = value if isinstance(value, dict) else {}
@@ -581,7 +584,8 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
         "WAITED": [since(run.created, run.started or run.ended, now) for run in runs],
         "AGE": [since(run.created, "", now) for run in runs],
         "RESTARTS": [str(run.restarts) for run in runs],
+        "CREATED": [run.created for run in runs],
     }
     rows = [[Text(cell) for cell in row] for row in zip(*cells.values(), strict=True)]
-    width, last = line_width(), ("RESTARTS", "PRIORITY", "USER", "AGE", "TEAM", "CHIPS", "WAITED")
+    width, last = line_width(), ("CREATED", "RESTARTS", "PRIORITY", "USER", "AGE", "CHIPS", "WAITED")
     say(table_text(fitting_table(tuple(cells), rows, width, drop=last, subject=3), width))

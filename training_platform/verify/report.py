@@ -92,22 +92,21 @@ def sections(report: Json) -> Iterator[ReportSection]:
 
 
 def plan_section(chosen: Sequence[Probe]) -> ReportSection:
-    """Return the plan of a run: what is asked, what is made for it, its roles and what it costs at most."""
+    """Return the plan of a run: its probes, their cost, the objects that they make, and below the roles of all."""
     rows = [
-        ReportRow(
-            (
-                one.stage,
-                one.name,
-                f"{one.usd:,.2f}",
-                f"{one.minutes:g}",
-                one.makes or "only reads",
-                ", ".join(one.roles),
-            )
-        )
+        ReportRow((one.stage, one.name, f"{one.usd:,.2f}", f"{one.minutes:g}", one.makes or "only reads"))
         for one in chosen
     ]
-    columns = ("stage", "probe", ">USD at most", ">minutes", "makes", "fewest roles")
-    return ReportSection(title="plan", columns=columns, rows=rows, subject=1, grouped=True, noted=True)
+    roles = sorted({role for one in chosen for role in one.roles})
+    return ReportSection(
+        title="plan",
+        columns=("stage", "probe", ">USD at most", ">minutes", "makes"),
+        rows=rows,
+        subject=1,
+        grouped=True,
+        noted=True,
+        note=f"fewest roles: {', '.join(roles)}",
+    )
 
 
 def _state(verdict: Verdict) -> Any:

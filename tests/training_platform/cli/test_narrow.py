@@ -13,10 +13,12 @@ from rich.text import Text
 
 from tests.places import ORGANISATION
 from training_platform.checks.reports import text
+from training_platform.cli import inside
 from training_platform.cli.main import app
 from training_platform.cli.runs import print_runs
 from training_platform.cli.shared import say_beside
 from training_platform.jobs.runs.state import Run
+from training_platform.verify.probes import chosen
 
 WIDTHS = [80, 60]
 WALKED = {
@@ -30,18 +32,20 @@ WALKED = {
     "stacks": ["", "prod"],
     "job check": [""],
     "job cost": ["jobs/vision/finetune.yaml"],
+    "verify": ["prod --plan"],
 }
 """Commands that print tables or lists from the files alone, and how each is run."""
 OTHERS = {
     "adopt", "adopt-state", "schema", "init environment", "init team", "init job", "init pool", "image build",
     "job render", "job init", "job submit", "job cancel", "job wait", "job logs", "job why",
+    "job debug", "job exec", "job port-forward", "job requeue",
     "quota init", "quota pull", "quota request", "prices pull", "software outdated",
     "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
     "sandbox faults add", "sandbox faults list", "sandbox faults clear",
     "persistent-resource list", "persistent-resource reboot", "recommend", "trace make", "trace import",
 }  # fmt: skip
 """Commands that print sentences, files, or what another program says."""
-RUNS = {"job list", "job status", "simulate"}  # their table is tried by itself
+RUNS = {"job list", "job status", "job top", "simulate"}  # their table is tried by itself
 
 
 def leaves(command: click.Command, name: str = "") -> Iterator[str]:
@@ -145,6 +149,50 @@ def test_runs_keep_their_names_and_places_whole(
     assert [line for line in said.splitlines() if len(line) > width] == []
     assert all(part in said for part in ("finetune-20261122-140559-x7k2", "vision", "us-central1", "running"))
     assert ("2026-11-22T14:05:59Z" in said) == (width == 200)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_containers_keep_their_names_whole(
+    width: int, tmp_path: Path, tables: list[Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text("#!/bin/sh\nprintf '0, 97, 70123, 81559\\n1, 3, 512, 81559\\n'\n", encoding="utf-8")
+    kubectl.chmod(0o755)
+    names = [f"finetune-x7k2q-node-0-{number}-8w5zv" for number in range(2)]
+    pods = [{"metadata": {"name": name}} for name in names]
+    monkeypatch.setattr(inside, "_pods", lambda *_: (pods, [str(kubectl)]))
+
+    done = CliRunner().invoke(app, ["job", "top", "finetune-x7k2q"], env={"COLUMNS": str(width)})
+
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stdout.splitlines() if len(line) > width] == []
+    assert [done.stdout.count(name) for name in names] == [2, 2]
+    assert all(part in done.stdout for part in ("97", "70123", "81559"))
+    (table,) = tables
+    assert len(set(told_apart(table))) == 4
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, 100, 160])
+def test_a_plan_of_probes_keeps_the_names_of_stages_and_probes_whole(width: int) -> None:
+    words = ["verify", "prod", "--plan", "--root", str(ORGANISATION)]
+
+    said = CliRunner().invoke(app, words, env={"COLUMNS": str(width)}).stdout.split()
+
+    planned, _ = chosen(stages=(), names=(), at_most=5.0)
+    assert planned
+    assert {word for one in planned for word in (one.stage, one.name)} <= set(said)
+    assert {role for one in planned for role in one.roles} <= {word.rstrip(",") for word in said}
+
+
+def test_a_note_is_folded_before_the_subject_of_its_row() -> None:
+    rows = [[Text("network-as-planned"), Text("not decided"), Text("one two three " * 4), Text("four five " * 9)]]
+    columns = ("probe", "verdict", "answer", "evidence")
+
+    for width in (100, 60, 45):
+        lines = text.table_text(text.noted_table(columns, rows, width, below=0), width).splitlines()
+        assert lines[1].startswith("network-as-planned")
+        assert max(map(len, lines)) <= width
+        assert ("evidence" in lines[0]) == (width == 100)
 
 
 def test_columns_by_which_rows_are_told_apart_are_a_line_above_where_they_do_not_fit_beside() -> None:

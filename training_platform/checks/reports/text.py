@@ -212,9 +212,9 @@ def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: i
     last = len(columns) - 1
     wide, words = _widths(columns, rows), _widths(columns, rows, str.split)
     if _total(words[at] if at in (below, last) else wide[at] for at in range(last + 1)) <= width:
-        return _table(columns, rows, [None if at in (below, last) else wide[at] for at in range(last + 1)])
+        return fitting_table(columns, rows, width, subject=below)
     noted = [(*row[:below], Text("\n").join((row[below], row[last])), *row[below + 1 : last]) for row in rows]
-    return _table(columns[:last], noted, [None if at == below else wide[at] for at in range(last)])
+    return fitting_table(columns[:last], noted, width)
 
 
 def _widths(
