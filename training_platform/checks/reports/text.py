@@ -197,10 +197,9 @@ def fitting_table(
         rest = columns[subject:]
         return fitting_table(rest, below, width, drop=[name for name in drop if name in rest], subject=0)
     excess = _total(wide[at] for at in left) - width
-    for at in sorted(left, key=lambda at: (at == subject, -wide[at])):
-        cut = min(max(excess, 0), wide[at] - words[at])
-        wide[at] -= cut
-        excess -= cut
+    while excess > 0 and (able := [at for at in left if wide[at] > words[at]]):
+        wide[max(able, key=lambda at: (at != subject, wide[at]))] -= 1
+        excess -= 1
     if excess > 0:
         broken = max(left, key=wide.__getitem__) if subject is None else subject
         wide[broken] = max(1, wide[broken] - excess)
