@@ -34,7 +34,7 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 NAVIGATION = {
-    "Start": ["tutorial", "start", "sandbox", "status", "glossary"],
+    "Start": ["tutorial", "start", "sandbox", "verify", "status", "glossary"],
     "Define the platform": ["pools", "capacity", "data", "existing", "tenancy", "security"],
     "Share it between teams": ["queues", "quota", "simulate"],
     "Run work": ["jobs", "job-files", "vertex", "notebooks", "serving"],

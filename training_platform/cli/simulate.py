@@ -157,8 +157,9 @@ def recommend(
 ) -> None:
     """Search for the cheapest change of stack files that keeps wishes about waits, and print it as a difference.
 
-    The difference is printed on standard output, for `git apply`; what was tried on standard error. Exit code 0: all
-    wishes hold. 1: some do not, and the difference is the nearest to them. 2: nothing was searched.
+    Needs a trace, such as `training-platform trace make` writes, and a file of wishes. The difference is printed on
+    standard output, for `git apply`; what was tried on standard error. Exit code 0: all wishes hold. 1: some
+    do not, and the difference is the nearest to them. 2: nothing was searched.
     """
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.clock import today as clock
@@ -225,9 +226,10 @@ def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
 def import_trace(kind: str, file: Path, names: Path | None) -> None:
     """Make a trace of jobs that another scheduler ran; printed as CSV.
 
-    `slurm` is the output of `sacct --allusers --parsable2 --format=JobID,Submit,Account,ElapsedRaw,AllocTRES`, `swf` a
-    file in the Standard Workload Format, `kueue` the output of `kubectl get workloads -A -o json`. Jobs that are left
-    out are counted on standard error. Exit code 1: with rows that cannot be read.
+    Needs a file of the other scheduler: `slurm` is the output of `sacct --allusers --parsable2
+    --format=JobID,Submit,Account,ElapsedRaw,AllocTRES`, `swf` a file in the Standard Workload
+    Format, `kueue` the output of `kubectl get workloads -A -o json`. Jobs that are left out are counted on standard
+    error. Exit code 1: with rows that cannot be read.
     """
     from training_platform.simulate.imports import read_foreign, read_table
     from training_platform.simulate.traces import trace_text
