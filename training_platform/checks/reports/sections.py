@@ -177,8 +177,15 @@ def parts(stack: StackReport) -> ReportSection:
     return ReportSection(title=f"{stack.name}: {count}", columns=("part", ">resources", "of which"), rows=rows)
 
 
-def amounts(comparison: Comparison) -> list[ReportSection]:
-    """Return what a change differs in: quotas, capacity, accelerators and cost; a section without rows is left out."""
+def amounts(comparison: Comparison, *, most: int | None = None) -> list[ReportSection]:
+    """Return what a change differs in: quotas, capacity, accelerators and cost; a section without rows is left out.
+
+    Where there are more quotas than ``most``, those of which the change needs less are counted in a note.
+    """
+    quotas, less = comparison.quotas, 0
+    if most is not None and len(quotas) > most:
+        quotas = tuple(change for change in quotas if (change.used.delta or 0) >= 0)
+        less = len(comparison.quotas) - len(quotas)
     sections = [
         ReportSection(
             title="Quotas",
@@ -186,8 +193,9 @@ def amounts(comparison: Comparison) -> list[ReportSection]:
             subject=2,
             rows=[
                 ReportRow((key.project, location(key), f"{quota_name(key)} ({unit})", amount(used), amount(limit)))
-                for key, unit, used, limit in comparison.quotas
+                for key, unit, used, limit in quotas
             ],
+            note=f"Less is needed of {counted(less, 'other quota')}" if less else "",
         ),
         ReportSection(
             title="Capacity",
@@ -220,7 +228,7 @@ def amounts(comparison: Comparison) -> list[ReportSection]:
             ],
         ),
     ]
-    return [section for section in sections if section.rows]
+    return [section for section in sections if section.rows or section.note]
 
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
@@ -237,14 +245,18 @@ def change_summary(comparison: Comparison) -> str:
     """Return a change in one line."""
     counts = Counter(resource.kind for stack in comparison.stacks for resource in stack.resources)
     kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
-    stacks = counted(len(comparison.stacks), "stack")
+    compared = sum(not stack.unknown for stack in comparison.stacks)
+    unplanned = len(comparison.stacks) - compared
+    differ = [f"{kinds} in {counted(compared, 'stack')}"] if compared else []
+    if unplanned:
+        differ.append(f"resources of {counted(unplanned, 'stack')} were not compared")
     others = f"; {counted(comparison.others, 'other')} cannot be affected" if comparison.others else ""
     since = f"Since {comparison.ref} ({comparison.commit[:12]})"
     if comparison.unknown:
         return f"{since}: what changed is not known"
     if not comparison.stacks:
         return f"{since}: nothing that a stack depends on"
-    return f"{since}: {kinds} in {stacks}{others}"
+    return f"{since}: {'; '.join(differ)}{others}"
 
 
 def stack_title(stack: StackChange) -> str:

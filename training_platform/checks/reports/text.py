@@ -55,6 +55,7 @@ _WITH_ALL = " (--verbose shows each)"
 _LOG_WIDTH = 160  # columns where no terminal says how wide it is
 _INDENT = 2  # columns before a table
 _GAP = 2  # columns between two cells
+_MOST_QUOTAS = 12  # rows of a change before those of which less is needed are counted alone
 _MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts alone
 
 
@@ -338,7 +339,8 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
 def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[RenderableType]:
     """Yield each stack with what happens to its resources, then the amounts that differ.
 
-    Where ``fold``, a stack that is new or removed as a whole has its resources counted by kind.
+    Where ``fold``, a stack that is new or removed as a whole has its resources counted by kind, and of many quotas
+    those are counted of which less is needed.
     """
     yield heading(Text(change_summary(comparison), style="bold"), width)
     if comparison.unknown:
@@ -347,7 +349,7 @@ def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[Rend
         if stack.empty:
             continue
         yield Text(f"  {stack_title(stack)}", style="bold")
-        if fold and stack.kind in ("added", "removed"):
+        if fold and stack.resources and stack.kind in ("added", "removed"):
             kinds = Counter(kind_of(resource.type) for resource in stack.resources).most_common()
             rows = [f"{count:,} {kind}" for kind, count in kinds]
             counts = f"{counted(len(stack.resources), 'resource')}: {listed(rows, most=8)}{_WITH_ALL}"
@@ -357,9 +359,12 @@ def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[Rend
             yield Padding(Text.assemble((f"{kind:<8}", _CHANGES[kind]), f" {name}"), (0, 0, 0, 4), expand=False)
             for line in inputs:
                 yield Padding(Text(line, style="dim"), (0, 0, 0, 15), expand=False)
-    for section in amounts(comparison):
+    for section in amounts(comparison, most=_MOST_QUOTAS if fold else None):
         yield Padding(Text(section.title, style="bold"), (1, 0, 0, _INDENT), expand=False)
-        yield Padding(section_table(section, width - _INDENT), (0, 0, 0, _INDENT), expand=False)
+        if section.rows:
+            yield Padding(section_table(section, width - _INDENT), (0, 0, 0, _INDENT), expand=False)
+        if section.note:
+            yield Padding(Text(f"{section.note}{_WITH_ALL}", style="dim"), (0, 0, 0, _INDENT), expand=False)
     yield Text()
 
 

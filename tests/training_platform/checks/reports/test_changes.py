@@ -92,6 +92,33 @@ def test_people_read_what_happens_to_what_and_what_forces_it(to: str, report: Re
         assert said in text, said
 
 
+def test_a_stack_that_was_not_planned_is_not_said_to_be_the_same(one: Callable[..., Report]) -> None:
+    unplanned = replace(CHANGES.stacks[0], kind="removed", resources=(), unknown="not planned in the base")
+
+    part = render(one(comparison=replace(CHANGES, stacks=(*CHANGES.stacks, unplanned), others=0)), "text")
+    nothing = render(one(comparison=replace(CHANGES, stacks=(unplanned,), others=0)), "text")
+
+    assert ": 1 replaced, 1 added in 2 stacks; resources of 1 stack were not compared" in part
+    assert "(0123456789ab): resources of 1 stack were not compared" in nothing
+    assert "0 resources" not in nothing
+
+
+def test_of_many_quotas_a_terminal_lists_those_of_which_more_is_needed(report: Report) -> None:
+    key, unit, less, limit = CHANGES.quotas[0]
+    fewer = [QuotaChange(key._replace(location=f"us-central{at}"), unit, less, limit) for at in range(13)]
+    more = QuotaChange(key._replace(location="europe-west4"), unit, Amount(0, 8), limit)
+    changed = replace(report, comparison=replace(CHANGES, quotas=(*fewer, more)))
+    short, everything = (io.StringIO(), io.StringIO())
+
+    print_report(changed, Console(file=short, width=120), verbose=False)
+    print_report(changed, Console(file=everything, width=120))
+
+    assert "europe-west4" in short.getvalue()
+    assert "us-central12" not in short.getvalue()
+    assert "Less is needed of 13 other quotas (--verbose shows each)" in short.getvalue()
+    assert "us-central12" in everything.getvalue()
+
+
 def test_markdown_shows_what_is_replaced_and_folds_the_rest(report: Report) -> None:
     open_part, _, folded = render(report, "markdown").partition("<details>")
 
