@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,10 +18,12 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx
 import pytest
 
+from tests.alerts.promtool import program
 from tests.kube.clusters import KueueCluster, kueue_cluster
 from tests.kube.queues import Json, Queues, planned, stacks, until
 from tests.kube.test_serving import ADAPTER_PATHS, adapter_objects, team
 from tests.modules.promql import OF_HISTOGRAMS, metrics
+from training_platform.quota.chip_hours import question
 from training_platform.resources.kueue import configuration
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, adapter_deployment
 from training_platform.resources.scope import Scope
@@ -66,6 +70,49 @@ def test_kueue_gives_every_metric_that_is_asked_for_with_its_labels(cluster: Kue
 
     wrong = {name: given[name] for name in asked.keys() & given.keys() if given[name] | OF_SCRAPES != asked[name]}
     assert wrong == {}
+
+
+def held(cluster: KueueCluster) -> dict[str, str]:
+    """Return the series of what queues hold, as managed Prometheus keeps them of this scrape, with their values."""
+    name = "kueue_cluster_queue_resource_usage"
+    lines = cluster.client.get(cluster.metrics_url).raise_for_status().text.splitlines()
+    rows = (line.rpartition(" ") for line in lines if line.startswith(f"{name}{{"))
+    return {text.replace("{", '{cluster="lab-main",pod="kueue-0",', 1): value for text, _, value in rows}
+
+
+def test_chip_hours_are_what_queues_held_and_a_deleted_job_keeps_its_own(cluster: KueueCluster, tmp_path: Path) -> None:
+    if program() is None:
+        pytest.skip("promtool is not here")
+    queues = Queues(cluster.client)
+    queues.clear()
+    workspace = stacks({}, {"vision": {"shares": {"main": {"h100-reservation": {"nominal_quota": 32}}}}})
+    queues.deploy_all(planned(workspace))
+    queues.submit("vision", "one", 8)
+    queues.submit("vision", "four", 8, pods=3)
+    queues.runs("vision", "one")
+    queues.runs("vision", "four")
+    both = until(lambda: held(cluster), lambda now: "32" in now.values())
+    queues.delete("/apis/batch/v1/namespaces/vision/jobs/four")
+    one = until(lambda: held(cluster), lambda now: "8" in now.values())
+    queues.delete("/apis/batch/v1/namespaces/vision/jobs/one")
+    none = until(lambda: held(cluster), lambda now: set(now.values()) == {"0"})
+    # Two hours with both, three with the first alone, and nothing until the month's tenth hour; a sample each minute.
+    samples = {key: f"{both[key]}+0x120 {one[key]}+0x179 {none[key]}+0x300" for key in both}
+    home = workspace.stacks["lab"].environment
+    assert home is not None
+    asked = question(home, "lab", "1970-01", datetime(1970, 1, 1, 10, tzinfo=UTC))
+    assert asked is not None
+
+    rows = [{"series": series, "values": values} for series, values in samples.items()]
+    sum_of_all = 2 * 32 + 3 * 8
+    labels = '{cluster="lab-main",cluster_queue="vision",flavor="h100-reservation"}'
+    expected = {"expr": asked.expr, "eval_time": "10h", "exp_samples": [{"labels": labels, "value": sum_of_all}]}
+    tests = {"tests": [{"interval": "1m", "input_series": rows, "promql_expr_test": [expected]}]}
+    (tmp_path / "tests.yaml").write_text(json.dumps(tests))
+    played = subprocess.run(
+        [str(program()), "test", "rules", tmp_path / "tests.yaml"], capture_output=True, text=True, check=False
+    )
+    assert played.returncode == 0, played.stdout + played.stderr
 
 
 PROGRAM = "TRAINING_PLATFORM_METRICS_ADAPTER"

@@ -90,8 +90,11 @@ def gitlab(folder: Path, variables: dict[str, str], *arguments: str) -> str:
         ({**MERGED, **PROVIDER}, {"environments": "on_success", "up": "on_success"}),
         ({**MERGED, **PROVIDER, "CI_COMMIT_BRANCH": "feature"}, {}),
         (SCHEDULE, {}),
-        ({**SCHEDULE, **PROVIDER}, {"drift": "on_success"}),
-        ({**SCHEDULE, **PROVIDER, **PROTECTED}, dict.fromkeys(("drift", "quotas"), "on_success")),
+        ({**SCHEDULE, **PROVIDER}, dict.fromkeys(("drift", "idle", "software"), "on_success")),
+        (
+            {**SCHEDULE, **PROVIDER, **PROTECTED},
+            dict.fromkeys(("drift", "idle", "software", "quotas", "usage"), "on_success"),
+        ),
     ],
 )
 def test_gitlab_runs_these_jobs_and_no_others(checkout: Path, variables: dict[str, str], jobs: dict[str, str]) -> None:

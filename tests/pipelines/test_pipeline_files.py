@@ -153,9 +153,10 @@ def test_a_token_that_may_push_is_used_on_protected_branches_alone() -> None:
     text = (ROOT / ".gitlab-ci.yml").read_text()
     pushing = [name for name, job in yaml.safe_load(text).items() if "QUOTA_PUSH_URL" in str(job)]
 
-    assert pushing == ["quotas"]
-    (rule,) = yaml.safe_load(text)["quotas"]["rules"]
-    assert rule["if"].endswith('&& $CI_COMMIT_REF_PROTECTED == "true"')
+    assert pushing == ["quotas", "usage"]
+    for name in pushing:
+        (rule,) = yaml.safe_load(text)[name]["rules"]
+        assert rule["if"].endswith('&& $CI_COMMIT_REF_PROTECTED == "true"')
 
 
 @pytest.mark.parametrize("file", [*WORKFLOWS, ROOT / ".gitlab-ci.yml"], ids=lambda file: file.name)

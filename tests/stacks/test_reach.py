@@ -790,6 +790,7 @@ UNPLANNED = {
     ("BucketSpec", "size_gib"),
     ("Environment", "production"),
     ("Environment", "renamed_from"),
+    ("Team", "monthly_chip_hours"),
     ("Team", "renamed_from"),
 }
 """Fields that rules, jobs and ``check --base`` read, and no resource does."""

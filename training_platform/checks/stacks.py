@@ -22,6 +22,7 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.render import check_jobs, job_files
+from training_platform.quota.chip_hours import Usages, budget_findings, read_usages
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import CapacityLine, ProjectLedger, capacity_ledger, file_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
@@ -53,6 +54,7 @@ class Checked:
     ledgers: dict[str, ProjectLedger]
     capacity: list[CapacityLine]
     exemptions: Exemptions
+    usages: Usages
     views: Mapping[str, list[View]]  # of a fast check, by stack
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -88,14 +90,16 @@ def check_stacks(
 def _read(root: FilePath, options: CheckOptions) -> Checked:
     workspace, today = read_workspace(root), options.today
     right = [stack for stack in workspace.stacks.values() if stack.section and not stack.findings]
-    snapshots, exemptions = read_snapshots(root, today), read_exemptions(root, today)
+    snapshots, exemptions, usages = read_snapshots(root, today), read_exemptions(root, today), read_usages(root)
     failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
+    failures += usages.unreadable
     views: dict[str, list[View]] = {}
     for stack in right if options.fast else ():
         with others_go_on(stack.source.file, failures):
             views[stack.name] = views_of_model(stack, workspace)
     ledgers = project_ledgers(workspace_demand(workspace, views, failures=failures), snapshots, requested(workspace))
-    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity_ledger(workspace), exemptions, views)
+    capacity = capacity_ledger(workspace)
+    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, views)
     check.failures += failures
     try:
         check.prices, check.price_findings = read_own_prices(root)
@@ -122,6 +126,7 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
     shared: list[Finding] = []
     with others_go_on("the limits of projects and clusters", check.failures):
         shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity, options.before)
+        shared += budget_findings(check.workspace, check.usages, options.today)
     suggestions = Suggestions(check.workspace, check.ledgers)
     files = [check.workspace.stacks[name] for name in names]
     stacks = tuple(_stack_report(check, stack, shared, suggestions) for stack in files)
@@ -135,7 +140,7 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
         files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
         # A job repeats the findings of its snapshot.
         findings=(
-            *dict.fromkeys((*check.snapshots.findings, *check.price_findings, *check.jobs)),
+            *dict.fromkeys((*check.snapshots.findings, *check.usages.findings, *check.price_findings, *check.jobs)),
             *_exemption_findings(check, stacks),
         ),
         known_stacks=frozenset(check.workspace.stacks),

@@ -1,4 +1,4 @@
-"""``training-platform job render|check|cost``: job files."""
+"""``training-platform job render|check|cost|usage``: job files, and what teams used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from training_platform.cli.shared import (
     Format,
     complete_jobs,
     example,
+    fail,
     format_option,
+    local_cloud_option,
+    local_endpoint,
+    need,
     print_json,
     repository,
     root_option,
@@ -25,12 +29,15 @@ from training_platform.cli.shared import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import date
 
+    from training_platform.config.model.team import Team
     from training_platform.config.reading.finding import Finding
+    from training_platform.config.workspace import Workspace
 
 app = Commands(
     "job",
-    help="Training jobs. render, check, cost and init work offline; all others need a cluster or Vertex AI.",
+    help="Training jobs. render, check, cost and init work offline; all others need Google Cloud or a cluster.",
 )
 
 Target = Literal["gke", "vertex"]
@@ -104,22 +111,36 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
 
 
 @app.command("cost", epilog=example("training-platform job cost jobs/vision/finetune.yaml"))
-@job_file
+@click.argument("file", type=PATH, required=False, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
 @click.option("--target", type=target_type, help="Default: every target of the job.")
+@click.option("--team", help="Instead of a job: the chip-hours of this team in a month, and its budgets.")
+@click.option("--environment", help="The team's environment, where several have a team of that name.")
+@click.option("--month", metavar="YYYY-MM", help="With --team; default: this month.")
 @format_option
 @today_option
 @root_option
-def cost(file: Path, target: Target | None, output_format: Format, today: str | None, root: Path | None) -> None:
+def cost(
+    *, file: Path | None, target: Target | None, team: str | None, environment: str | None, month: str | None,
+    output_format: Format, today: str | None, root: Path | None,
+) -> None:  # fmt: skip
     """Print a job's cost at list prices, for each provisioning model: per hour, and for the longest run.
 
-    Every sum is a lower bound: the output names the omissions. Exit code 1: the job has errors. 2: it could not be
-    read.
+    Every sum is a lower bound: the output names the omissions. With --team, print what a team used in a month, by the
+    ledger that `job usage` writes. Exit code 1: the job has errors. 2: it could not be read.
     """
     from training_platform.config.reading.clock import today as clock
+
+    folder = repository(root)
+    if (file is None) == (team is None):
+        fail("name a job file, or a team with --team.")
+    if file is None:
+        _say_team(folder, str(team), environment, month, today=clock(folder, today), output_format=output_format)
+        return
+    if month or environment:
+        fail("--month and --environment are for --team: a job file has its own environment.")
     from training_platform.jobs.cost import cost_text
     from training_platform.jobs.render import cost_of_file
 
-    folder = repository(root)
     costs, findings = cost_of_file(file, folder, target, clock(folder, today))
     print_findings(findings, err=True)
     if output_format == "json":
@@ -129,6 +150,104 @@ def cost(file: Path, target: Target | None, output_format: Format, today: str | 
             said = line.lstrip()
             say_beside(line[: len(line) - len(said)], said)
     sys.exit(int(any(finding.severity == "error" for finding in findings)))
+
+
+def _say_team(
+    folder: Path, name: str, environment: str | None, month: str | None, *, today: date, output_format: Format
+) -> None:
+    from training_platform.config.own_prices import read_own_prices
+    from training_platform.config.reading.section import fits
+    from training_platform.config.workspace import read_workspace
+    from training_platform.jobs.cost import team_cost, team_text
+    from training_platform.quota.chip_hours import COMMAND, FOLDER, Month, month_of, read_usages
+
+    if month is not None and not fits(Month, month):
+        fail(f"--month {month!r} is not a month: write it as {month_of(today)}.")
+    workspace, usages = read_workspace(folder), read_usages(folder)
+    book, wrong = read_own_prices(folder)
+    print_findings((*usages.findings, *wrong), err=True)
+    for sentence in usages.unreadable:
+        say(f"training-platform: {sentence}", err=True)
+    team = _team_called(workspace, name, environment)
+    if (ledger := usages.files.get(team.environment)) is None:
+        file = f"{FOLDER}/{team.environment}.yaml"
+        fail(f"{file} is not there or has errors: {COMMAND} --environment {team.environment} writes it.")
+    found = team_cost(workspace, team, usages, month or month_of(today), book)
+    if output_format == "json":
+        print_json({"team": team.name, "environment": team.environment, "read": str(ledger.read), **found.as_json()})
+        return
+    say(team_text(found))
+    say(f"# Read on {ledger.read:%Y-%m-%d %H:%M} UTC. Jobs on Vertex AI are not in it.", err=True)
+
+
+def _team_called(workspace: Workspace, name: str, environment: str | None) -> Team:
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.reading.section import enumeration
+
+    teams = [team for _, team, _ in workspace.teams() if environment in (None, team.environment)]
+    named = [team for team in teams if team.name == name]
+    if not named:
+        nearest = find_nearest(name, [team.name for team in teams])
+        names = enumeration({team.name for team in teams}) or "none is declared"
+        fail(f"There is no team {name}. Allowed: {names}." + (f" Nearest: {nearest}." if nearest else ""))
+    if len(named) > 1:
+        homes = " and ".join(sorted(team.environment for team in named))
+        fail(f"{homes} have a team {name} each: say which with --environment.")
+    return named[0]
+
+
+@app.command("usage", epilog=example("training-platform job usage --environment prod > holds.diff"))
+@click.option("--environment", "environments", multiple=True, help="Only these; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Write no ledger.")
+@local_cloud_option
+@today_option
+@root_option
+def usage(
+    environments: tuple[str, ...], local_cloud: str | None, today: str | None, root: Path | None, *, dry_run: bool
+) -> None:
+    """Read the chip-hours that teams used this month and last into stacks/usage/, and print the holds they call for.
+
+    Needs the extra `jobs`, application default credentials, and `roles/monitoring.viewer` in the environment's project.
+    Standard output is a difference of team files for `git apply`: `hold` for teams that have used up
+    `monthly_chip_hours`, and its end where a new month has begun. Standard error has budgets that are 80% used. Exit
+    code 2: an environment could not be read, and no file was written.
+    """
+    from datetime import UTC, datetime, time
+
+    from training_platform.checks.output import write_files
+    from training_platform.clients.google_services import prometheus
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.config.workspace import read_workspace
+    from training_platform.quota import chip_hours
+
+    need("jobs", "job usage")
+    folder = repository(root)
+    now, day = datetime.now(UTC), clock(folder, today)
+    now = now if day == now.date() else datetime.combine(day, time(23, 55), UTC)
+    workspace, usages = read_workspace(folder), chip_hours.read_usages(folder)
+    for sentence in (*usages.unreadable, *map(str, usages.findings)):
+        fail(f"{sentence} Correct the file, or delete it.")
+    homes = {stack.name: home for stack, home in workspace.environments() if home.clusters}
+    for name in environments:
+        if name not in homes:
+            fail(f"There is no environment {name} with clusters. There are: {', '.join(homes) or 'none'}.")
+    texts = {}
+    month = chip_hours.month_of(day)
+    for name in environments or homes:
+        home, months = homes[name], {}
+        for asked in (chip_hours.month_before(month), month):
+            if query := chip_hours.question(home, name, asked, now):
+                rows = prometheus(home.project, query.expr, query.at, local_endpoint(local_cloud, "monitoring"))
+                months[asked] = chip_hours.hours_of(rows, home, name)
+        path = folder / chip_hours.FOLDER / f"{name}.yaml"
+        texts[path] = chip_hours.usage_text(usages.files.get(name), months, now)
+        usages = usages.with_text(name, texts[path])
+    if not dry_run:
+        write_files(texts, folders=True)
+    for path in texts:
+        say(f"{path.relative_to(folder)}: {'not written' if dry_run else 'written'}", err=True)
+    print_findings(chip_hours.budget_findings(workspace, usages, day), err=True)
+    click.echo(chip_hours.proposal(workspace, usages, day), nl=False)
 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:

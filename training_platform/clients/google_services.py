@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
@@ -86,6 +87,24 @@ class CloudLogging(GoogleApi):
         }  # fmt: skip
         for page in self.pages("entries:list", body):
             yield from page.get("entries") or ()
+
+    def last(self, query: str, count: int) -> list[Json]:
+        """Return the last few entries that a filter takes, oldest first. Raises GoogleError."""
+        body = {
+            "resourceNames": [self._project], "filter": query, "orderBy": "timestamp desc", "pageSize": count,
+        }  # fmt: skip
+        return list(reversed(self.call("POST", "entries:list", body).get("entries") or ()))
+
+
+def prometheus(project: str, expr: str, at: datetime, endpoint: str | None = None) -> list[Json]:
+    """Return the vector that an expression of PromQL has at a time, by managed Prometheus. Raises GoogleError."""
+    api = GoogleApi("monitoring", "v1", endpoint, title="Cloud Monitoring", where=f"project {project}", read_only=True)
+    path = f"projects/{project}/location/global/prometheus/api/v1/query"
+    answer = api.call("POST", path, {"query": expr, "time": at.isoformat()})
+    result = (answer.get("data") or {}).get("result")
+    if answer.get("status") != "success" or not isinstance(result, list):
+        raise GoogleError(f"Cloud Monitoring in project {project} does not answer a query: {answer.get('error')}.")
+    return [dict(row) for row in result]
 
 
 class CloudStorage(GoogleApi):

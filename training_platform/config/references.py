@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import Environment
@@ -93,14 +93,15 @@ def _without_subnet(stack: Stack, team: Team, home: Environment) -> Iterator[Fin
 
 
 def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find a cohort and clusters, held or with agents, that are not there, and borrowing that fair sharing leaves out.
+    """Find a cohort and clusters that are not there, and borrowing that fair sharing leaves out.
 
     Source of the last: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
     """
     cohorts = {*home.cohorts, ROOT_COHORT}
     if team.cohort and team.cohort not in cohorts:
         yield stack.dangling(("cohort",), team.cohort, f"cohort of {team.environment}", cohorts)
-    for field_, clusters in (("hold", team.hold), ("wandb_launch", team.wandb_launch)):
+    for field_ in ("hold", "monthly_chip_hours", "wandb_launch"):
+        clusters: Iterable[str] = getattr(team, field_)
         for cluster in (name for name in clusters if name not in team.shares):
             what = "cluster that the team has a share of"
             yield stack.dangling((field_, cluster), cluster, what, team.shares)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, NamedTuple
@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, machines_cost
 from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
+from training_platform.config.workspace import Workspace
 from training_platform.jobs.gke.pods import chips_each, gke_target, layout, run_hours, shape
 from training_platform.jobs.model import Target
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.pools import pools, vertex_target, vms
+from training_platform.quota.chip_hours import Usages
 
 LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
     "gke": ("disks", "storage", "network"),
@@ -175,6 +178,63 @@ def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = (
         way: sum((machines_cost(row, way, region, vms, vms, book=book) for row, vms in machines), always)
         for way in ways
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamCost:
+    """What a team's queues held in a month: chip-hours by cluster and flavor, with list prices; budgets by cluster."""
+
+    month: str
+    rows: tuple[tuple[str, str, float, float | None], ...]  # cluster, flavor, chip-hours, USD of its machines
+    budgets: Mapping[str, int]
+    held: Collection[str]
+
+    def used(self, cluster: str) -> float:
+        """Return the chip-hours of a cluster."""
+        return sum(hours for place, _, hours, _ in self.rows if place == cluster)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it, for programs."""
+        names = ("cluster", "flavor", "chip_hours", "list_price_usd")
+        budgets = [
+            {"cluster": cluster, "chip_hours": self.used(cluster), "budget": budget, "held": cluster in self.held}
+            for cluster, budget in self.budgets.items()
+        ]
+        return {
+            "month": self.month,
+            "flavors": [dict(zip(names, row, strict=True)) for row in self.rows],
+            "budgets": budgets,
+        }
+
+
+def team_cost(workspace: Workspace, team: Team, usages: Usages, month: str, book: PriceBook = LIST) -> TeamCost:
+    """Return what a team used in a month, by its environment's ledger."""
+    rows = []
+    home = workspace.stacks[team.environment].environment
+    for cluster, flavors in usages.hours(team, month).items():
+        known = workspace.flavors(team.environment, cluster) if home and cluster in home.clusters else {}
+        for name, hours in flavors.items():
+            usd = None
+            if name in known:
+                pool = shape(known[name])
+                an_hour = _an_hour(((pool.machine, 1),), pool.region, book).get(pool.spec.charged, Cost())
+                usd = round(an_hour.most / pool.machine.chips * hours, 2) if _has_sum(an_hour) else None
+            rows.append((cluster, name, hours, usd))
+    return TeamCost(month=month, rows=tuple(rows), budgets=team.monthly_chip_hours, held=team.hold.keys())
+
+
+def team_text(cost: TeamCost) -> str:
+    """Return a team's month as people read it."""
+    rows = [("cluster", "flavor", "chip-hours", "its machines at list prices")]
+    for cluster, flavor, hours, usd in cost.rows:
+        rows.append((cluster, flavor, f"{hours:,.1f}", "-" if usd is None else f"${usd:,.2f}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for cluster, budget in cost.budgets.items():
+        used = cost.used(cluster)
+        held = ", and is held" if cluster in cost.held else ""
+        lines.append(f"{cluster}: {used:,.1f} of {budget:,} chip-hours of {cost.month} ({used / budget:.0%}){held}")
+    return "\n".join(lines)
 
 
 def cost_text(cost: JobCost) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from training_platform.config.reading.editing import with_entry, with_number
+from training_platform.config.reading.editing import with_entry, with_number, without_entry
 from training_platform.config.reading.finding import UserError
 
 ENTRY = ["b: {size: 2}"]
@@ -75,3 +75,33 @@ def test_a_number_changes_and_nothing_around_it() -> None:
 def test_a_number_that_an_anchor_shares_is_refused() -> None:
     with pytest.raises(UserError, match="is laid out so that no line of size can be written"):
         with_number("a: &x {size: 1}\nb: *x\n", "f.yaml", ("b", "size"), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("top:\n  pools:\n    a: 1\n    b: 2 # c\n  z: 1\n", "top:\n  pools:\n    a: 1\n  z: 1\n"),
+        ("top:\n  pools:\n    b:\n      c: 1\n\n    # of z\n    z: 1\n", "top:\n  pools:\n\n    # of z\n    z: 1\n"),
+        ("top:\n  pools:\n    b: 2\n  z: 1\n", "top:\n  z: 1\n"),
+        ("top:\n  z: 1\n  pools:\n    b: 2\n\n# end\n", "top:\n  z: 1\n\n# end\n"),
+        ("top:\n  pools: {a: 1, b: 2} # c\n", "top:\n  pools: {a: 1} # c\n"),
+        ("top:\n  pools: {b: 2, a: 1}\n", "top:\n  pools: {a: 1}\n"),
+        ("top:\n  pools: {b: 2}\n  z: 1\n", "top:\n  z: 1\n"),
+        ("top:\r\n  z: 1\r\n  pools: {b: 2}\r\n", "top:\r\n  z: 1\r\n"),
+    ],
+)  # fmt: skip
+def test_a_key_is_deleted_with_what_held_it_alone(text: str, written: str) -> None:
+    assert without_entry(text, "f.yaml", ("top", "pools", "b")) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "top: {z: 1, pools: {b: 2}}\n",
+        "base: &p {a: 1, b: 2}\ntop:\n  pools: *p\n",
+        "top:\n  pools: {b: {c: 2}, a: 1}\n",
+    ],
+)
+def test_a_key_that_cannot_be_deleted_alone_is_left(text: str) -> None:
+    with pytest.raises(UserError, match=r"f\.yaml:\d+: is laid out so that no line of b can be deleted: .* by hand"):
+        without_entry(text, "f.yaml", ("top", "pools", "b"))

@@ -261,6 +261,11 @@ class Team(Section):
         le=8_760,
         description="The longest that the team's jobs may run on GKE, if shorter than the environment's max_run_hours.",
     )
+    monthly_chip_hours: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        default=NOTHING,
+        description="Budget of a calendar month (UTC) by cluster: hours of one chip or GPU, whatever its flavor.",
+        examples=[{"us-central1": 20_000}],
+    )
     fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
     cohort: Name | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""Edits of a YAML file that leave every other line as it is: one more key, or another whole number."""
+"""Edits of a YAML file that leave every other line as it is: one key more or less, or another whole number."""
 
 from __future__ import annotations
 
@@ -46,6 +46,31 @@ def with_entry(text: str, file: str, path: Path, lines: Sequence[str]) -> str:
     return _verified(newline.join([*rows, ""]), source, wanted, path, lines)
 
 
+def without_entry(text: str, file: str, path: Path) -> str:
+    """Return a file's text without the key at ``path`` and, where it was the only one, without the mapping around it.
+
+    Raises UserError as ``with_entry``.
+    """
+    source, gone = parse_source(text, file), path
+    while len(value_at(source.value, gone[:-1])) == 1:
+        gone = gone[:-1]
+    wanted = deepcopy(source.value)
+    del value_at(wanted, gone[:-1])[gone[-1]]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    rows = text.split(newline)
+    row, column = source.position(gone).line - 1, source.position(gone).column - 1
+    if rows[row][:column].strip():  # between the braces of a mapping in one line
+        rest = re.sub(r"""^("[^"]*"|'[^']*'|[^:]*):\s+[^,}]*(,\s*)?""", "", rows[row][column:])
+        before = rows[row][:column]
+        rows[row] = (before.rstrip(" ,") if rest.startswith("}") else before) + rest
+    else:
+        end = next((at for at in range(row + 1, len(rows)) if _leaves(rows[at], column + 1)), len(rows))
+        while end > row + 1 and (not rows[end - 1].strip() or _indent(rows[end - 1]) <= column):
+            end -= 1
+        del rows[row:end]
+    return _verified(newline.join(rows), source, wanted, path, ())
+
+
 def with_number(text: str, file: str, path: Path, number: int) -> str:
     """Return a file's text with another whole number at ``path``, which has one. Raises UserError as ``with_entry``."""
     source = parse_source(text, file)
@@ -74,9 +99,10 @@ def _verified(text: str, before: Source, wanted: Any, path: Path, lines: Sequenc
     except UnreadableError:
         after = Source(before.file)
     if after.value != wanted or len(after.findings) > len(before.findings):  # such as for a key that is there twice
-        by_hand = "\n".join(f"  {line}" for line in lines)
+        by_hand = "write it by hand:\n" + "\n".join(f"  {line}" for line in lines) if lines else "delete it by hand."
+        verb = "written" if lines else "deleted"
         raise UserError(
-            f"{before.file}:{before.position(path).line}: is laid out so that no line of {path[-1]} can be written: "
-            f"give each key a line of its own, or write it by hand:\n{by_hand}"
+            f"{before.file}:{before.position(path).line}: is laid out so that no line of {path[-1]} can be {verb}: "
+            f"give each key a line of its own, or {by_hand}"
         )
     return text

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from training_platform.catalog.types import Json
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.state import Run, State
+from training_platform.quota.chip_hours import ACCELERATORS
 from training_platform.resources.kueue import PRIORITY_LABEL
 
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 USER_ANNOTATION = "training-platform/user"
-ACCELERATORS = ("nvidia.com/gpu", "google.com/tpu")
 
 
 def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:

@@ -1,0 +1,247 @@
+"""The chip-hours that teams' queues held, by month, and the budgets of teams: ``stacks/usage/<environment>.yaml``.
+
+Kueue's metric of what a queue holds, as managed Prometheus keeps it, is summed over the month. So a run counts from its
+admission to its end also where somebody has deleted it since, and so do model servers and notebooks in a queue. A
+reading replaces what the file had for the month, and nothing is lost where a night is left out. Jobs on Vertex AI are
+in no queue. Months are UTC's.
+Sources: Kueue v0.19.2, pkg/metrics/metrics.go, cluster_queue_resource_usage; Google Cloud Managed Service for
+Prometheus keeps samples for 24 months (docs, unverified here); PromQL's subqueries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from difflib import unified_diff
+from pathlib import Path as FilePath
+from typing import Annotated, NamedTuple
+
+from pydantic import AwareDatetime, Field, ValidationError
+
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.reading.editing import with_entry, without_entry
+from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.section import Name, Section, form
+from training_platform.config.reading.source import Source, UnreadableError, parse_source, read_source
+from training_platform.config.workspace import Workspace
+from training_platform.resources.gke import cluster_name
+from training_platform.resources.scope import environment_scope
+
+FOLDER = "stacks/usage"
+RULE = "chip-hours"
+LEDGER_RULE = "chip-hours-ledger"
+COMMAND = "training-platform job usage"
+WARNED_AT = 0.8  # of a budget
+FRESH_DAYS = 3  # of a ledger: a weekend
+ACCELERATORS = ("nvidia.com/gpu", "google.com/tpu")
+STEP_MINUTES = 5  # between two samples that are summed; a run counts for them each
+
+Hours = dict[str, dict[str, dict[str, float]]]  # chip-hours by team, cluster and flavor
+Month = Annotated[str, form(r"[0-9]{4}-(0[1-9]|1[0-2])", "a month", "YYYY-MM, such as 2026-11")]
+
+
+class UsageFile(Section):
+    """The whole file."""
+
+    read: AwareDatetime = Field(description="Time of the last reading.")
+    months: dict[Month, dict[Name, dict[Name, dict[str, Annotated[float, Field(ge=0)]]]]] = Field(
+        description="Chip-hours by month, team, cluster and flavor."
+    )
+
+
+@dataclass(frozen=True)
+class Usages:
+    """The ledgers of a repository by environment, None where one is wrong: ``findings`` and ``unreadable`` say why."""
+
+    files: Mapping[str, UsageFile | None] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def hours(self, team: Team, month: str) -> Mapping[str, Mapping[str, float]]:
+        """Return a team's chip-hours of a month by cluster and flavor, empty where none are known."""
+        file = self.files.get(team.environment)
+        return file.months.get(month, {}).get(team.name, {}) if file else {}
+
+    def used(self, team: Team, cluster: str, month: str) -> float:
+        """Return a team's chip-hours of a month in a cluster."""
+        return sum(self.hours(team, month).get(cluster, {}).values())
+
+    def with_text(self, environment: str, text: str) -> Usages:
+        """Return them with another text of one file."""
+        read, _ = _parsed(parse_source(text, f"{FOLDER}/{environment}.yaml"))
+        return dataclasses.replace(self, files={**self.files, environment: read})
+
+
+def read_usages(root: FilePath) -> Usages:
+    """Read every ledger below ``root/stacks/usage``."""
+    files: dict[str, UsageFile | None] = {}
+    findings: list[Finding] = []
+    unreadable: list[str] = []
+    for path in sorted((root / FOLDER).glob("*.yaml")):
+        file = f"{FOLDER}/{path.name}"
+        files[path.stem] = None
+        try:
+            with others_go_on(file, unreadable):
+                files[path.stem], found = _parsed(read_source(path, file))
+                findings += found
+        except UnreadableError as error:
+            unreadable.append(str(error))
+    return Usages(files, tuple(findings), tuple(unreadable))
+
+
+def _parsed(source: Source) -> tuple[UsageFile | None, list[Finding]]:
+    try:
+        return UsageFile.model_validate_json(json.dumps(source.value)), list(source.findings)
+    except ValidationError as error:
+        rejected = rejections(error, UsageFile, source, (), "")
+    return None, [dataclasses.replace(finding, rule=LEDGER_RULE, stack=None) for finding in rejected]
+
+
+def month_of(day: date) -> str:
+    """Return a day's month, ``YYYY-MM``."""
+    return f"{day:%Y-%m}"
+
+
+def month_before(month: str) -> str:
+    """Return the month before one."""
+    return month_of(date.fromisoformat(f"{month}-01") - timedelta(days=1))
+
+
+def month_after(month: str) -> str:
+    """Return the month after one."""
+    return month_of(date.fromisoformat(f"{month}-28") + timedelta(days=4))
+
+
+class Question(NamedTuple):
+    """An expression of PromQL, and the time at which it is evaluated."""
+
+    expr: str
+    at: datetime
+
+
+def question(environment: Environment, name: str, month: str, now: datetime) -> Question | None:
+    """Return what asks for an environment's chip-hours of a month so far; None before its first minutes are over.
+
+    Of a controller's replicas the leader alone counts; a new leader's series stands beside the old one's for a while.
+    """
+    start = datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
+    end = min(now, datetime.fromisoformat(f"{month_after(month)}-01").replace(tzinfo=UTC))
+    seconds = int((end - start).total_seconds())
+    if seconds < STEP_MINUTES * 60:
+        return None
+    scope = environment_scope(name, environment)
+    clusters = "|".join(cluster_name(scope, key, spec) for key, spec in environment.clusters.items())
+    only = f'replica_role!="follower",cluster=~"{clusters}",resource=~"{"|".join(ACCELERATORS)}"'
+    held = f"kueue_cluster_queue_resource_usage{{{only}}}"
+    by_queue = f"max by (cluster, cluster_queue, flavor, resource) ({held})"
+    samples = f"sum by (cluster, cluster_queue, flavor) (sum_over_time({by_queue}[{seconds}s:{STEP_MINUTES}m]))"
+    return Question(f"{samples} / {60 // STEP_MINUTES}", end)
+
+
+def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, name: str) -> Hours:
+    """Return the answer to a question by team, cluster and flavor; queues of no team are left out.
+
+    Raises UserError for what is no vector of PromQL.
+    """
+    scope = environment_scope(name, environment)
+    keys = {cluster_name(scope, key, spec): key for key, spec in environment.clusters.items()}
+    hours: Hours = {}
+    for row in result:
+        try:
+            labels, value = dict(row["metric"]), float(row["value"][1])  # type: ignore[call-overload, index]
+            cluster, team, flavor = (str(labels[key]) for key in ("cluster", "cluster_queue", "flavor"))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise UserError(f"Cloud Monitoring answers with something other than chip-hours: {row}.") from error
+        if cluster in keys and value > 0:
+            hours.setdefault(team, {}).setdefault(keys[cluster], {})[flavor] = round(value, 1)
+    return hours
+
+
+def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetime) -> str:
+    """Return a ledger with the months that were read, in place of what it had for them."""
+    head = f"# Chip-hours by month (UTC), team, cluster and flavor. Written by `{COMMAND}`.\n"
+    text = f'{head}read: "{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"\nmonths:'
+    rows = {**(file.months if file else {}), **months}
+    for month, teams in sorted(rows.items()):
+        text += f'\n  "{month}":' + ("" if teams else " {}")
+        for team, clusters in sorted(teams.items()):
+            text += f"\n    {team}:"
+            for cluster, flavors in sorted(clusters.items()):
+                inside = ", ".join(f"{flavor}: {hours}" for flavor, hours in sorted(flavors.items()))
+                text += f"\n      {cluster}: {{{inside}}}"
+    return text + "\n"
+
+
+def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterator[Finding]:
+    """Find budgets that are used up or nearly so, holds that outlived theirs, and ledgers that are missing or old."""
+    month = month_of(today)
+    for stack, team, _ in workspace.teams():
+        file = usages.files.get(team.environment)
+        wrong = file is None and team.environment in usages.files
+        if team.monthly_chip_hours and not wrong and (file is None or (today - file.read.date()).days > FRESH_DAYS):
+            last = f"were last read on {file.read.date()}" if file else "were never read"
+            message = f"the chip-hours of {team.environment} {last}, so what is left of this budget is not known"
+            allowed = f"a reading each night, at most {FRESH_DAYS} days old"
+            at = ("monthly_chip_hours",)
+            yield stack.finding(LEDGER_RULE, at, message, severity="warning", allowed=allowed, nearest=COMMAND)
+        for cluster, budget in team.monthly_chip_hours.items():
+            used = usages.used(team, cluster, month)
+            if used >= WARNED_AT * budget:
+                yield _used(stack, team, cluster, used, month)
+        for cluster in _outlived(team, usages, month):
+            used = usages.used(team, cluster, month)
+            message = (
+                f"holds team {team.name}, which used up its budget of {month_before(month)}, and has used {used:,.0f} "
+                f"of its {team.monthly_chip_hours[cluster]:,} chip-hours of {month}"
+            )
+            allowed = f"no hold, unless for another reason; {COMMAND} prints the change"
+            yield stack.finding(RULE, ("hold", cluster), message, severity="warning", allowed=allowed)
+
+
+def _used(stack: Stack, team: Team, cluster: str, used: float, month: str) -> Finding:
+    budget = team.monthly_chip_hours[cluster]
+    message = f"team {team.name} has used {used:,.0f} of its {budget:,} chip-hours of {month} ({used / budget:.0%})"
+    allowed = f"less than {WARNED_AT:.0%} of a month's budget, or a larger budget"
+    nearest = None
+    if used >= budget:
+        held = f"until {month_after(month)}-01"
+        message += f", and is held {held}" if cluster in team.hold else ""
+        nearest = None if cluster in team.hold else f"hold: {{{cluster}: Hold}} {held}; {COMMAND} prints the change"
+    return stack.finding(
+        RULE, ("monthly_chip_hours", cluster), message, severity="warning", allowed=allowed, nearest=nearest
+    )
+
+
+def _outlived(team: Team, usages: Usages, month: str) -> list[str]:
+    """Return the clusters in which a team was held for last month's budget and has some of this month's left."""
+    budgets = team.monthly_chip_hours
+    return [
+        cluster for cluster in team.hold
+        if cluster in budgets and usages.used(team, cluster, month_before(month)) >= budgets[cluster]
+        and usages.used(team, cluster, month) < budgets[cluster]
+    ]  # fmt: skip
+
+
+def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
+    """Return the holds that budgets call for, or no longer call for, as a difference that ``git apply`` takes.
+
+    Raises UserError for a file in which no line of it can be written.
+    """
+    month, rows = month_of(today), list[str]()
+    for stack, team, _ in workspace.teams():
+        file = stack.source.file
+        before = after = (workspace.root / file).read_bytes().decode("utf-8-sig")
+        for cluster, budget in team.monthly_chip_hours.items():
+            if usages.used(team, cluster, month) >= budget and cluster not in team.hold:
+                after = with_entry(after, file, (*stack.below, "hold"), [f"{cluster}: Hold"])
+        for cluster in _outlived(team, usages, month):
+            after = without_entry(after, file, (*stack.below, "hold", cluster))
+        old, new = (text.splitlines(keepends=True) for text in (before, after))
+        rows += unified_diff(old, new, f"a/{file}", f"b/{file}")
+    return "".join(rows)
