@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from training_platform.jobs.runs.submission import Prepared
 
 TIME_IS_UP = 3
+_REGISTRY_SECONDS = 10
 
 
 def _team_names() -> list[str]:
@@ -83,6 +84,7 @@ class RunsOptions:
     env: tuple[tuple[str, str], ...] = ()
     nodes: int | None = None
     today: str | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         """End the command where the extra is missing."""
@@ -125,6 +127,12 @@ class RunsOptions:
 
         yield from vm_sentences(job, states, today(self.folder(), None))
 
+    def asks_for(self, image: str) -> bool:
+        """Whether an image is looked up: beside a local cloud only in a registry of this machine."""
+        from training_platform.clients.registries import image_name, is_local
+
+        return self.local_cloud is None or is_local(image_name(image).registry)
+
     def endpoint(self, service: str) -> str | None:
         """Return where a local cloud has a service, None for Google's own."""
         return local_endpoint(self.local_cloud, service)
@@ -142,6 +150,7 @@ _changes = stacked(
     click.option("--args", multiple=True, help="One more argument of the program; may be repeated."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", callback=_variable, help="One more variable."),
     click.option("--nodes", type=click.IntRange(min=1), help="VMs: `nodes` on GKE, `replicas` on Vertex AI."),
+    click.option("--strict", is_flag=True, help="Submit nothing if the image's registry cannot be asked."),
 )
 
 
@@ -165,8 +174,9 @@ def submit(file: Path, target: Target | None, wherever: float | None, **chosen: 
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
 
-    A job with errors in `job check` is not submitted. On GKE the API server and every webhook first have to accept the
-    job in a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
+    A job with errors in `job check` is not submitted, nor one whose image its registry does not have; if the registry
+    cannot be asked, that is a warning. On GKE the API server and every webhook first have to accept the job in a dry
+    run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
     if wherever is not None and target:
         fail("--wherever tries every place of the job: leave --target out.")
@@ -209,16 +219,25 @@ def _submitted(file: Path, target: Target | None, options: RunsOptions, minutes:
 
 def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable[..., Prepared]:
     """Return a function that prepares a run of a job for a target, and prints findings about it."""
+    from training_platform.clients.registries import Registries, google_token
     from training_platform.config.reading.clock import today as clock
-    from training_platform.jobs.runs.submission import Changes, prepare
+    from training_platform.jobs.container import image
+    from training_platform.jobs.runs.submission import IMAGE_UNCHECKED, Changes, image_findings, prepare
 
     folder = options.folder()
     changes = Changes(args=options.args, env=options.env, nodes=options.nodes, hold_minutes=minutes)
     day = clock(folder, options.today)
 
+    registries = Registries(seconds=_REGISTRY_SECONDS, token=google_token)
+
     def ready(target: Target | None, index: int = 0) -> Prepared:
         prepared = prepare(file, folder, target, day, options.run, changes=changes, index=index)
+        if prepared.job and not prepared.refused and options.asks_for(image(prepared.job)):
+            found = tuple(image_findings(prepared.job, registries))
+            prepared = replace(prepared, findings=(*prepared.findings, *found))
         print_findings(prepared.findings, err=True)
+        if options.strict and any(finding.rule == IMAGE_UNCHECKED for finding in prepared.findings):
+            fail("Nothing was submitted: --strict wants the image to be looked up.")
         return prepared
 
     return ready
@@ -438,12 +457,14 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
 @run_argument
 @of_a_run_options
 def why_it_waits(run: str, **chosen: Any) -> None:
-    """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs.
+    """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs, its earlier attempts.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     """
+    from training_platform.clients.google_api import GoogleError
     from training_platform.jobs.naming import job_among
     from training_platform.jobs.resolve import FOLDER, read_job
+    from training_platform.jobs.runs.logs import earlier_attempts
     from training_platform.jobs.runs.watching import why_gke, why_vertex
 
     options = RunsOptions(**chosen)
@@ -457,6 +478,11 @@ def why_it_waits(run: str, **chosen: Any) -> None:
         sentences = why_gke(api, place, record, job, partial(options.vms, place))
     else:
         sentences = why_vertex(api, place, record)
+    if place.target == "gke" and (record.gone or record.restarts or record.interruptions):
+        try:
+            sentences += earlier_attempts(options.log(place), place, record.name)
+        except GoogleError as error:
+            sentences.append(f"Its earlier attempts could not be read: {error}")
     if options.output_format == "json":
         print_json({**record.as_json(), "why": sentences})
     else:

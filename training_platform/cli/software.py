@@ -18,7 +18,7 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from training_platform.clients.chart_versions import ChartVersions
+    from training_platform.clients.registries import Registries
     from training_platform.config.workspace import Workspace
 
 app = Commands("software", help="Versions of the charts that the platform installs.")
@@ -33,11 +33,11 @@ def outdated(output_format: Format, root: Path | None) -> None:
     Needs the network. A newer minor version is only shown: `docs/upgrade.md` has its order. Exit code 1: a chart has a
     newer release of its minor version. 2: a registry could not be asked.
     """
-    from training_platform.clients.chart_versions import ChartVersions
+    from training_platform.clients.registries import Registries
     from training_platform.clients.rest import ApiError
     from training_platform.config.workspace import read_workspace
 
-    client = ChartVersions()
+    client = Registries()
     rows, unasked = [], []
     for used_by, name, chart, repo, version in _charts(read_workspace(repository(root))):
         try:
@@ -77,12 +77,12 @@ def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]
     return [each for rows in found.values() for each in dict.fromkeys(rows)]
 
 
-def _row(client: ChartVersions, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
+def _row(client: Registries, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
     """Return the newest release of a version's minor version, and of all, where they are newer. Raises ApiError."""
-    from training_platform.clients.chart_versions import parse
+    from training_platform.clients.registries import parse
     from training_platform.clients.rest import ApiError
 
-    versions, now = client.of(chart, repo), parse(version)
+    versions, now = client.versions(chart, repo), parse(version)
     if not versions:
         raise ApiError(f"{chart}: there is no release.")
     same = [each for each in versions if parse(each)[:2] == now[:2]]

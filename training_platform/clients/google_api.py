@@ -127,6 +127,22 @@ def _details(answer: Response) -> list[Json]:
     return []
 
 
+def access_token() -> str:
+    """Return an access token of the application default credentials, for a server without an API. GoogleError."""
+    with catch_warnings():
+        simplefilter("ignore", FutureWarning)  # as below
+        import google.auth  # noqa: PLC0415 # of the extra
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+    from google.auth.transport.requests import Request  # noqa: PLC0415 # of the extra
+
+    try:
+        credentials = google.auth.default(scopes=[_SCOPE])[0]
+        credentials.refresh(Request())
+    except GoogleAuthError as error:
+        raise GoogleError(f"There are no credentials: {cause(error)}. {LOG_IN}") from error
+    return str(credentials.token)
+
+
 def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Session:
     try:
         with catch_warnings():

@@ -9,19 +9,24 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, ClusterError
+from training_platform.clients.registries import Registries, image_name
+from training_platform.clients.rest import ApiError
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.container import output_uri, package_uri, sdist, source_files
+from training_platform.jobs.container import image, output_uri, package_uri, sdist, source_files
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.model import Target
 from training_platform.jobs.naming import as_run, new_run, point_runs
@@ -31,8 +36,9 @@ from training_platform.jobs.runs.on_gke import USER_ANNOTATION, workload_of
 from training_platform.jobs.runs.places import RunPlace, place_of
 from training_platform.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.jobs.vertex.pools import Deployed, filled
-from training_platform.resources.kueue import QUEUE_LABEL
+from training_platform.resources.kueue import PODS_READY_MINUTES, QUEUE_LABEL
 
+IMAGE_UNCHECKED = "job-image-unchecked"
 _DELETION_SECONDS = 300  # pods of a run that was put aside have mostly gone
 
 
@@ -86,11 +92,18 @@ class Changes:
         return changed
 
     def held(self, job: ResolvedJob) -> ResolvedJob:
-        """Return the job with a command that ends by itself, in place of its program and its sweep."""
+        """Return the job with a command that ends by itself, in place of its program and its sweep.
+
+        Kueue ends it too, whatever somebody does in its shell: its limit leaves the VMs their time to start.
+        """
         if not self.hold_minutes:
             return job
         wait = ("sh", "-c", f"trap 'exit 0' TERM; sleep {self.hold_minutes * 60} & wait")
-        update = {"command": wait, "args": (), "retries": 0, "notify": None, "sweep": None}
+        update: dict[str, Any] = {"command": wait, "args": (), "retries": 0, "notify": None, "sweep": None}
+        if job.spec.gke and job.flavor:
+            hours = ceil((self.hold_minutes + PODS_READY_MINUTES[job.flavor.capacity]) / 60)
+            limit = {"max_run_hours": min(hours, job.spec.gke.max_run_hours or hours)}
+            update["gke"] = job.spec.gke.model_copy(update=limit)
         return replace(job, spec=job.spec.model_copy(update=update))
 
 
@@ -130,6 +143,29 @@ def prepare(
         return replace(prepared, bodies=tuple(jobset(point) for point in point_runs(job, run)))
     collection, body = vertex_body(named)
     return replace(prepared, bodies=(body,), collection=collection)
+
+
+def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding]:
+    """Find that a job's image is not in its registry or, as a warning, that the registry could not be asked.
+
+    Pods with an image that is not there would hold machines until a time-out.
+    """
+    name, path = image(job), ("source", "image") if job.spec.source else ("image",)
+    try:
+        if registries.has(name):
+            return
+    except ApiError as error:
+        message = f"could not be looked up: {str(error).rstrip('.')}"
+        yield job.finding(
+            path, message, rule=IMAGE_UNCHECKED, severity="warning", allowed="an image that can be pulled"
+        )
+        return
+    nearest = None
+    with suppress(ApiError):
+        tag = image_name(name).reference
+        nearest = find_nearest(tag, registries.tags(name))
+    message = f"{name} is not in its registry"
+    yield job.finding(path, message, rule="job-image-missing", allowed="an image that was pushed", nearest=nearest)
 
 
 def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from click.testing import Result
 
 from tests.training_platform.jobs.runs.test_bad_input import JOB, RUN, SETS, Lab, lab, one_sentence
 from training_platform.jobs.runs.state import since
+from training_platform.resources.kueue import RUN_LABEL
 
 __all__ = ["lab"]
 PODS = "/api/v1/namespaces/vision/pods"
@@ -84,13 +86,30 @@ def test_a_held_run_is_the_same_pod_with_a_command_that_ends_by_itself(lab: Lab)
     run = body["metadata"]["name"]
     assert result.stdout == f"{run}\n"
     assert f"training-platform job exec {run} opens a shell once it runs; its program: --rate=1" in result.stderr
-    assert body["metadata"]["labels"] == plain["metadata"]["labels"]
+    limit = {RUN_LABEL: str(2 * 3600)}  # the half hour, and the hour that VMs on demand may take to start
+    assert body["metadata"]["labels"] == plain["metadata"]["labels"] | limit
     assert body["spec"]["failurePolicy"]["maxRestarts"] == 0
     held, own = container(body), container(plain)
     assert held["command"] == ["sh", "-c", "trap 'exit 0' TERM; sleep 1800 & wait"]
     assert "args" not in held
     assert held["resources"] == own["resources"]
     assert {row["name"] for row in held["env"]} == {row["name"] for row in own["env"]}
+
+
+@pytest.mark.parametrize(
+    ("own", "minutes", "hours"),
+    [("", 60, 2), ("", 61, 3), (", max_run_hours: 1", 60, 1), (", max_run_hours: 9", 60, 2)],
+)
+def test_kueue_ends_a_held_run_at_the_jobs_own_limit_at_the_latest(
+    lab: Lab, own: str, minutes: int, hours: int
+) -> None:
+    file = lab.root / "jobs" / "vision" / "train.yaml"
+    file.write_text(file.read_text().replace("nodes: 2", f"nodes: 2{own}"))
+
+    assert debug(lab, "--minutes", str(minutes)).exit_code == 0
+
+    (body,) = lab.api.created
+    assert body["metadata"]["labels"][RUN_LABEL] == str(hours * 3600)
 
 
 def test_a_held_command_ends_at_once_when_it_is_asked_to() -> None:
@@ -100,7 +119,8 @@ def test_a_held_command_ends_at_once_when_it_is_asked_to() -> None:
         held.stdout.readline()
         held.send_signal(signal.SIGTERM)
         code = held.wait(30)
-        os.killpg(held.pid, signal.SIGKILL)  # the sleep, which ends with a container
+        with suppress(ProcessLookupError):  # asked before there was a sleep
+            os.killpg(held.pid, signal.SIGKILL)  # the sleep, which ends with a container
 
     assert code == 0
 

@@ -1,0 +1,201 @@
+"""What registries have: the versions of a Helm chart, and whether an image is there.
+
+Registries are asked by the OCI distribution protocol, repositories of charts for their index file. Charts are read
+without credentials; a registry that wants a token gives one to anybody for what is public. Google's registries give
+one for application default credentials, which no other host is sent. What one answers is data: names of versions are
+read, and nothing is run or kept.
+Sources: OCI distribution specification 1.1, pulling manifests and listing tags; Docker registry token authentication;
+Artifact Registry docs, authentication by access token (user ``oauth2accesstoken``; unverified here); Helm docs, chart
+repository guide; read 2026-11-23. A registry on the loopback is asked over HTTP, as Helm's ``--plain-http`` does.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from training_platform.clients.google_api import BUSY, LOOPBACK, RETRIES, access_token
+from training_platform.clients.rest import ApiError, cause
+from training_platform.config.reading.finding import install
+
+if TYPE_CHECKING:
+    from requests import Response, Session
+
+Version = tuple[int, int, int]
+_RELEASE = re.compile(r"v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+_GOOGLE = re.compile(r"([a-z0-9-]+\.)?(pkg\.dev|gcr\.io)")
+_MANIFESTS: Final = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+_OCI: Final = "oci://"
+_SECONDS: Final = 60
+_MOST_PAGES: Final = 100
+_MOST_BYTES: Final = 50_000_000  # the index of a large repository has a few
+
+
+class ImageName(NamedTuple):
+    """An image as registries know it; ``reference`` is its tag or digest."""
+
+    registry: str
+    name: str
+    reference: str
+
+
+def image_name(image: str) -> ImageName:
+    """Return the parts of an image's name, which has a tag or a digest; without a registry it is Docker Hub's."""
+    rest, _, digest = image.partition("@")
+    base, _, tag = (rest, "", digest) if digest else rest.rpartition(":")
+    first, _, name = base.partition("/")
+    if name and (set(first) & {".", ":"} or first == "localhost"):
+        return ImageName("registry-1.docker.io" if first == "docker.io" else first, name, tag)
+    return ImageName("registry-1.docker.io", base if name else f"library/{base}", tag)
+
+
+def google_token(registry: str) -> str:
+    """Return an access token for a registry of Google's, empty for any other. Raises GoogleError."""
+    return access_token() if _GOOGLE.fullmatch(registry) else ""
+
+
+class Registries:
+    """Registries and repositories, each asked by one session; the extra ``jobs`` brings it.
+
+    ``token`` returns the access token with which a registry gives out its own, or nothing.
+    """
+
+    def __init__(self, *, seconds: int = _SECONDS, token: Callable[[str], str] = lambda _: "") -> None:
+        try:
+            from requests import Session  # noqa: PLC0415 # of the extra
+            from requests.adapters import HTTPAdapter  # noqa: PLC0415 # of the extra
+            from urllib3.util import Retry  # noqa: PLC0415 # of the extra
+        except ImportError as error:
+            raise ApiError(f"Asking registries needs the extra `jobs`: {install('jobs')}.") from error
+        self._session: Session = Session()
+        self._seconds, self._google = seconds, token
+        self._authorized: dict[str, dict[str, str]] = {}  # by chart or image
+        retry = Retry(RETRIES, connect=1, backoff_factor=1, status_forcelist=BUSY, raise_on_status=False)
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, HTTPAdapter(max_retries=retry))
+
+    def versions(self, chart: str, repository: str | None) -> list[str]:
+        """Return the released versions of a chart, oldest first, without what comes before a release.
+
+        ``chart`` is an OCI reference, or a name in the repository. Raises ApiError.
+        """
+        if chart.startswith(_OCI):
+            place, _, name = chart.removeprefix(_OCI).partition("/")
+            names = self._tags(chart, place, name)
+        else:
+            names = self._index(chart, str(repository))
+        return sorted({name for name in names if parse(name)}, key=parse)
+
+    def has(self, image: str) -> bool:
+        """Return whether an image is there under its tag or digest. Raises ApiError where the registry does not say."""
+        at = image_name(image)
+        url = f"{_base(at.registry)}/{at.name}/manifests/{at.reference}"
+        answer = self._asked("HEAD", url, image, at.registry, {"Accept": ", ".join(_MANIFESTS)})
+        if answer.status_code != 404:
+            _content(answer, image)
+        return answer.status_code != 404
+
+    def tags(self, image: str) -> list[str]:
+        """Return the tags that an image has. Raises ApiError."""
+        at = image_name(image)
+        return list(self._tags(image, at.registry, at.name))
+
+    def _tags(self, what: str, place: str, name: str) -> Iterator[str]:
+        url = f"{_base(place)}/{name}/tags/list"
+        for _page in range(_MOST_PAGES):
+            answer = _content(self._asked("GET", url, what, place), what)
+            tags = _object(answer.json, what).get("tags")
+            if not isinstance(tags, list):
+                raise ApiError(f"{what}: its registry lists no tags.")
+            yield from map(str, tags)
+            if "next" not in answer.links:
+                return
+            url = urljoin(url, answer.links["next"]["url"])
+
+    def _asked(
+        self, method: str, url: str, what: str, registry: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> Response:
+        """Ask a registry, with the token that it gives out where it wants one."""
+        answer = self._send(method, url, what, {**headers, **self._authorized.get(what, {})})
+        if answer.status_code == 401 and what not in self._authorized:
+            self._authorized[what] = {"Authorization": f"Bearer {self._token(answer, what, registry)}"}
+            answer = self._send(method, url, what, {**headers, **self._authorized[what]})
+        return answer
+
+    def _token(self, answer: Response, what: str, registry: str) -> str:
+        asked = dict(_CHALLENGE.findall(answer.headers.get("WWW-Authenticate", "")))
+        if "realm" not in asked:
+            raise ApiError(f"{what}: its registry wants credentials, and says of no place that gives them.")
+        wanted = {key: value for key, value in asked.items() if key in ("service", "scope")}
+        headers: dict[str, str] = {}
+        if urlsplit(asked["realm"]).netloc == registry and (google := self._google(registry)):
+            headers["Authorization"] = f"Basic {b64encode(f'oauth2accesstoken:{google}'.encode()).decode()}"
+        given = _object(_content(self._send("GET", asked["realm"], what, headers, **wanted), what).json, what)
+        return str(given.get("token") or given.get("access_token") or "")
+
+    def _index(self, chart: str, repository: str) -> Iterator[str]:
+        import yaml  # noqa: PLC0415 # only where a repository is asked
+
+        answer = _content(self._send("GET", f"{repository.rstrip('/')}/index.yaml", chart, {}), chart)
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        index = _object(lambda: yaml.load(answer.content, Loader=loader), chart)  # noqa: S506 # a safe loader
+        entries = index.get("entries")
+        rows = entries.get(chart) if isinstance(entries, dict) else None
+        if not isinstance(rows, list):
+            raise ApiError(f"{repository} has no chart {chart}.")
+        yield from (str(row.get("version")) for row in rows if isinstance(row, dict))
+
+    def _send(self, method: str, url: str, what: str, headers: Mapping[str, str], **query: str) -> Response:
+        from requests.exceptions import RequestException  # noqa: PLC0415 # of the extra
+
+        self._session.trust_env = urlsplit(url).hostname not in LOOPBACK  # no proxy there
+        try:
+            return self._session.request(method, url, headers=headers, params=query, timeout=self._seconds)
+        except RequestException as error:
+            raise ApiError(f"{what}: {urlsplit(url).netloc} cannot be reached: {cause(error)}.") from error
+
+
+def is_local(registry: str) -> bool:
+    """Whether a registry is on this machine."""
+    return urlsplit(f"//{registry}").hostname in LOOPBACK
+
+
+def _base(place: str) -> str:
+    return f"{'http' if is_local(place) else 'https'}://{place}/v2"
+
+
+def parse(version: str) -> Version:
+    """Return the numbers of a release; empty for everything else, such as a release candidate."""
+    found = _RELEASE.fullmatch(version)
+    return tuple(map(int, found.groups())) if found else ()  # type: ignore[return-value]
+
+
+def _content(answer: Response, chart: str) -> Response:
+    if answer.status_code >= 400:
+        verb = "does not let you read it" if answer.status_code in (401, 403) else f"answers {answer.status_code}"
+        raise ApiError(f"{chart}: {urlsplit(answer.url).netloc} {verb}.", answer.status_code)
+    if len(answer.content) > _MOST_BYTES:
+        raise ApiError(f"{chart}: {urlsplit(answer.url).netloc} answers with more than {_MOST_BYTES:,} bytes.")
+    return answer
+
+
+def _object(read: Any, chart: str) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415 # only where something is read
+
+    try:
+        found = read()
+    except (ValueError, yaml.YAMLError) as error:
+        raise ApiError(f"{chart}: the answer cannot be read: {cause(error)}.") from error
+    if not isinstance(found, dict):
+        raise ApiError(f"{chart}: the answer is no object.")
+    return found
