@@ -15,12 +15,14 @@ from tests.kube.test_jobs_admitted import case, lab, left, node
 from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.naming import as_run
+from training_platform.jobs.runs.logs import RESTARTS
 from training_platform.resources.admission import MAX_RUN_SECONDS, Bounds, queued_jobs
 from training_platform.resources.kueue import RUN_LABEL, configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 RUN = "train-a"
+FAILED, INTERRUPTED = RESTARTS
 OUT_OF_MEMORY = 137
 PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
 
@@ -97,6 +99,14 @@ def failed(queues: Heads) -> Json:
     return row
 
 
+def restart_events(queues: Heads) -> dict[str, int]:
+    """Return how often JobSet said of the run that it starts again, by reason."""
+    every = queues.get("/api/v1/namespaces/vision/events")["items"]
+    uid = queues.get(f"{JOBSETS}/{RUN}")["metadata"]["uid"]
+    rows = [each for each in every if each["involvedObject"].get("uid") == uid and each["reason"] in RESTARTS]
+    return {each["reason"]: int(each.get("count") or 1) for each in rows}
+
+
 def held(queues: Heads) -> int:
     """Return the GPUs of the team that are in use."""
     rows = queues.get(f"{KUEUE}/clusterqueues/vision")["status"]["flavorsReservation"]
@@ -111,6 +121,7 @@ def test_a_leak_of_memory_ends_and_gives_its_machines_back(queues: Heads) -> Non
 
     assert failed(queues)["reason"] == "ReachedMaxRestarts"
     assert restarts(queues) == (2, 2)
+    until(lambda: restart_events(queues), lambda events: events == {FAILED: 2})
     until(lambda: held(queues), lambda gpus: gpus == 0)
 
 
@@ -122,6 +133,18 @@ def test_interruptions_are_not_counted_also_where_exit_codes_are(queues: Heads) 
 
     assert len(attempt(queues, 3)) == 2
     assert restarts(queues) == (3, 0)
+    until(lambda: restart_events(queues), lambda events: events == {INTERRUPTED: 3})
+
+
+def test_interruptions_that_count_end_a_run_too(queues: Heads) -> None:
+    started(queues, retries=2, count_interruptions=True)
+
+    for number in range(3):
+        end(queues, attempt(queues, number)[0], OUT_OF_MEMORY, PREEMPTED)
+
+    assert failed(queues)["reason"] == "ReachedMaxRestarts"
+    assert restarts(queues) == (2, 2)
+    until(lambda: held(queues), lambda gpus: gpus == 0)
 
 
 def test_an_exit_code_that_is_retried_counts_and_any_other_ends_the_run(queues: Heads) -> None:

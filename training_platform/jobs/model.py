@@ -420,6 +420,11 @@ class Job(Consistent):
         "it starts again after each.",
         examples=[[75]],
     )
+    count_interruptions: bool = Field(
+        default=False,
+        description="GKE: interruptions of VMs use up retries too, which then limit all restarts; else a run that is "
+        "interrupted again and again ends at its max_run_hours alone.",
+    )
     output: Name | None = Field(
         default=None, description="One of the team's buckets, for checkpoints and results; each run has its folder."
     )

@@ -259,6 +259,7 @@ ON_VERTEX = {
     "more CPUs than the machine": (above("cpu: 13", A100), "job-vertex-size", "cpu", "at most 12"),
     "more memory than the machine": (above("memory_gib: 86", A100), "job-vertex-size", "memory_gib", "at most 85"),
     "shared memory": (above("shared_memory_gib: 8", A100), "job-vertex-shared-memory", "shared_memory_gib", "GKE"),
+    "interruptions": (above("count_interruptions: true", A100), "job-retry-on", "count_interruptions", "GKE"),
     "exit codes": (above("retry_on: [75]", A100), "job-retry-on", "retry_on", "GKE"),
     "data loaders": (above("data_loaders: 8", A100), "job-vertex-shared-memory", "data_loaders", "GKE"),
     "no TensorBoard there": (

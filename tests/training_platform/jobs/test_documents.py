@@ -31,6 +31,7 @@ cpu: 12
 memory_gib: 80
 disk_gib: 200
 retry_on: [75]
+count_interruptions: false
 shared_memory_gib: 16
 data_loaders: 8
 retries: 0

@@ -141,6 +141,16 @@ def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("rest", "actions"), [("", None), ("retry_on: [75]\n", ["FailJobSet"])], ids=["alone", "beside exit codes"]
+)
+def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, rest: str, actions: list[str] | None) -> None:
+    policy = jobset(take(f"count_interruptions: true\nretries: 20\n{rest}{GPU}"))["spec"]["failurePolicy"]
+
+    assert policy["maxRestarts"] == 20
+    assert [rule["action"] for rule in policy.get("rules", ())] == (actions or [])
+
+
 def test_the_last_lines_of_a_failed_attempt_stay_with_its_pod(take: Take) -> None:
     assert container(jobset(take(GPU)))["terminationMessagePolicy"] == "FallbackToLogsOnError"
 

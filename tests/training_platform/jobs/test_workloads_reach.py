@@ -72,6 +72,7 @@ JOB = {
     "cpu": (GPU, "gke:", "cpu: 8\ngke:"),
     "memory_gib": (GPU, "gke:", "memory_gib: 8\ngke:"),
     "disk_gib": (GPU, "gke:", "disk_gib: 50\ngke:"),
+    "count_interruptions": (GPU, "gke:", "count_interruptions: true\ngke:"),
     "retry_on": (GPU, "gke:", "retry_on: [75]\ngke:"),
     "shared_memory_gib": (GPU, "gke:", "shared_memory_gib: 8\ngke:"),
     "data_loaders": (GPU, "gke:", "data_loaders: 8\ngke:"),

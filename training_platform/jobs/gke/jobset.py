@@ -64,7 +64,8 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
         template = {**about, **pathways.worker_template(job, slices, hosts)}
     else:
         template = job_template(job, hosts)
-    ending = [dict(ENDED)] if job.spec.retry_on else []
+    # JobSet has one counter: of what does not count, nothing else limits the number.
+    rules = [*([ENDED] if job.spec.retry_on else []), *([] if job.spec.count_interruptions else [INTERRUPTED])]
     # JobSet writes the coordinator's address into a label too, and refuses one that is too long for that.
     coordinated = len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL
     return {
@@ -77,7 +78,10 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
             **({"annotations": annotations} if annotations else {}),
         },
         "spec": {
-            "failurePolicy": {"maxRestarts": job.spec.retries, "rules": [*ending, dict(INTERRUPTED)]},
+            "failurePolicy": {
+                "maxRestarts": job.spec.retries,
+                **({"rules": [dict(rule) for rule in rules]} if rules else {}),
+            },
             "successPolicy": {"operator": "All", "targetReplicatedJobs": [leading]},
             **({"coordinator": {"replicatedJob": leading, "jobIndex": 0, "podIndex": 0}} if coordinated else {}),
             # Workers look for the head, and JobSet counts a Job that fails before it is there as a failure of all.

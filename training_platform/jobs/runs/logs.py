@@ -15,7 +15,7 @@ from training_platform.jobs.gke.pods import CONTAINER, ROLE
 from training_platform.jobs.naming import job_of
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL, holds
 from training_platform.jobs.runs.places import RunPlace
-from training_platform.jobs.runs.state import Run, State
+from training_platform.jobs.runs.state import Run, State, quoted
 
 _POLL_SECONDS = 2.0
 Line = tuple[str, str]
@@ -96,6 +96,14 @@ _ENDS: dict[str, State] = {
     "FailJobSetFailurePolicyAction": "failed",
 }
 
+_FAILURES = tuple(reason for reason, state in _ENDS.items() if state == "failed")
+# What an attempt did that another one followed. Source: JobSet 0.12, pkg/constants/constants.go.
+RESTARTS = {
+    "RestartJobSetFailurePolicyAction": "failed",
+    "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction": "was interrupted",
+}
+_ATTEMPTS, _LINES = 5, 3  # the last ones
+
 
 def vertex_lines(
     log: CloudLogging, run: Run, ids: Callable[[], Mapping[str, str]], *, ended: Callable[[], bool] | None = None
@@ -128,24 +136,54 @@ def vertex_lines(
 
 def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[Line]:
     """Yield what the pods of a run wrote that may be gone."""
-    query = (
+    for entry in log.entries(_of_pods(place, run)):
+        yield _line(entry, run)
+
+
+def _of_pods(place: RunPlace, run: str) -> str:
+    return (
         f'resource.type="k8s_container" AND resource.labels.cluster_name="{place.cluster}" AND '
         f'resource.labels.namespace_name="{place.team.name}" AND resource.labels.container_name="{CONTAINER}" AND '
         f'resource.labels.pod_name=~"^{run}-({ROLE}|{HEAD})-"'
     )
-    for entry in log.entries(query):
-        pod = str(entry["resource"]["labels"].get("pod_name"))
-        yield pod.removeprefix(f"{run}-"), _text(entry)
 
 
-def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
-    """Return a run that is not in its cluster any more, by the event of its end; None where there is no such event."""
-    query = (
+def _line(entry: Json, run: str) -> Line:
+    return str(entry["resource"]["labels"].get("pod_name")).removeprefix(f"{run}-"), _text(entry)
+
+
+def _of_jobset(place: RunPlace, run: str) -> str:
+    return (
         f'log_id("events") AND resource.labels.cluster_name="{place.cluster}" AND '
         f'jsonPayload.involvedObject.kind="JobSet" AND jsonPayload.involvedObject.namespace="{place.team.name}" AND '
         f'jsonPayload.involvedObject.name="{run}"'
     )
-    ends = [entry for entry in log.entries(query) if _event(entry).get("reason") in _ENDS]
+
+
+def earlier_attempts(log: CloudLogging, place: RunPlace, run: str) -> Iterator[str]:
+    """Yield a sentence about the end of each of a run's last attempts that ended badly, with the end of its log.
+
+    JobSet deletes the pods of an attempt when the next begins, and writes an event; Cloud Logging keeps both events and
+    lines. Raises GoogleError.
+    """
+    ends = [(str(entry["timestamp"]), _event(entry)) for entry in log.entries(_of_jobset(place, run))]
+    ends = [(at, event) for at, event in ends if event.get("reason") in (*RESTARTS, *_FAILURES)]
+    for number, (at, event) in [*enumerate(ends, 1)][-_ATTEMPTS:]:
+        after = f' AND timestamp>="{ends[number - 2][0]}"' if number > 1 else ""
+        lines = [
+            _line(entry, run) for entry in log.last(f'{_of_pods(place, run)} AND timestamp<="{at}"{after}', _LINES)
+        ]
+        said = " / ".join(f"{pod} | {text}" for pod, text in lines)
+        verb = RESTARTS.get(str(event["reason"]), "failed")
+        yield (
+            f"Attempt {number} {verb} at {at}: {quoted(str(event.get('message') or event['reason']))}."
+            + (f" Its log ended with: {quoted(said)}." if said else " Cloud Logging has no line of it.")
+        )
+
+
+def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
+    """Return a run that is not in its cluster any more, by the event of its end; None where there is no such event."""
+    ends = [entry for entry in log.entries(_of_jobset(place, run)) if _event(entry).get("reason") in _ENDS]
     if not ends:
         return None
     event, ended = _event(ends[-1]), str(ends[-1]["timestamp"])

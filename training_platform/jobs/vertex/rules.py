@@ -263,6 +263,11 @@ def _place_machine(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     if spec.retry_on:
         message = "has no effect on Vertex AI, which starts a failed program again whatever its exit code"
         yield job.finding(("retry_on",), message, rule="job-retry-on", severity="warning", allowed="GKE alone")
+    if spec.count_interruptions:
+        message = "has no effect on Vertex AI, which counts restarts by itself"
+        yield job.finding(
+            ("count_interruptions",), message, rule="job-retry-on", severity="warning", allowed="GKE alone"
+        )
 
 
 _CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")

@@ -631,6 +631,32 @@ def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(
 
 
 @pytest.mark.usefixtures("empty_cluster")
+def test_why_says_how_each_attempt_ended_and_what_it_wrote_last(job: Command, vertex: Cloud) -> None:
+    about = {"kind": "JobSet", "namespace": "vision", "name": "train-bcdfg"}
+    cluster = {"type": "k8s_cluster", "labels": {"cluster_name": "lab-gpus"}}
+    reasons = (*logs.RESTARTS, "ReachedMaxRestarts")
+    for number, reason in enumerate(reasons):
+        labels = {**CONTAINER, "pod_name": f"train-bcdfg-slice-0-0-{number}"}
+        for step in range(4 if number != 1 else 0):
+            vertex.now += 1
+            text = f"attempt {number} step {step}"
+            write(vertex, "stdout", {"type": "k8s_container", "labels": labels}, textPayload=text)
+        vertex.now += 1
+        event = {"reason": reason, "message": f"end {number}", "involvedObject": about}
+        write(vertex, "events", cluster, jsonPayload=event)
+        vertex.now += 1
+
+    _, first, second, third = job("why", "train-bcdfg").stdout.splitlines()
+
+    lines = [" / ".join(f"slice-0-0-{n} | attempt {n} step {step}" for step in (1, 2, 3)) for n in (0, 2)]
+    assert first.startswith("Attempt 1 failed at ")
+    assert first.endswith(f': "end 0". Its log ended with: "{lines[0]}".')
+    assert second.startswith("Attempt 2 was interrupted at ")
+    assert second.endswith(': "end 1". Cloud Logging has no line of it.')
+    assert third.endswith(f': "end 2". Its log ended with: "{lines[1]}".')
+
+
+@pytest.mark.usefixtures("empty_cluster")
 def test_a_run_that_nobody_has_seen_is_nowhere(job: Command) -> None:
     result = job("status", "train-bcdfg")
 

@@ -83,12 +83,13 @@ MONITORING: Final = Service(
 
 _FOLDER: Final = "logging/entries"
 _VALUES: Final = r'"[^"]*"|\("[^"]*"(?: OR "[^"]*")*\)'
-_TERM: Final = re.compile(rf"(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|=|:)|log_id(?=\())\s*(?P<values>{_VALUES})")
+_TERM: Final = re.compile(rf"(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|<=|=|:)|log_id(?=\())\s*(?P<values>{_VALUES})")
 _VALUE: Final = re.compile(r'"([^"]*)"')
 _OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
     "=": lambda value, wanted: value == wanted,
     ":": lambda value, wanted: wanted in value,
     ">=": lambda value, wanted: value >= wanted,
+    "<=": lambda value, wanted: value <= wanted,
     "=~": lambda value, wanted: re.search(wanted, value) is not None,
 }
 _LINES: Final = (
