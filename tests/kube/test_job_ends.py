@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,11 +101,13 @@ def failed(queues: Heads) -> Json:
 
 
 def restart_events(queues: Heads) -> dict[str, int]:
-    """Return how often JobSet said of the run that it starts again, by reason."""
+    """Return how often JobSet said of the run that it starts again, by reason; each time is an event of its own."""
     every = queues.get("/api/v1/namespaces/vision/events")["items"]
     uid = queues.get(f"{JOBSETS}/{RUN}")["metadata"]["uid"]
-    rows = [each for each in every if each["involvedObject"].get("uid") == uid and each["reason"] in RESTARTS]
-    return {each["reason"]: int(each.get("count") or 1) for each in rows}
+    return dict(Counter(
+        each["reason"] for each in every
+        if each["involvedObject"].get("uid") == uid and each["reason"] in RESTARTS and not each.get("series")
+    ))  # fmt: skip
 
 
 def held(queues: Heads) -> int:
