@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 
-from benchmarks import commands, engine, organisation, others, queues, rules
+from benchmarks import commands, engine, organisation, others, queues, rules, traces
 
 BENCHMARKS = {
     "commands": commands.measure,
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "engine": engine.measure,
     "organisation": organisation.measure,
     "simulate": queues.measure,
+    "traces": traces.measure,
     "sandbox": engine.measure_sandbox,
     "scheduler": organisation.measure_scheduler,
     "start": commands.measure_start,

@@ -7,7 +7,9 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measure import ROOT, table
 from training_platform.catalog.types import Capacity
@@ -25,6 +27,18 @@ RUNS = ((10_000, False, 0.8), (30_000, False, 0.8), (100_000, False, 0.8), (1_00
         (10_000, True, 0.7))  # fmt: skip
 
 
+def queue_spec(quotas: Mapping[str, int], preemption: tuple[str, str], weight: int = 1) -> dict[str, Any]:
+    """Return a ClusterQueue of some flavors' GPUs; ``preemption`` is that within the queue, and to reclaim."""
+    rows = [{"name": name, "resources": [{"name": GPU, "nominalQuota": str(quota)}]} for name, quota in quotas.items()]
+    return {
+        "cohortName": "all",
+        "resourceGroups": [{"coveredResources": [GPU], "flavors": rows}],
+        "preemption": dict(zip(("withinClusterQueue", "reclaimWithinCohort"), preemption, strict=True)),
+        "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+        "fairSharing": {"weight": str(weight)},
+    }
+
+
 def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, list[TraceJob]]:
     """Return a cluster, and as many jobs as ask for ``load`` of its GPUs over their time."""
     names = [f"f{number}" for number in range(FLAVORS)]
@@ -38,13 +52,7 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
     queues = {}
     for team in range(TEAMS):
         own = [names[(team + place) % FLAVORS] for place in range(OWN)]
-        rows = [{"name": name, "resources": [{"name": GPU, "nominalQuota": str(QUOTA)}]} for name in own]
-        queues[f"team-{team}"] = {
-            "cohortName": "all",
-            "resourceGroups": [{"coveredResources": [GPU], "flavors": rows}],
-            "preemption": {"withinClusterQueue": policy[0], "reclaimWithinCohort": policy[1]},
-            "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
-        }
+        queues[f"team-{team}"] = queue_spec(dict.fromkeys(own, QUOTA), policy)
     strategies = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
     cluster = Cluster("prod", "main", queues, {}, flavors, {}, strategies)
     draw = random.Random(1)  # noqa: S311 # the same every time

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from training_platform.checks.process import collector_off
+from training_platform.cli.runs import RunsOptions, access_options, progress
 from training_platform.cli.shared import PATH, Commands, example, fail, print_json, repository, root_option, say
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from training_platform.config.model.capacity import Capacity
     from training_platform.config.workspace import Workspace
+    from training_platform.simulate.imports import Imported
     from training_platform.simulate.machines import CapacityTimes
     from training_platform.simulate.results import Figures
     from training_platform.simulate.stacks import Cluster
@@ -142,6 +144,7 @@ def _played(
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a search.")
 @click.option("--tries", type=click.IntRange(1, 100_000), default=200, help="Most changes that are played.")
 @click.option("--today", metavar="DATE", help="Date that checks use for what expires; default: today.")
+@click.option("--format", "output_format", type=click.Choice(("diff", "json")), default="diff", help="Output format.")
 @root_option
 def recommend(
     *,
@@ -153,13 +156,14 @@ def recommend(
     seed: int,
     tries: int,
     today: str | None,
+    output_format: Literal["diff", "json"],
     root: Path | None,
 ) -> None:
     """Search for the cheapest change of stack files that keeps wishes about waits, and print it as a difference.
 
     Needs a trace, such as `training-platform trace make` writes, and a file of wishes. The difference is printed on
-    standard output, for `git apply`; what was tried on standard error. Exit code 0: all wishes hold. 1: some
-    do not, and the difference is the nearest to them. 2: nothing was searched.
+    standard output, for `git apply`; what was tried on standard error, and as JSON with each difference. Exit code 0:
+    all wishes hold. 1: some do not, and the difference is the nearest to them. 2: nothing was searched.
     """
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.clock import today as clock
@@ -183,7 +187,11 @@ def recommend(
         for words in row.words or ("the stack files as they are",):
             say(f"  {words}", err=True)
     say(f"{len(search.tried)} changes were played.", err=True)
-    click.echo(search.difference(best), nl=False)
+    if output_format == "json":
+        documents = [search.document(row) for row in rows]
+        print_json({"played": len(search.tried), "best": documents[0], "next": documents[1:]})
+    else:
+        click.echo(search.difference(best), nl=False)
     sys.exit(1 if best.missing else 0)
 
 
@@ -232,13 +240,53 @@ def import_trace(kind: str, file: Path, names: Path | None) -> None:
     error. Exit code 1: with rows that cannot be read.
     """
     from training_platform.simulate.imports import read_foreign, read_table
-    from training_platform.simulate.traces import trace_text
 
     found = read_foreign(file, kind, read_table(names))
     for finding in found.findings:
         say(str(finding), err=True)
+    _print_trace(found)
+    sys.exit(1 if found.findings else 0)
+
+
+@trace_app.command("pull", epilog=example("training-platform trace pull --environment prod > october.csv"))
+@click.option("--environment", help="Only jobs of this environment.")
+@click.option("--team", help="Only jobs of this team.")
+@access_options
+def pull_trace(environment: str | None, **chosen: Any) -> None:
+    """Make a trace of the jobs that clusters still have, from Kueue's workloads; printed as CSV.
+
+    Needs the extra `jobs` and a kubeconfig. Asks the clusters in which teams have shares, as `job list` does. Jobs that
+    are left out are counted on standard error. Exit code 2: a cluster did not answer, and its jobs are missing.
+    """
+    from training_platform.clients.kubernetes_api import WORKLOADS, NoKubeconfigError
+    from training_platform.config.reading.finding import UserError
+    from training_platform.jobs.runs.places import places
+    from training_platform.simulate.imports import Imported, NameTable
+
+    options = RunsOptions(**chosen)
+    found = Imported()
+    silent: dict[object, str] = {}
+    for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
+        if place.target == "gke":
+            progress(f"Asking {place.key} for workloads of team {place.team.name} ...")
+            try:
+                items = list(options.api(place).objects(WORKLOADS, place.team.name))
+                found.add_workloads(items, NameTable(teams={"*": place.team.name}), cluster=place.key)
+            except NoKubeconfigError as error:  # the same for every cluster
+                silent.setdefault(NoKubeconfigError, str(error))
+            except UserError as error:
+                silent[str(error)] = str(error)
+    found.rows.sort(key=lambda row: str(row["submitted"]))
+    _print_trace(found)
+    for sentence in silent.values():
+        say(f"training-platform: {sentence}", err=True)
+    sys.exit(2 if silent else 0)
+
+
+def _print_trace(found: Imported) -> None:
+    from training_platform.simulate.traces import trace_text
+
     for reason, count in sorted(found.left_out.items()):
         say(f"Left out: {count:,} {reason}.", err=True)
     say(f"{len(found.rows):,} jobs.", err=True)
     click.echo(trace_text(found.rows), nl=False)
-    sys.exit(1 if found.findings else 0)

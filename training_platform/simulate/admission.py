@@ -19,12 +19,13 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue and pkg/fe
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from training_platform.simulate.preemption import targets
+from training_platform.simulate.preemption import is_hopeless, targets
 from training_platform.simulate.queues import Eviction, Job, Pods, Queue, Target
 from training_platform.simulate.quotas import Json, Member, Quotas
 
@@ -80,6 +81,7 @@ class Scheduler:
         self.fair = fair_sharing is not None
         self.strategies = tuple(fair_sharing or ())
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
+        self.nested = any(member.parent for member in self.quotas.cohorts.values())
         self.requeue_at: float | None = None
         self._truces: dict[Job, float] = {}  # until when jobs evict nobody
         self._now = 0.0
@@ -87,6 +89,8 @@ class Scheduler:
         self._evicting: list[tuple[Job, Eviction]] = []
         self._states: dict[frozenset[tuple[Job, tuple[int, ...]]], int] = {}  # how many evictions before each
         self._found: dict[object, list[Target]] = {}  # by what a preemption asks for, until what runs changes
+        self._hopeless: dict[object, int] = {}  # likewise, the least amount of a flavor that has no targets
+        self._users: dict[frozenset[int], list[Queue]] = {}
         self._recent: list[Eviction] = []  # since a job was submitted or ended
 
     def submit(self, job: Job, now: float) -> None:
@@ -155,7 +159,7 @@ class Scheduler:
         for flavor, amount in job.usage.items():
             queue.member.remove(flavor, amount)
         queue.stop(job)
-        self._found.clear()
+        self._forget()
         queue.generation += 1
         job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
         if self.requeue_at is None:
@@ -170,7 +174,7 @@ class Scheduler:
         places = [job.tried for job, _ in heads]
         entries = [self._nominate(job, queue) for job, queue in heads]
         before = (len(moves.made), len(self._evicting))
-        self._process([entry for entry in entries if entry.mode != NO_FIT], now, moves)
+        self._process([entry for entry in entries if self._matters(entry)], now, moves)
         after = (len(moves.made), len(self._evicting))
         put_aside = False
         for entry in entries:
@@ -186,6 +190,12 @@ class Scheduler:
         if places == [job.tried for job, _ in heads]:
             return None  # the next cycle would be the same
         return [(entry.job, entry.job.tried) for entry in entries]
+
+    def _matters(self, entry: Entry) -> bool:
+        """Whether an entry can change what others get: where cohorts are nested, also by its place among them."""
+        if entry.mode == PREEMPT and not entry.targets:
+            return entry.queue.reclaim != "Any" or self.nested
+        return entry.mode != NO_FIT
 
     def _tried(self, entry: Entry) -> None:
         entry.job.tried = entry.tried
@@ -216,7 +226,7 @@ class Scheduler:
             for target in entry.targets:
                 if not target.job.evicting:
                     target.job.evicting = True
-                    self._found.clear()
+                    self._forget()
                     eviction = Eviction(target.job, target.job.flavors, job, target.reason)
                     self._evicting.append((target.job, eviction))
             job.tried = ()
@@ -252,7 +262,7 @@ class Scheduler:
         job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, now, ()
         _add(queue.member, entry.usage)
         queue.start(job)
-        self._found.clear()
+        self._forget()
         queue.generation += 1
         if queue.first is job:
             queue.first = None
@@ -262,14 +272,16 @@ class Scheduler:
         return sorted(entries, key=lambda entry: (entry.level, -entry.job.priority, entry.job.created, entry.job.tie))
 
     def _in_fair_order(self, entries: list[Entry]) -> Iterable[Entry]:
-        """Yield entries in the order of fair sharing, which what happens to each changes for those after it."""
+        """Yield entries in the order of fair sharing, which what happens to each changes for others of its cohorts."""
         left = {entry.queue.member: entry for entry in entries}
+        keys: dict[tuple[Member, Job], tuple[Any, ...]] = {}
+        changed = list(left)
         while left:
             if len(left) == 1:
                 yield left.popitem()[1]
-                continue
-            keys: dict[tuple[Member, Job], tuple[Any, ...]] = {}
-            for member, entry in left.items():
+                return
+            for member in changed:
+                entry = left[member]
                 _add(member, entry.usage)
                 own = member
                 for above in member.path():
@@ -283,6 +295,8 @@ class Scheduler:
             assert winner is not None
             del left[winner.queue.member]
             yield winner
+            *below_root, _ = winner.queue.member.path()
+            changed = [member for member in left if not set(below_root).isdisjoint(member.path())] if below_root else []
 
     def _nominate(self, job: Job, queue: Queue) -> Entry:
         """Find flavors for a job, and whom it has to evict for them."""
@@ -357,11 +371,27 @@ class Scheduler:
     def _targets(self, job: Job, queue: Queue, usage: Mapping[int, int], needed: frozenset[int]) -> list[Target]:
         if self._truces.get(job, 0.0) > self._now:
             return []
+        place, amount = (queue.name, job.priority, needed), sum(usage.values())
+        if len(usage) == 1 and amount >= self._hopeless.get(place, math.inf):
+            return []
         age = job.created if queue.within == "LowerOrNewerEqualPriority" else 0.0
         key = (queue.name, job.priority, age, needed, tuple(sorted(usage.items())))
         if key not in self._found:
-            self._found[key] = targets(self, job, queue, usage, needed)
+            hopeless = is_hopeless(self, job, queue, usage, needed)
+            if hopeless and len(usage) == 1:
+                self._hopeless[place] = amount
+            self._found[key] = [] if hopeless else targets(self, job, queue, usage, needed)
         return self._found[key]
+
+    def users(self, flavors: frozenset[int]) -> list[Queue]:
+        """Return the queues that have quota of one of some flavors."""
+        if flavors not in self._users:
+            self._users[flavors] = [row for row in self.queues.values() if not flavors.isdisjoint(row.member.flavors)]
+        return self._users[flavors]
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._hopeless.clear()
 
     def _without(self, jobs: Iterable[Job]) -> None:
         for job in jobs:

@@ -30,6 +30,7 @@ from pydantic import Field, ValidationError
 from training_platform.config.reading.finding import Finding, Position, UserError
 from training_platform.config.reading.section import Section
 from training_platform.config.reading.source import read_source
+from training_platform.simulate.quotas import Json
 from training_platform.simulate.traces import RULE
 
 Row = dict[str, object]
@@ -85,6 +86,30 @@ class Imported:
             self.left_out[row] += 1
         else:
             self.rows.append(row)
+
+    def add_workloads(self, items: Iterable[Json], table: NameTable, **more: object) -> None:
+        """Add Kueue's workloads that have ended; a job that was evicted runs from its last admission on."""
+        for item in items:
+            status = item.get("status", {})
+            met = (row for row in status.get("conditions", ()) if row["status"] == "True")
+            times = {row["type"]: datetime.fromisoformat(row["lastTransitionTime"]) for row in met}
+            admission = status.get("admission") or {}
+            needs = [
+                (str(row["resourceUsage"][resource]), flavor)
+                for row in admission.get("podSetAssignments", ())
+                for resource, flavor in row.get("flavors", {}).items()
+                if resource in _RESOURCES
+            ]
+            if "Finished" not in times or "Admitted" not in times:
+                self.left_out["workloads that have not ended, or never ran"] += 1
+            elif not needs:
+                self.left_out["workloads without GPUs or TPUs"] += 1
+            else:
+                seconds = max(1, round((times["Finished"] - times["Admitted"]).total_seconds()))
+                self.add(table.row(
+                    admission["clusterQueue"], needs, submitted=item["metadata"]["creationTimestamp"], seconds=seconds,
+                    priority=item["spec"].get("priority", 0), job=item["metadata"]["name"], **more,
+                ))  # fmt: skip
 
     def wrong(self, path: Path, line: int, column: int, message: str, allowed: str) -> None:
         """Note a row that cannot be read."""
@@ -186,27 +211,7 @@ def _kueue(path: Path, text: str, table: NameTable, found: Imported) -> None:
         items = json.loads(text)["items"]
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is not a list of workloads: kubectl get workloads -A -o json writes one.") from error
-    for item in items:
-        status = item.get("status", {})
-        met = (row for row in status.get("conditions", ()) if row["status"] == "True")
-        times = {row["type"]: datetime.fromisoformat(row["lastTransitionTime"]) for row in met}
-        admission = status.get("admission") or {}
-        needs = [
-            (str(row["resourceUsage"][resource]), flavor)
-            for row in admission.get("podSetAssignments", ())
-            for resource, flavor in row.get("flavors", {}).items()
-            if resource in _RESOURCES
-        ]
-        if "Finished" not in times or "Admitted" not in times:
-            found.left_out["workloads that have not ended, or never ran"] += 1
-        elif not needs:
-            found.left_out["workloads without GPUs or TPUs"] += 1
-        else:
-            seconds = max(1, round((times["Finished"] - times["Admitted"]).total_seconds()))
-            found.add(table.row(
-                admission["clusterQueue"], needs, submitted=item["metadata"]["creationTimestamp"], seconds=seconds,
-                priority=item["spec"].get("priority", 0), job=item["metadata"]["name"],
-            ))  # fmt: skip
+    found.add_workloads(items, table)
 
 
 KINDS: Final[Mapping[str, Callable[[Path, str, NameTable, Imported], None]]] = {

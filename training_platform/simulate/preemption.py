@@ -29,6 +29,10 @@ class Cluster(Protocol):
     fair: bool
     strategies: tuple[str, ...]
 
+    def users(self, flavors: Needed, /) -> list[Queue]:
+        """Return the queues that have quota of one of some flavors."""
+        ...
+
 
 class Waiting(NamedTuple):
     """A job that does not fit, the amounts that it asks for, and the flavors in which others have to make room."""
@@ -108,12 +112,19 @@ def targets(cluster: Cluster, job: Job, queue: Queue, usage: Mapping[int, int], 
     return _fair_targets(waiting) if cluster.fair else _classical_targets(waiting)
 
 
+def is_hopeless(cluster: Cluster, job: Job, queue: Queue, usage: Mapping[int, int], needed: Needed) -> bool:
+    """Whether there are no targets by a first look: nobody may be evicted, or only those of queues with smaller shares.
+
+    Most tries end here, so that this spares going through the candidates; it never says so of a try that may succeed.
+    Where it does, it would of a larger amount as well.
+    """
+    return cluster.fair and _is_hopeless(Waiting(cluster, job, queue, usage, needed))
+
+
 def _fair_targets(waiting: Waiting) -> list[Target]:
     own = waiting.queue
-    if _is_hopeless(waiting):
-        return []
     found = waiting.candidates(own)
-    for queue in waiting.cluster.queues.values():
+    for queue in waiting.cluster.users(waiting.needed):
         if queue is not own and any(queue.member.borrows_with(flavor) for flavor in waiting.needed):
             found += waiting.candidates(queue)
     if not found:
@@ -134,19 +145,15 @@ def _fair_targets(waiting: Waiting) -> list[Target]:
 
 
 def _is_hopeless(waiting: Waiting) -> bool:
-    """Whether no job can be evicted by a first look: none is there, or all are of queues with smaller shares.
-
-    Most tries end here, so that this spares going through the candidates; it never says so of a try that may succeed.
-    """
     own, job, needed = waiting.queue, waiting.job, waiting.needed
     if own.may_give(job, own.within, needed):
         return False
     others = [
         queue.member
-        for queue in waiting.cluster.queues.values()
+        for queue in waiting.cluster.users(needed)
         if queue is not own
-        and queue.may_give(job, own.reclaim, needed)
         and any(queue.member.borrows_with(flavor) for flavor in needed)
+        and queue.may_give(job, own.reclaim, needed)
     ]
     if not others or all(not own.member.borrows_with(flavor, waiting.usage.get(flavor, 0)) for flavor in needed):
         return not others

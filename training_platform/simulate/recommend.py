@@ -198,6 +198,13 @@ class Search:
             rows += unified_diff(old, new, f"a/{file}", f"b/{file}")
         return "".join(rows)
 
+    def document(self, tried: Tried) -> dict[str, object]:
+        """Return changes for programs."""
+        return {
+            "holds": not tried.missing, "changes": tried.words, "missed": tried.missing, "usd_a_day": tried.usd,
+            "difference": self.difference(tried),
+        }  # fmt: skip
+
     def _workspace(self, texts: Mapping[str, str]) -> Workspace:
         stacks = {
             name: parse_stack(name, parse_source(texts[stack.source.file], stack.source.file))

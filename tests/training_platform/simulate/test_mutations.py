@@ -11,16 +11,8 @@ from tests.training_platform.simulate.record import read_record, record_path
 
 SCENARIOS = {row["name"]: row for row in read_record(record_path())}
 HELD: dict[str, str] = json.loads(KILLED.read_text(encoding="utf-8"))
-OPEN = {
-    "a preemptor is not first in its queue",
-    "new jobs of a shape are tried",
-    "one attempt without fair sharing",
-    "one job is put aside, not its shape",
-    "overlapping targets are evicted for both",
-    "own jobs are evicted first",
-    "the second rule takes all of a queue",
-}
-"""Mutations that no recorded scenario fails under, or that never end."""
+OPEN = {"a preemptor is not first in its queue"}
+"""Evictions take no time in the model, so that this only matters where jobs loop, and a scenario ends with a loop."""
 
 
 def test_every_mutation_fails_a_scenario_or_is_named_as_open() -> None:

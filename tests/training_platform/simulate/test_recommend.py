@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def test_a_limit_that_makes_a_team_wait_is_lifted_and_the_wish_then_holds(tmp_pa
     assert share(files, "nlp") == {"h100-reservation": {"nominal_quota": 8, "lending_limit": 8}}
     again = recommend(tmp_path, {"wait": {"vision": "p90 < 30 min"}})
     assert (again.exit_code, again.stdout) == (0, "")
+
+
+def test_json_has_the_same_difference_and_the_next_best_ones(tmp_path: Path) -> None:
+    write(tmp_path, TEAMS)
+    wishes = {"wait": {"vision": "p90 < 30 min"}}
+
+    found = json.loads(recommend(tmp_path, wishes, "--format", "json").stdout)
+
+    assert found["best"]["holds"]
+    assert found["best"]["difference"] == recommend(tmp_path, wishes).stdout
+    assert found["best"]["changes"] == ["nlp's h100-reservation in main: lends 8, not 0"]
+    as_it_is = next(row for row in found["next"] if not row["changes"])
+    assert (as_it_is["holds"], as_it_is["difference"], len(as_it_is["missed"])) == (False, "", 1)
 
 
 def test_a_reservation_that_nobody_needs_is_made_smaller_with_the_share_of_it(tmp_path: Path) -> None:
