@@ -1,9 +1,10 @@
 """The attacks of a member of a team, by what each would gain: the request, and the policy that has to refuse it.
 
-Each is tried on a real API server. Team vision tries, and team nlp is in the same cluster. Attacks that want Kueue's or
-an operator's controllers at work are in test_admitted_jobs.py and test_operators.py, against the same policies. Nodes
-enforce NetworkPolicies, and none are here: the API server takes them, and which connections they let through is tested
-in tests/training_platform/resources/network.
+Each is tried on a real API server: those in the list of `training-platform verify`, which asks the same of a project,
+and those that need pods or jobs to be there. Team vision tries, and team nlp is in the same cluster. Attacks that want
+Kueue's or an operator's controllers at work are in test_admitted_jobs.py and test_operators.py, against the same
+policies. Nodes enforce NetworkPolicies, and none are here: the API server takes them, and which connections they let
+through is tested in tests/training_platform/resources/network.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.kube.conftest import CONTROLLERS, administrator
+from tests.kube.conftest import administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json, Server
 from tests.kube.test_admission import (
     CONTROLLER,
@@ -24,14 +25,13 @@ from tests.kube.test_admission import (
     GPU,
     PODSET,
     QUEUED,
-    TOKEN,
     job,
     mega,
     plain,
-    secret,
     templated,
 )
 from tests.places import ROOT
+from training_platform.verify.tenancy import EVERY_DAY, Write, rights, writes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -43,6 +43,8 @@ JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE = (
 YEAR = 31_536_000
 UNQUEUED: Json = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
 NOTEBOOK = {"Impersonate-User": "system:serviceaccount:jupyterhub:default"}
+PLACES_OF = {"own": "vision", "other": "nlp"}
+RIGHTS = rights()
 OTHERS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "datasets"}}]}
 
 
@@ -150,25 +152,22 @@ def device(path: str) -> Attempt:
     )
 
 
+def of_the_list(gain: str) -> list[Attempt]:
+    """Return what `verify` tries in a project too: the rights and writes of its list that are about a gain."""
+    to_it = RIGHTS.get(gain, ())
+    return [
+        *(right(one.verb, one.resource, PLACES_OF.get(one.namespace, one.namespace)) for one in to_it),
+        *(written(one) for one in writes("vision", "vision") if one.gain == gain),
+    ]
+
+
+def written(write: Write) -> Attempt:
+    """Try an object of the list, as a member."""
+    return member(write.way, write.body["kind"], write.body, write.says[0], write.by)
+
+
 READING = [
-    *(
-        right(verb, resource)
-        for verb, resource in (
-            ("get", "secrets"),
-            ("list", "secrets"),
-            ("get", "configmaps"),
-            ("get", "persistentvolumeclaims"),
-            ("get", "pods/log"),
-            ("create", "pods/exec"),
-            ("get", "pods/exec"),
-            ("create", "pods/portforward"),
-        )
-    ),
-    right("create", "persistentvolumes", ""),
-    right("update", "persistentvolumes", ""),
-    right("get", "nodes/proxy", ""),
-    right("update", "networkpolicies.networking.k8s.io", "vision"),
-    right("update", "namespaces", "vision"),
+    *of_the_list("read another team's data"),
     pod(
         "mount its folder of a shared Filestore instance",
         "in the team's folder",
@@ -199,33 +198,14 @@ READING = [
     ),
 ]
 ACCOUNT = [
-    right("create", "serviceaccounts/token"),
-    right("create", "serviceaccounts/token", "vision"),
-    right("update", "serviceaccounts", "vision"),  # whose annotation names the Google account
-    right("create", "serviceaccounts", "vision"),
-    right("impersonate", "serviceaccounts"),
-    right("create", "rolebindings.rbac.authorization.k8s.io", "vision"),
-    right("escalate", "roles.rbac.authorization.k8s.io", "vision"),
-    right("create", "jobs.batch"),
-    right("create", "pods"),
+    *of_the_list("use another team's account"),
     pod("run under an account that is not the team's", "run as training or default", VOLUMES, serviceAccountName="nlp"),
     pod("act as the nodes' account, by their network", "shares no network", BASELINE, hostNetwork=True),
 ]
 STARVING = [
-    right("update", "resourcequotas", "vision"),
-    right("delete", "limitranges", "vision"),
-    right("create", "localqueues.kueue.x-k8s.io", "vision"),
-    right("update", "clusterqueues.kueue.x-k8s.io", ""),
-    right("update", "workloads.kueue.x-k8s.io", "vision"),  # its priority, and whether it is admitted
-    right("delete", "workloads.kueue.x-k8s.io"),
-    right("delete", "jobs.batch"),
-    right("delete", "pods"),
-    right("patch", "pods", "vision"),  # which would take Kueue's gate away
-    right("create", "priorityclasses.scheduling.k8s.io", ""),
-    right("create", "services", "vision"),
+    *of_the_list("starve another team"),
     member("start a Job past its queue", "Job", job(labels={}), "Kueue does not hold", JOBS),
     member("start a Job that waits", "Job", job(suspend=False), "Kueue does not hold", JOBS),
-    member("pose as a part of an admitted job", "Job", job(ownerReferences=[CONTROLLER]), "has no controller", JOBS),
     member(
         "start as a part of an admitted job",
         "Job",
@@ -233,7 +213,6 @@ STARVING = [
         "has no controller",
         JOBS,
     ),
-    member("say that Kueue admitted it", "Job", templated(metadata={"labels": PODSET}), "Kueue's to set", JOBS),
     changed(
         "start a Job that waits, by a change",
         sized("a1", suspend=True),
@@ -268,12 +247,12 @@ STARVING = [
     ),
 ]
 KEEPING = [
+    *of_the_list("keep machines that Kueue no longer counts"),
     deleted("delete a Job as a bare request does", sized("b1"), {}),
     deleted("delete a Job with --cascade=orphan", sized("b2"), {"propagationPolicy": "Orphan"}),
     deleted("delete a Job with orphanDependents", sized("b3"), {"orphanDependents": True}),
     deleted("delete a JobSet with --cascade=orphan", jobset("b4"), {"propagationPolicy": "Orphan"}),
     deleted("delete a JobSet with orphanDependents", jobset("b5"), {"orphanDependents": True}),
-    member("mark a Job as one to orphan", "Job", job(finalizers=["orphan"]), "only controllers add", OBJECTS),
     on(
         "delete a pod with --grace-period=31536000",
         named(plain("vision"), "b6"),
@@ -289,9 +268,10 @@ KEEPING = [
             ("JobSet", jobset("b7", terminationGracePeriodSeconds=seconds)),
         )
     ),
-    pod("end a year after eviction", "a pod ends within 900", PLACES, terminationGracePeriodSeconds=YEAR),
+    pod("end a pod a year after eviction", "a pod ends within 900", PLACES, terminationGracePeriodSeconds=YEAR),
 ]  # fmt: skip
 OUTRANKING = [
+    *of_the_list("outrank another team's pods"),
     *(
         member(f"run as {name}, by the class of pods in a {kind}", kind, body, "names no priority class", JOBS)
         for name in ("gmp-critical", "system-node-critical")
@@ -300,66 +280,20 @@ OUTRANKING = [
             ("JobSet", jobset("c1", priorityClassName=name)),
         )
     ),
-    member(
-        "run as gmp-critical, by Kueue's label",
-        "Job",
-        job(labels={**QUEUED, "kueue.x-k8s.io/priority-class": "gmp-critical"}),
-        "names no priority class",
-        JOBS,
-    ),
     pod("preempt pods of the system", "no priority above 1000", PLACES, priorityClassName="system-cluster-critical"),
 ]
-HOLDING = [
-    member("a finalizer on a Job", "Job", job(finalizers=["example.com/own"]), "only controllers add", OBJECTS),
-    member("a finalizer on pods", "Job", templated(metadata={"finalizers": ["example.com/own"]}), "would hold", JOBS),
-    *(
-        member(f"a finalizer on a {kind}", kind, body, "only controllers add", OBJECTS)
-        for kind, body in (
-            ("Secret", secret(metadata={"finalizers": ["example.com/own"]})),
-            ("ConfigMap", {**secret(metadata={"finalizers": ["example.com/own"]}), "kind": "ConfigMap"}),
-            ("PersistentVolumeClaim", claim(finalizers=["example.com/own"])),
-        )
-    ),
-]
-POSING = [
-    member("a Secret with a lasting token", "Secret", TOKEN, "is no token of a service account", OBJECTS),
-    right("impersonate", "users", ""),
-    right("impersonate", "groups", ""),
-    right("create", "certificatesigningrequests.certificates.k8s.io", ""),
-    right("update", "certificatesigningrequests.certificates.k8s.io/approval", ""),
-    *(right("create", "serviceaccounts/token", account.partition(":")[0]) for account in CONTROLLERS),
-    right("create", "serviceaccounts/token", "kube-system"),
-    right("get", "secrets", "kube-system"),
-]
 ESCAPING = [
-    right("create", "pods/ephemeralcontainers", "vision"),
-    right("update", "pods", "vision"),
-    right("create", "daemonsets.apps", "vision"),
-    right("update", "nodes", ""),
-    right("delete", "validatingadmissionpolicies.admissionregistration.k8s.io", ""),
+    *of_the_list("escape to a node"),
     *(pod(way, "", BASELINE, **spec) for way, spec in ESCAPES.items()),
     *(device(path) for path in ("/dev/sda", "/dev/kvm", "/dev/nvidia0")),
 ]
 NOTEBOOKS = [
-    right("create", "pods", "jupyterhub"),
-    right("create", "pods/exec", "jupyterhub"),
+    *of_the_list("take a reserved machine from a notebook"),
     right("create", "pods", "jupyterhub", NOTEBOOK),
     right("create", "jobs.batch", "vision", NOTEBOOK),
     right("update", "configmaps", "jupyterhub", NOTEBOOK),  # profiles are the hub's settings
     right("get", "secrets", "jupyterhub", NOTEBOOK),
     pod("start one by hand on a reserved machine", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
-]
-WATCHING = [
-    *(
-        right(verb, resource, namespace)
-        for namespace in ("nlp", "")
-        for verb in ("get", "list", "watch")
-        for resource in ("pods", "events", "jobs.batch", "jobsets.jobset.x-k8s.io", "workloads.kueue.x-k8s.io")
-    ),
-    right("list", "localqueues.visibility.kueue.x-k8s.io/pendingworkloads"),
-    right("list", "clusterqueues.visibility.kueue.x-k8s.io/pendingworkloads", ""),
-    right("list", "provisioningrequests.autoscaling.x-k8s.io"),
-    right("list", "namespaces", ""),
 ]
 GAINS: dict[str, list[Attempt]] = {
     "read another team's data": READING,
@@ -367,11 +301,10 @@ GAINS: dict[str, list[Attempt]] = {
     "starve another team": STARVING,
     "keep machines that Kueue no longer counts": KEEPING,
     "outrank another team's pods": OUTRANKING,
-    "hold the namespace": HOLDING,
-    "pass for a controller, which policies let through": POSING,
+    **{gain: of_the_list(gain) for gain in ("hold the namespace", "pass for a controller, which policies let through")},
     "escape to a node": ESCAPING,
     "take a reserved machine from a notebook": NOTEBOOKS,
-    "see another team's jobs beyond totals": WATCHING,
+    "see another team's jobs beyond totals": of_the_list("see another team's jobs beyond totals"),
 }
 EACH = [(gain, each) for gain, attempts in GAINS.items() for each in attempts]
 
@@ -408,16 +341,8 @@ def test_only_controllers_are_let_through(server: Server, user: str) -> None:
 
 def test_what_members_do_every_day_is_let_through(server: Server) -> None:
     """Else all of the above would be stopped by what stops everything."""
-    for verb, resource in (
-        ("create", "jobs.batch"),
-        ("create", "jobsets.jobset.x-k8s.io"),
-        ("get", "pods/log"),
-        ("create", "pods/exec"),
-        ("get", "secrets"),
-        ("list", "workloads.kueue.x-k8s.io"),
-        ("list", "localqueues.visibility.kueue.x-k8s.io/pendingworkloads"),
-    ):
-        assert server.may(verb, resource, "vision", MEMBER), resource
+    for one in RIGHTS[EVERY_DAY]:
+        assert server.may(one.verb, one.resource, PLACES_OF[one.namespace], MEMBER), one
     assert server.ask("Job", job(labels=QUEUED), MEMBER) == ""
     assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""
 
@@ -452,6 +377,10 @@ def test_the_namespace_bounds_objects_pods_cpus_and_memory(server: Server) -> No
         assert {"pods", "requests.cpu", "requests.memory", "count/jobs.batch", "configmaps", "secrets"} <= quota[
             "spec"
         ]["hard"].keys()
+
+
+def test_every_gain_of_the_list_is_tried() -> None:
+    assert {*RIGHTS, *(one.gain for one in writes("vision", "vision"))} == {EVERY_DAY, *GAINS}
 
 
 def test_the_page_names_what_stops_each() -> None:

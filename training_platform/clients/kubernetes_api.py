@@ -47,6 +47,7 @@ COHORTS = ApiKind("apis/kueue.x-k8s.io/v1beta2", "cohorts")
 PRIORITIES = ApiKind("apis/kueue.x-k8s.io/v1beta2", "workloadpriorityclasses")
 PROVISIONING_REQUESTS = ApiKind("apis/autoscaling.x-k8s.io/v1", "provisioningrequests")
 PODS = ApiKind("api/v1", "pods")
+NODES = ApiKind("api/v1", "nodes")
 EVENTS = ApiKind("api/v1", "events")
 SECRETS = ApiKind("api/v1", "secrets")
 
@@ -105,11 +106,13 @@ class ClusterApi:
     def delete(self, kind: ApiKind, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError.
 
-        With a ``uid`` the server refuses (409) to delete another object of that name.
+        With a ``uid`` the server refuses (409) to delete another object of that name. It reads options from the body
+        where there is one, and not from the query.
         """
+        options: Json = {"propagationPolicy": "Foreground"}
         path = f"{_path(kind, namespace)}/{name}"
-        body = {"preconditions": {"uid": uid}} if uid else None
-        return self._found("DELETE", path, {"propagationPolicy": "Foreground"}, body=body) is not None
+        body = {**options, "preconditions": {"uid": uid}} if uid else None
+        return self._found("DELETE", path, options if body is None else None, body=body) is not None
 
     def pending(self, namespace: str, queue: str) -> list[Json] | None:
         """Return the workloads that wait in a LocalQueue, first come first; None where Kueue does not show them."""

@@ -11,25 +11,25 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from training_platform.adopt.matches import object_differences
+from training_platform.adopt.sections.values import key_of
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.clients.kubernetes_api import PODS, ApiKind
+from training_platform.clients.kubernetes_api import EVENTS, NODES, PODS, ApiKind, ClusterError
 from training_platform.config.pools import ExpandedPool, pools
 from training_platform.resources import register
+from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import KUBERNETES, RELEASE
 from training_platform.verify.ledger import wait_for
 from training_platform.verify.probes import Answer, Platform, probe, proven, refuted, undecided
 
 NAMESPACES: Final = ApiKind("api/v1", "namespaces")
-NODES: Final = ApiKind("api/v1", "nodes")
-EVENTS: Final = ApiKind("api/v1", "events")
 POLICIES: Final = ApiKind("apis/networking.k8s.io/v1", "networkpolicies")
 VIEWER: Final = ("roles/container.viewer", "roles/container.clusterViewer")
 MAKER: Final = ("roles/container.admin",)
 _QUEUES: Final = "kubernetes:kueue.x-k8s.io/"
-_POOL_LABEL: Final = "cloud.google.com/gke-nodepool"
+POOL_LABEL: Final = "cloud.google.com/gke-nodepool"
 _STOCKOUT: Final = ("GCE_STOCKOUT", "FailedScaleUp", "ZONE_RESOURCE_POOL_EXHAUSTED")
 
 
@@ -38,11 +38,17 @@ _STOCKOUT: Final = ("GCE_STOCKOUT", "FailedScaleUp", "ZONE_RESOURCE_POOL_EXHAUST
 def cluster_answers(platform: Platform) -> Iterator[Answer]:
     """Answer for each planned cluster: whether it can be asked."""
     for path in (match.path for match in platform.found(register.CLUSTER)):
-        if path in platform.clusters:
-            kinds = platform.clusters[path].kinds("v1")
-            yield proven(f"{_short(path)} answers", f"{len(kinds)} kinds of its core API")
-        else:
+        if path not in platform.clusters:
             yield undecided(f"{_short(path)} was not asked", "the kubeconfig has no context for it")
+            continue
+        try:
+            kinds = platform.clusters[path].kinds("v1")
+        except ClusterError as error:
+            if error.status in (401, 403):
+                raise
+            yield refuted(f"{_short(path)} does not answer", str(error))
+        else:
+            yield proven(f"{_short(path)} answers", f"{len(kinds)} kinds of its core API")
 
 
 @probe("cluster-objects", stage="cluster", proves="Namespaces, roles, policies, quotas and releases are as planned.",
@@ -119,20 +125,27 @@ def _waiting(pod: Json) -> tuple[str, str] | None:
        roles=("roles/container.viewer",), needs=("kubeconfig",), after=("cluster-answers",))  # fmt: skip
 def pools_nodes(platform: Platform) -> Iterator[Answer]:
     """Answer for the nodes that are there: devices, drivers by the label of GKE, addresses; no node is started."""
-    by_name = {gke.name: pool for pool in pools(platform.environment) for gke in pool.gke_pools}
     for path, api in platform.clusters.items():
+        of_cluster = (pool for pool in pools(platform.environment) if cluster_of(platform, pool) == path)
+        by_name = {node_pool_name(pool, gke): pool for pool in of_cluster for gke in pool.gke_pools}
         good: Counter[str] = Counter()
         for node in api.objects(NODES, ""):
             labels = node["metadata"].get("labels") or {}
-            pool = by_name.get(labels.get(_POOL_LABEL, ""))
+            pool = by_name.get(labels.get(POOL_LABEL, ""))
             wrong = list(_node_faults(node, pool))
             yield from (refuted(f"node {node['metadata']['name']} {fault}", _short(path)) for fault in wrong)
             if not wrong:
-                good[labels.get(_POOL_LABEL, "no pool")] += 1
+                good[labels.get(POOL_LABEL, "no pool")] += 1
         for name, count in sorted(good.items()):
             yield proven(f"{count} nodes of {name} are ready, private and whole", _short(path))
         if not good:
             yield undecided(f"{_short(path)} has no node to look at")
+
+
+def cluster_of(platform: Platform, pool: ExpandedPool) -> str:
+    """Return the path of a pool's cluster, empty where it cannot be asked."""
+    names = ((path, path.rpartition("/")[2]) for path in platform.clusters)
+    return next((path for path, name in names if key_of(platform.name, name) == pool.cluster), "")
 
 
 def _node_faults(node: Json, pool: ExpandedPool | None) -> Iterator[str]:
@@ -337,8 +350,8 @@ def _mounted(platform: Platform, cluster: str, namespace: str, name: str, claim:
 
 
 @probe("pools-node", stage="pools", proves="The pool brings a node up, whose driver and devices answer in a pod.",
-       roles=MAKER, needs=("kubeconfig", "pool"), after=("pools-as-planned",), by_name=True, minutes=25, usd=50.0,
-       makes="a pod that asks for all chips of a VM")  # fmt: skip
+       roles=MAKER, needs=("kubeconfig", "pool"), after=("pools-as-planned", "cluster-answers"), by_name=True,
+       minutes=25, usd=50.0, makes="a pod that asks for all chips of a VM")  # fmt: skip
 def pools_node(platform: Platform) -> Iterator[Answer]:
     """Answer for the pool of --pool, CLUSTER.POOL or POOL: all chips of one VM by nvidia-smi or JAX."""
     wanted = platform.options["pool"]
@@ -348,7 +361,7 @@ def pools_node(platform: Platform) -> Iterator[Answer]:
         yield undecided(f"{platform.name} has no pool {wanted}", f"its pools: {known}")
         return
     pool = found[0]
-    cluster = next((path for path in platform.clusters if path.endswith(f"-{pool.cluster}")), "")
+    cluster = cluster_of(platform, pool)
     accelerator = pool.machine.accelerator
     if not cluster or accelerator is None:
         yield undecided(f"{wanted} cannot be tried", "its cluster cannot be asked, or its machine has no accelerator")
@@ -356,7 +369,7 @@ def pools_node(platform: Platform) -> Iterator[Answer]:
     program = programs()["tpu" if accelerator.kind == "tpu" else "gpu"]
     yield from run_pod(
         platform, cluster, "node", program, env={"CHIPS": str(pool.machine.chips)},
-        nodeSelector={_POOL_LABEL: pool.gke_pools[0].name} if pool.gke_pools else {},
+        nodeSelector={POOL_LABEL: node_pool_name(pool, pool.gke_pools[0])} if pool.gke_pools else {},
         tolerations=[{"operator": "Exists"}],
         resources={"limits": {accelerator.resource: str(pool.machine.chips)}},
     )  # fmt: skip

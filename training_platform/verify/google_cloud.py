@@ -213,7 +213,8 @@ def pools_as_planned(platform: Platform) -> Iterator[Answer]:
     yield from as_planned(platform, register.NODE_POOL, register.RESOURCE_POLICY)
 
 
-@probe("storage-as-planned", stage="storage", proves="Filestore, Lustre, buckets and secrets are as planned and ready.")
+@probe("storage-as-planned", stage="storage", proves="Filestore, Lustre, buckets and secrets are as planned and ready.",
+       after=("project-apis",))  # fmt: skip
 def storage_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for whatever keeps data; the content of a bucket is never listed."""
     yield from as_planned(

@@ -21,8 +21,9 @@ from training_platform.clients.kubernetes_api import (
 )
 from training_platform.config.pools import pools
 from training_platform.resources.kueue import API_VERSION, PRIORITY_LABEL, QUEUE_LABEL
+from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.scope import TEAM_LABEL
-from training_platform.verify.clusters import MAKER, namespace_of_run, objects_as_planned
+from training_platform.verify.clusters import MAKER, POOL_LABEL, cluster_of, namespace_of_run, objects_as_planned
 from training_platform.verify.ledger import wait_for
 from training_platform.verify.probes import Answer, Platform, probe, proven, refuted, undecided
 
@@ -155,13 +156,13 @@ def queues_request(platform: Platform) -> Iterator[Answer]:
     """Answer for a pool of queued provisioning; VMs that come before the deletion cost their minutes."""
     wanted = platform.options["pool"]
     for pool in pools(platform.environment):
-        cluster = next((path for path in platform.clusters if path.endswith(f"-{pool.cluster}")), "")
-        if wanted not in (pool.name, f"{pool.cluster}.{pool.name}") or not cluster or not pool.machine.accelerator:
+        cluster, named = cluster_of(platform, pool), wanted in (pool.name, f"{pool.cluster}.{pool.name}")
+        if not (named and cluster and pool.gke_pools and pool.machine.accelerator):
             continue
         namespace = namespace_of_run(platform, cluster)
         chips = {pool.machine.accelerator.resource: str(pool.machine.chips)}
         container = {"name": "a", "image": "verify.invalid/none", "resources": {"limits": chips}}
-        selector = {"cloud.google.com/gke-nodepool": pool.gke_pools[0].name}
+        selector = {POOL_LABEL: node_pool_name(pool, pool.gke_pools[0])}
         spec = {"containers": [container], "nodeSelector": selector, "tolerations": [{"operator": "Exists"}]}
         about = {"name": "request", "namespace": namespace}
         template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": about, "template": {"spec": spec}}

@@ -29,6 +29,7 @@ from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.verify.ledger import Ledger, Maker
 from training_platform.verify.probes import Answer, Platform, probes
+from training_platform.verify.run import clusters_of
 
 PROJECT = "example-lab"
 HOME = """\
@@ -153,14 +154,21 @@ class Lab:
         return self.record(end).body
 
     @contextmanager
-    def platform(self, folder: Path, **fields: Any) -> Iterator[Platform]:
+    def platform(self, folder: Path, kubeconfig: str | None = None, **fields: Any) -> Iterator[Platform]:
         with served(self.seeded) as address:
-            contents = read_contents(PROJECT, {"us-central1"}, address)
+            contents = clusters_of("lab", read_contents(PROJECT, {"us-central1"}, address), kubeconfig)
             yield Platform(
                 name="lab", environment=self.environment, resources=self.resources, contents=contents,
                 maker=Maker(Ledger.begin(folder, {}), contents.clusters), demand=self.demand, local_cloud=address,
                 **fields,
             )  # fmt: skip
+
+
+def lab_of(root: Path, names: Sequence[str]) -> Lab:
+    """Return the environment of a repository's stacks, planned and seeded."""
+    workspace = read_workspace(root)
+    plans = plan_stacks(workspace, plan_order(workspace, names))
+    return Lab(root, [resource for _, plan in plans for resource in plan.resources])
 
 
 _LABS: list[Lab] = []
@@ -170,10 +178,7 @@ _LABS: list[Lab] = []
 def _lab(repository: Repository) -> Lab:  # noqa: F811 # the fixture
     """Return the environment, planned and seeded once."""
     if not _LABS:
-        root = repository({"lab": HOME, "lab-vision": TEAM})
-        workspace = read_workspace(root)
-        plans = plan_stacks(workspace, plan_order(workspace, ["lab", "lab-vision"]))
-        _LABS.append(Lab(root, [resource for _, plan in plans for resource in plan.resources]))
+        _LABS.append(lab_of(repository({"lab": HOME, "lab-vision": TEAM}), ["lab", "lab-vision"]))
     return _LABS[0]
 
 

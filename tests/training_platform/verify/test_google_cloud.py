@@ -10,6 +10,7 @@ import pytest
 
 from tests.training_platform.verify.conftest import PROJECT, Lab, answers_of, verdicts
 from training_platform.verify.probes import probes
+from training_platform.verify.run import go_on
 
 pytestmark = pytest.mark.timeout(300)
 READING = [name for name, one in probes().items() if not one.needs]
@@ -180,3 +181,20 @@ def test_a_stockout_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
 
     assert said["refuted"] == []
     assert len(said["undecided"]) == 1
+
+
+def test_probes_after_a_refuted_one_are_not_decided(lab: Lab, tmp_path: Path) -> None:
+    chosen = [one for one in probes().values() if one.name in READING]
+    with lab.spoiled(delete("serviceusage/.*/services/file.googleapis.com")), lab.platform(tmp_path) as platform:
+        asked = go_on(chosen, platform, platform.maker.ledger, lambda *_: None)
+
+    refuted = [name for name, one in asked.items() if one.verdict == "refuted"]
+    because = {name: one.answers[0].says for name, one in asked.items() if one.verdict == "undecided"}
+    assert refuted == ["project-apis"]
+    assert because == {
+        "cluster-as-planned": "not decided, because of project-apis",
+        "pools-as-planned": "not decided, because of cluster-as-planned",
+        "storage-as-planned": "not decided, because of project-apis",
+        "vertex-refusals": "not decided, because of project-apis",
+        "monitoring-series": "not decided, because of cluster-as-planned",
+    }

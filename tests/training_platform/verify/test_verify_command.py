@@ -1,0 +1,155 @@
+"""`training-platform verify` as a person runs it, against a local cloud with an environment and its team."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.training_platform.adopt.seeding import served
+from tests.training_platform.verify.conftest import PROJECT, Lab
+from tests.training_platform.verify.test_google_cloud import let_in
+from training_platform.cli.main import app
+from training_platform.verify import run
+from training_platform.verify.ledger import Ledger
+from training_platform.verify.probes import chosen, probes
+
+pytestmark = pytest.mark.timeout(300)
+TWO = ["project-apis", "network-names"]
+
+
+def verify(lab: Lab, *words: str) -> Result:
+    return CliRunner().invoke(app, ["verify", "lab", "--root", str(lab.root), *words], env={"COLUMNS": "160"})
+
+
+def ledgers(lab: Lab) -> list[Path]:
+    return sorted(run.folder_of(lab.root, "lab").glob("*.jsonl"))
+
+
+def picked(result: Result) -> set[str]:
+    """Return the probes that a plan names."""
+    return set(probes()) & set(result.stdout.split("fewest roles")[0].split())
+
+
+def test_reports_lead_with_what_is_let_in_and_name_no_person_and_no_project(lab: Lab, tmp_path: Path) -> None:
+    files = {form: tmp_path / f"report.{form}" for form in ("html", "json", "txt")}
+    words = [word for path in files.values() for word in ("--report", str(path))]
+    with lab.spoiled(let_in("user:eve@example.com")), served(lab.seeded) as address:
+        stages = ["--stage", "tenancy", "--stage", "monitoring"]
+        result = verify(lab, *stages, "--local-cloud", address, "--anew", "--yes", *words)
+
+    assert result.exit_code == 1, result.output
+    texts = {form: path.read_text(encoding="utf-8") for form, path in files.items()}
+    for text in (*texts.values(), result.stdout.partition("probes, at most")[2]):
+        assert "eve@" not in text
+        assert "oncall@" not in text
+        assert not re.search(rf"(?<![\w-]){PROJECT}(?![\w-])", text)
+        assert "ADDRESS has roles/iam.serviceAccountTokenCreator" in text
+        assert "a local cloud" in text
+    report: dict[str, Any] = json.loads(texts["json"])
+    rows = {row["probe"]: row for row in report["probes"]}
+    assert rows["tenancy-accounts"]["verdict"] == "refuted"
+    assert rows["monitoring-series"]["verdict"] == "proven"
+    assert rows["tenancy-rights"]["answers"][0]["says"] == "not decided, because of cluster-answers"
+    assert report["versions"].keys() >= {"training-platform", "pulumi-gcp"}
+    assert report["complete"]
+    assert result.stdout.index("error: ") < result.stdout.index("refuted, ")
+    assert texts["html"].index("error: ") < texts["html"].index("<table")
+
+
+def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: Path) -> None:
+    def interrupt(_: str, number: int, __: int) -> None:
+        if number == 1:
+            raise KeyboardInterrupt
+
+    with served(lab.seeded) as address, lab.platform(tmp_path) as platform:
+        begun = chosen(names=TWO)[0]
+        folder = run.folder_of(lab.root, "lab")
+        folder.mkdir(parents=True, exist_ok=True)
+        ledger = Ledger.begin(folder, run.head_of(lab.root, "lab", PROJECT, address, [one.name for one in begun]))
+        platform.maker.ledger = ledger
+        with pytest.raises(KeyboardInterrupt):
+            run.go_on(begun, platform, ledger, interrupt)
+        before = len(ledgers(lab))
+        words = [word for name in TWO for word in ("--probe", name)]
+
+        result = verify(lab, *words, "--local-cloud", address, "--yes")
+
+        assert f"Going on with {ledger.path.name}: 1 of 2 probes are done." in result.stderr
+        assert result.exit_code == 0, result.output
+        assert len(ledgers(lab)) == before
+        done = [json.loads(line) for line in ledger.path.read_text(encoding="utf-8").splitlines()[1:]]
+        assert [row["done"] for row in done if "done" in row] == TWO
+        assert "ended" in done[-1]
+        assert "2 proven" in result.stdout
+
+
+def test_without_a_terminal_nothing_is_asked_of_the_project(lab: Lab) -> None:
+    before = ledgers(lab)
+
+    result = verify(lab, "--probe", "project-apis", "--anew", "--local-cloud", "http://127.0.0.1:9")
+
+    assert result.exit_code == 2
+    assert "--yes runs the plan without a question" in result.stderr
+    assert ledgers(lab) == before
+
+
+def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
+    ours, theirs = pty.openpty()
+    words = ["verify", "lab", "--root", str(lab.root), "--probe", "project-apis", "--anew"]
+    os.write(ours, b"n\n")
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "training_platform.cli.main", *words, "--local-cloud", "http://127.0.0.1:9"],
+        check=False, stdin=theirs, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+    os.close(ours)
+    os.close(theirs)
+    assert "project-apis" in ran.stdout
+    assert ran.stderr.count("Run these probes?") == 1
+    assert ran.returncode == 2
+
+
+def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
+    result = verify(lab, "--plan", "--stage", "network", "--stage", "vertex")
+
+    wanted = {one.name for one in probes().values() if one.stage in ("network", "vertex")}
+    assert picked(result) == wanted | {"project-apis", "cluster-as-planned", "cluster-answers"}
+    assert result.exit_code == 0
+
+
+def test_a_plan_leaves_out_what_is_above_the_price_and_says_so(lab: Lab) -> None:
+    result = verify(lab, "--plan", "--at-most", "0.01")
+
+    assert "storage-disk" not in picked(result)
+    assert "Left out by --at-most: storage-disk, up to 0.05 USD." in result.stdout
+    assert "0.00 USD" in result.stdout
+
+
+def test_what_starts_machines_is_chosen_by_name_alone(lab: Lab) -> None:
+    assert not {"pools-node", "queues-request"} & picked(verify(lab, "--plan", "--at-most", "1000"))
+    assert "pools-node" in picked(verify(lab, "--plan", "--probe", "pools-node", "--at-most", "60"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--probe", "pools-nodse"], "'pools-nodse' is not a probe. Nearest: pools-node"),
+        (["--report", "report.pdf"], "report.pdf: a report is called .html, .json or .txt."),
+        (["--stage", "pool"], "'pool' is not one of"),
+    ],
+)
+def test_a_wrong_word_is_refused_before_anything_is_asked(lab: Lab, words: list[str], says: str) -> None:
+    result = verify(lab, "--plan", *words)
+
+    assert result.exit_code == 2
+    assert says in result.stderr
