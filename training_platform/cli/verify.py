@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ _WIDTH = 160
 @click.option(
     "--report", "files", multiple=True, type=PATH, help="Also write FILE.html, FILE.json or FILE.txt. Repeatable."
 )
+@click.option("--facts", "only_facts", is_flag=True, help="Compare the catalogue with the project's lists; only reads.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print the plan and ask nothing.")
 @click.option("--anew", is_flag=True, help="Begin a new run; default: go on with one that was interrupted.")
 @click.option("--yes", is_flag=True, help="Do not ask before the run.")
@@ -59,6 +61,7 @@ def verify(
     group: str | None,
     pool: str | None,
     files: tuple[Path, ...],
+    only_facts: bool,
     only_plan: bool,
     anew: bool,
     yes: bool,
@@ -73,6 +76,9 @@ def verify(
     the probe; if the command is killed, its next start deletes them and goes on. Nothing else is ever deleted. The
     report has no address of a person, no project and no secret. Exit code 0: nothing is refuted. 1: something is. 2:
     nothing could be asked.
+
+    --facts runs no probe. It compares machine types and ids of quotas in the catalogue with the lists of the project,
+    and prints what differs as a patch of the catalogue's data files, to be piped to `git apply`.
     """
     need("adopt", "verify")
     from training_platform.checks.output import check_writable, write_files
@@ -89,12 +95,15 @@ def verify(
     check_writable(files)
     workspace = read_workspace(folder)
     run.stack_names(workspace, environment)
+    project = next(spec.project for stack, spec in workspace.environments() if stack.name == environment)
+    if only_facts:
+        _say_facts(environment, project, local_cloud)
+        return
     picked, dear = chosen(stages=stages, names=names, at_most=at_most)
     _say_plan(picked, dear)
     if only_plan:
         return
     place = run.folder_of(folder, environment)
-    project = next(spec.project for stack, spec in workspace.environments() if stack.name == environment)
     head = run.head_of(folder, environment, project, local_cloud, [one.name for one in picked])
     with alone(place):
         old = Ledger.latest(place)
@@ -124,6 +133,25 @@ def verify(
     say(report.rendered(document, "text", min(line_width(), _WIDTH)).rstrip("\n"))
     counts = {row["verdict"] for row in document["probes"]}
     sys.exit(1 if "refuted" in counts else 0 if "proven" in counts else 2)
+
+
+def _say_facts(environment: str, project: str, local_cloud: str | None) -> None:
+    """Print the patch, and beside it what differs and what was confirmed."""
+    from training_platform.clients.project_contents import project_api
+    from training_platform.clients.quota_pull import CloudQuotas
+    from training_platform.verify import facts
+
+    compute = project_api("compute", project, "", local_cloud)
+    quotas = CloudQuotas(project, f"{local_cloud.rstrip('/')}/cloudquotas/" if local_cloud else None)
+    machines, ids = facts.listed_machines(compute, project), facts.listed_quotas(quotas)
+    found = facts.compare(machines, ids, datetime.now(UTC).date())
+    for line in (*(f"different: {one}" for one in found.differ), *(f"decided: {one}" for one in found.confirmed)):
+        say(f"{line}.", err=True)
+    say(f"{found.asked} facts were compared, and {len(found.differ)} differ.", err=True)
+    if found.patch:
+        say(f"Apply the patch in the repository: training-platform verify {environment} --facts | git apply", err=True)
+        say(found.patch.rstrip("\n"))
+    sys.exit(2 if not found.asked else 1 if found.differ else 0)
 
 
 def _say_plan(picked: Sequence[Probe], dear: Sequence[Probe]) -> None:
