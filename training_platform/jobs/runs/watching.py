@@ -14,6 +14,7 @@ from training_platform.clients.kubernetes_api import (
     EVENTS,
     JOBSETS,
     LOCAL_QUEUES,
+    NODES,
     PODS,
     PROVISIONING_REQUESTS,
     WORKLOADS,
@@ -130,6 +131,7 @@ def why_gke(
             if str((event.get("involvedObject") or {}).get("name")) in names
         ],
         vms=list(vms(asked)) if asked and starting else (),
+        nodes=_nodes(cluster, pods),
         holders=holders,
         ahead=ahead,
         **_asked(asked),
@@ -138,6 +140,17 @@ def why_gke(
     differs = f"{file} has changed since {run.name} was submitted, or that was with options: it is not what runs."
     note = [differs] if changed else []
     return [*why(run, seen), *note]
+
+
+def _nodes(cluster: ClusterApi, pods: Iterable[Json]) -> list[Json]:
+    """Return the nodes of pods; none where the caller may not read them, as members of a team may not."""
+    names = {pod.get("spec", {}).get("nodeName") for pod in pods} - {None}
+    try:
+        return [node for node in cluster.objects(NODES, "") if node["metadata"]["name"] in names] if names else []
+    except ClusterError as error:
+        if error.status == 403:
+            return []
+        raise
 
 
 def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Final
 
 from training_platform.catalog.types import Json
@@ -40,6 +40,7 @@ class Seen:
     ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``most`` what it reaches with what it borrows
     (None: no limit), and ``asked`` what the run asks for; ``flavor`` is the flavor's name. ``holders`` are the team's
     runs that have some of it, ``ahead`` those that wait and were there before; ``vms`` are sentences about its pools.
+    ``nodes`` are those of its pods.
     """
 
     jobset: Json
@@ -59,6 +60,7 @@ class Seen:
     holders: Sequence[Run] = ()
     ahead: Sequence[Run] = ()
     vms: Sequence[str] = ()
+    nodes: Sequence[Json] = ()
 
 
 def why(run: Run, seen: Seen) -> Iterator[str]:
@@ -92,6 +94,7 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
     else:
         yield f"{run.name} runs, since {run.started}."
     yield from _evictions(seen)
+    yield from _hosts(seen.nodes)
 
 
 def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
@@ -209,6 +212,41 @@ def _evictions(seen: Seen) -> Iterator[str]:
     evicted = condition(seen.workload, "Evicted")
     if evicted and evicted.get("status") == "True" and (seen.workload or {}).get("spec", {}).get("active") is not False:
         yield f"It started before and was stopped ({evicted.get('reason')}): {quoted(str(evicted.get('message')))}."
+
+
+def _hosts(nodes: Sequence[Json]) -> Iterator[str]:
+    """Yield faults and coming maintenance of nodes, each text once with the number of nodes that have it."""
+    names: dict[str, list[str]] = {}
+    for node in nodes:
+        for text in _notices(node):
+            names.setdefault(text, []).append(node["metadata"]["name"])
+    for text, these in names.items():
+        yield f"Node {these[0]}{f' (and {len(these) - 1} more)' if len(these) > 1 else ''} {text}."
+
+
+def _notices(node: Json) -> Iterator[str]:
+    """Yield what a node's labels, taints and conditions tell of its host.
+
+    Host maintenance bypasses the cluster's maintenance windows. The labels are set on nodes with GPUs and TPUs from GKE
+    1.31.1-gke.2008000. Source: GKE's pages on viewing maintenance events and on managing AI-optimized clusters, read
+    2026-11-23; not seen on a node.
+    """
+    labels, status = node["metadata"].get("labels") or {}, node.get("status") or {}
+    if "cloud.google.com/active-node-maintenance" in labels:
+        yield "is under maintenance of its host now"
+    elif (starts := labels.get("cloud.google.com/scheduled-maintenance-time", "")).isdigit():
+        day = datetime.fromtimestamp(int(starts), UTC)
+        yield f"stops for maintenance of its host at {day:%Y-%m-%d %H:%M} UTC, whatever window the cluster has"
+    if any(taint["key"] == "cloud.google.com/impending-node-termination" for taint in node["spec"].get("taints") or ()):
+        yield "is about to be terminated by Google Cloud"
+    if reason := labels.get("cloud.google.com/fault-behavior"):
+        yield f"was reported to Google as faulty ({reason})"
+    if (ready := condition(node, "Ready")) and ready.get("status") != "True":
+        yield f"is not ready: {quoted(str(ready.get('message') or ready.get('reason')))}"
+    for resource in ("nvidia.com/gpu", "google.com/tpu"):
+        whole, offered = (int((status.get(key) or {}).get(resource, 0)) for key in ("capacity", "allocatable"))
+        if offered < whole:
+            yield f"offers {offered} of {whole} {resource}: its device plugin takes the others for faulty"
 
 
 def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:

@@ -42,6 +42,35 @@ def said(**seen: Any) -> list[str]:
     return list(why(gke_run(everything.jobset, everything.workload, "gpus"), everything))
 
 
+def host(name: str, labels: Json | None = None, *, gpus: int = 8, taints: list[Json] | None = None) -> Json:
+    room = {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": str(gpus)}}
+    status = {**room, "conditions": [condition("Ready", True)]}
+    return {"metadata": {"name": name, "labels": labels or {}}, "spec": {"taints": taints or []}, "status": status}
+
+
+def test_hosts_tell_of_coming_maintenance_and_faults() -> None:
+    maintained = {"cloud.google.com/scheduled-maintenance-time": "1733083200"}
+    terminated = [{"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"}]
+    nodes = [
+        host("well"), host("a", maintained), host("b", maintained), host("c", gpus=7),
+        host("d", {**maintained, "cloud.google.com/active-node-maintenance": "ONGOING"}, taints=terminated),
+        host("e", {"cloud.google.com/fault-behavior": "XID"}),
+    ]  # fmt: skip
+    down = host("f")
+    down["status"]["conditions"] = [condition("Ready", False, "Kubelet stopped posting node status.")]
+
+    coming, *lines = [line for line in said(nodes=[*nodes, down]) if line.startswith("Node ")]
+
+    assert coming.startswith("Node a (and 1 more) stops for maintenance of its host at 2024-12-01 20:00 UTC")
+    assert lines == [
+        "Node c offers 7 of 8 nvidia.com/gpu: its device plugin takes the others for faulty.",
+        "Node d is under maintenance of its host now.",
+        "Node d is about to be terminated by Google Cloud.",
+        "Node e was reported to Google as faulty (XID).",
+        'Node f is not ready: "Kubelet stopped posting node status".',
+    ]
+
+
 def test_a_queue_that_was_deleted_is_the_cause() -> None:
     (line,) = said(queue=None)
 
