@@ -212,6 +212,7 @@ def usage(
     `monthly_chip_hours`, and its end where a new month has begun. Standard error has budgets that are 80% used. Exit
     code 2: an environment could not be read, and no file was written.
     """
+    from dataclasses import replace
     from datetime import UTC, datetime, time
 
     from training_platform.checks.output import write_files
@@ -246,7 +247,8 @@ def usage(
         write_files(texts, folders=True)
     for path in texts:
         say(f"{path.relative_to(folder)}: {'not written' if dry_run else 'written'}", err=True)
-    print_findings(chip_hours.budget_findings(workspace, usages, day), err=True)
+    findings = chip_hours.budget_findings(workspace, usages, day)
+    print_findings((replace(finding, severity="warning") for finding in findings), err=True)
     click.echo(chip_hours.proposal(workspace, usages, day), nl=False)
 
 

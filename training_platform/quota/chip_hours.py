@@ -25,7 +25,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.reading.editing import with_entry, without_entry
-from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.finding import Finding, Severity, UserError, others_go_on
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Name, Section, form
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, read_source
@@ -209,12 +209,14 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str) -> Fi
     message = f"team {team.name} has used {used:,.0f} of its {budget:,} chip-hours of {month} ({used / budget:.0%})"
     allowed = f"less than {WARNED_AT:.0%} of a month's budget, or a larger budget"
     nearest = None
+    # A warning fails a strict check: the change that brings the ledger brings the hold too, and has to pass.
+    severity: Severity = "warning" if used >= budget and cluster not in team.hold else "note"
     if used >= budget:
         held = f"until {month_after(month)}-01"
         message += f", and is held {held}" if cluster in team.hold else ""
         nearest = None if cluster in team.hold else f"hold: {{{cluster}: Hold}} {held}; {COMMAND} prints the change"
     return stack.finding(
-        RULE, ("monthly_chip_hours", cluster), message, severity="warning", allowed=allowed, nearest=nearest
+        RULE, ("monthly_chip_hours", cluster), message, severity=severity, allowed=allowed, nearest=nearest
     )
 
 

@@ -257,6 +257,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "project": "a team's own project is not read",
         "host_network": "objects in clusters",
         "max_run_hours": "objects in clusters",
+        "monthly_chip_hours": "a budget, which is only said",
         "directories": "objects in clusters",
         "egress": "objects in clusters",
         "serving": "objects in clusters",

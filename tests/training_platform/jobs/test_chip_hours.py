@@ -86,18 +86,28 @@ def line_of(root: Path, text: str, file: str = "stacks/Pulumi.lab-vision.yaml") 
     return next(number for number, row in enumerate(rows, 1) if text in row)
 
 
-@pytest.mark.parametrize(("used", "says"), [(799, None), (800, "(80%)"), (999, "(100%)"), (1000, "(100%)")])
-def test_a_budget_warns_from_four_fifths_on(root: Path, used: float, says: str | None) -> None:
+@pytest.mark.parametrize(
+    ("used", "hold", "says", "severity"),
+    [
+        (799, "", None, None), (800, "", "(80%)", "note"), (999, "", "(100%)", "note"), (1000, "", "(100%)", "warning"),
+        (1000, "    hold: {gpus: Hold}\n", "is held until 2026-12-01", "note"),
+    ],
+)  # fmt: skip
+def test_a_budget_is_named_from_four_fifths_on_and_warns_where_nothing_is_held(
+    root: Path, used: float, hold: str, says: str | None, severity: str | None
+) -> None:
     ledger(root, used)
+    file = root / "stacks" / "Pulumi.lab-vision.yaml"
+    file.write_text(file.read_text() + hold)
 
     findings = found(root)
 
-    assert [finding.severity for finding in findings] == ([] if says is None else ["warning"])
+    assert [finding.severity for finding in findings] == ([] if says is None else [severity])
     for finding in findings:
         assert str(says) in finding.message
         assert finding.position is not None
         assert finding.position[0] == line_of(root, "monthly_chip_hours")
-        assert (finding.nearest is not None) == (used >= 1000)
+        assert (finding.nearest is not None) == (severity == "warning")
 
 
 def test_a_budget_without_a_fresh_reading_says_so(root: Path) -> None:
@@ -147,6 +157,7 @@ def test_a_reading_writes_the_ledger_and_prints_a_hold_that_git_applies(root: Pa
     usages = read_usages(root)
     team = next(team for _, team, _ in read_workspace(root).teams() if team.name == "vision")
     assert usages.hours(team, "2026-11") == {"gpus": {"h100": 1023.5}, "tpus": {"tpu-v5e-4x8": 64.0}}
+    assert "warning stacks/Pulumi.lab-vision.yaml" in result.stderr
     assert "1,024 of its 1,000" in result.stderr
     subprocess.run(["git", "-C", root, "apply"], input=result.stdout, text=True, check=True)
     after = next(team for _, team, _ in read_workspace(root).teams() if team.name == "vision")
