@@ -12,7 +12,7 @@ from modules.gke import ClusterPools, ClusterPoolsArgs, GkeCluster, GkeClusterAr
 from modules.network import ClusterSubnet, ClusterSubnetArgs
 from training_platform.config.model import cluster
 from training_platform.config.names import cpu_pool_name
-from training_platform.config.pools import cluster_pools
+from training_platform.config.pools import cluster_pools, cpu_pools
 from training_platform.resources.node_pools import node_pool_name
 
 
@@ -102,11 +102,11 @@ class Cluster(pulumi.ComponentResource):
             ),
             child,
         )
-        for field, pool in spec.cpu_pools.items():
+        for pool in cpu_pools(spec):
             own = SystemPoolArgs(
-                scope=scope, spec=pool, cluster=gke.cluster_name, location=spec.location, service_account=nodes
+                scope=scope, pool=pool, cluster=gke.cluster_name, location=spec.location, service_account=nodes
             )
-            SystemPool(cpu_pool_name(name, field), own, child)
+            SystemPool(cpu_pool_name(name, pool.path), own, child)
         ClusterPools(ClusterPoolsArgs(scope=scope, key=name, spec=spec, cluster=gke.cluster_name, nodes=nodes), child)
         self.cluster_name, self.endpoint = gke.cluster_name, gke.endpoint
         self.register_outputs({"clusterName": self.cluster_name, "endpoint": self.endpoint})

@@ -11,18 +11,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi_kubernetes import core, rbac
+from pulumi_kubernetes import core, rbac, scheduling
 from pulumi_kubernetes.apiextensions import CustomResource
 
 from modules.kubernetes_objects import install, metadata
 from training_platform.catalog import CHARTS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
+from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE
 from training_platform.resources.kueue import POD_LABELS as KUEUE_POD_LABELS
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.operators import OPERATORS, jobset_values
 from training_platform.resources.operators import POD_LABELS as JOBSET_POD_LABELS
 from training_platform.resources.scope import Scope
+
+
+def system_priority(name: str, scope: Scope, opts: pulumi.ResourceOptions) -> scheduling.v1.PriorityClass:
+    """Register the priority of the platform's own pods, which no team's pod may have."""
+    about = metadata(scope, SYSTEM_PRIORITY)
+    return scheduling.v1.PriorityClass(name, metadata=about, value=SYSTEM_PRIORITY_VALUE, opts=opts)
 
 
 @dataclass(frozen=True, kw_only=True)

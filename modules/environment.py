@@ -19,6 +19,7 @@ from modules.controllers import (
     KueueArgs,
     Operator,
     OperatorArgs,
+    system_priority,
 )
 from modules.gke import (
     ClusterAccess,
@@ -82,6 +83,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
+from training_platform.config.pools import cpu_pools
 from training_platform.resources.admission import Bounds
 from training_platform.resources.data_sets import notebook_data_sets, team_data_sets
 from training_platform.resources.environment import EnvironmentParts
@@ -254,20 +256,19 @@ class EnvironmentCluster(pulumi.ComponentResource):
         self.child = pulumi.ResourceOptions(parent=self)
         self.gke = self._cluster()
         self.endpoint = self.gke.endpoint
-        system = [
-            SystemPool(
-                cpu_pool_name(name, field),
-                SystemPoolArgs(
-                    scope=self.scope,
-                    spec=pool,
-                    cluster=self.gke.cluster_name,
-                    location=spec.location,
-                    service_account=shared.nodes,
-                ),
-                self.child,
+        system: list[SystemPool] = []
+        for pool in cpu_pools(spec):
+            args = SystemPoolArgs(
+                scope=self.scope,
+                pool=pool,
+                cluster=self.gke.cluster_name,
+                location=spec.location,
+                service_account=shared.nodes,
             )
-            for field, pool in spec.cpu_pools.items()
-        ]
+            # The system pool, the last, takes no other pods any more once they have a place.
+            after = list(system) if pool.path == ("system_pool",) else []
+            opts = pulumi.ResourceOptions(parent=self, depends_on=after)
+            system.append(SystemPool(cpu_pool_name(name, pool.path), args, opts))
         pools = ClusterPools(
             ClusterPoolsArgs(scope=self.scope, key=name, spec=spec, cluster=self.gke.cluster_name, nodes=shared.nodes),
             self.child,
@@ -331,7 +332,7 @@ class EnvironmentCluster(pulumi.ComponentResource):
         """Return the options of objects in the cluster that wait for resources."""
         return pulumi.ResourceOptions(parent=self, providers=[self.provider], depends_on=list(resources))
 
-    def _controllers(self, system: list[SystemPool]) -> dict[str, pulumi.Resource]:
+    def _controllers(self, system: list[pulumi.Resource]) -> dict[str, pulumi.Resource]:
         """Install the controllers once there are nodes for them; return the releases of JobSet and Kueue by name."""
         name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
         charts, software = environment.charts, spec.software
@@ -364,9 +365,10 @@ class EnvironmentCluster(pulumi.ComponentResource):
             )
         return releases
 
-    def _software(self, system: list[SystemPool]) -> None:
+    def _software(self, pools: list[SystemPool]) -> None:
         """Install the controllers, and their objects once they answer."""
         name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
+        system = [*pools, system_priority(f"{name}-system-priority", scope, self._after())]
         software, releases = spec.software, self._controllers(system)
         self.flavors = pulumi.Output.from_input([])
         if software.kueue != "none":

@@ -15,8 +15,7 @@ from modules.network import GpuNetworks, GpuNetworksArgs
 from modules.register import children_of, register
 from training_platform.config.gpu_fabric import fabric_name, gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.node_pool import SystemPoolSpec
-from training_platform.config.pools import ExpandedPool, GkePool, cluster_pools
+from training_platform.config.pools import CpuPool, ExpandedPool, GkePool, cluster_pools
 from training_platform.resources.declared import Declared
 from training_platform.resources.gke import cluster_identifier, gke_cluster, node_account_resources
 from training_platform.resources.gpu_networks import gpu_nics
@@ -281,14 +280,14 @@ class SystemPoolArgs:
     """Which cluster the pool is for."""
 
     scope: Scope
-    spec: SystemPoolSpec
+    pool: CpuPool
     cluster: pulumi.Input[str]  # name
     location: str  # of the cluster
     service_account: NodeAccount
 
 
 class SystemPool(pulumi.ComponentResource):
-    """A pool without accelerators: where controllers, their admission webhooks and system pods run, or heads."""
+    """A pool without accelerators: where controllers, their webhooks and system pods run, heads, or teams' own pods."""
 
     node_pool_id: pulumi.Output[str]  # projects/*/locations/*/clusters/*/nodePools/*
 
@@ -300,7 +299,7 @@ class SystemPool(pulumi.ComponentResource):
             cluster=args.cluster,
             service_account=args.service_account.email,
         )
-        declared = cpu_pool(name, args.spec, place)
+        declared = cpu_pool(name, args.pool, place)
         # Nodes without their roles do not join.
         self.node_pool_id = register(declared, self, args.service_account.bindings).id
         self.register_outputs({"node_pool_id": self.node_pool_id})

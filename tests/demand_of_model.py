@@ -10,7 +10,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.gpu_fabric import gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.node_pool import SystemPoolSpec
+from training_platform.config.model.node_pool import CpuPoolSpec
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import ResourcePoolSpec, Team, pool_path
 from training_platform.config.names import Locator, cpu_pool_name
@@ -127,12 +127,12 @@ def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
 
 
 def _cpu_pools(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
-    for field, spec in cluster.cpu_pools.items():
-        holder = Holder(stack, ("clusters", name, field), cpu_pool_name(name, field))
+    for path, spec in cluster.pools_without_chips.items():
+        holder = Holder(stack, ("clusters", name, *path), cpu_pool_name(name, path))
         yield from _cpu_pool(project, holder, spec, cluster)
 
 
-def _cpu_pool(project: str, holder: Holder, spec: SystemPoolSpec, cluster: ClusterSpec) -> Iterator[Charge]:
+def _cpu_pool(project: str, holder: Holder, spec: CpuPoolSpec, cluster: ClusterSpec) -> Iterator[Charge]:
     vms = VmUsage(
         project=project,
         machine_type=spec.machine_type,
@@ -192,7 +192,7 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
     for name, cluster in environment.own_clusters.items():
         region = region_of(cluster.location)
         first.setdefault(region, name)
-        vms[region] += sum(pool.max_nodes for pool in cluster.cpu_pools.values())
+        vms[region] += sum(pool.max_nodes for pool in cluster.pools_without_chips.values())
         vms[region] += sum(pool.max_nodes for pool in cluster_pools(name, cluster))
     for region, name in first.items():
         addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MAX_PORTS)

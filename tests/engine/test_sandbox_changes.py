@@ -67,6 +67,7 @@ CHANGED_CLUSTER: dict[str, Any] = {
     },
     "auto_provisioning": {"cpu": 1000, "memory_gb": 4000},
     "system_pool": {"machine_type": "e2-standard-8", "min_nodes": 2, "max_nodes": 4},
+    "cpu_pools": {"general": {"machine_type": "e2-standard-8", "max_nodes": 2}},
 }
 BEFORE: dict[str, Any] = {
     "project": "example-train-fields",
@@ -141,7 +142,8 @@ def test_a_changed_schedule_changes_the_plan_of_backups_and_nothing_else(stages:
 
 def test_a_changed_cluster_is_updated(stages: list[dict[str, set[str]]]) -> None:
     assert done_to(stages[1], "main-cluster") == "update"
-    assert done_to(stages[1], "main-system-pool") == "update"
+    assert done_to(stages[1], "main-general-pool") == "create"
+    assert done_to(stages[1], "main-system-pool") == "update"  # its taint as well
 
 
 @pytest.mark.parametrize("again", [2, 3], ids=["up", "refresh"])

@@ -13,6 +13,7 @@ from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan
+from training_platform.config.pools import SYSTEM_TAINT
 from training_platform.resources.admission import API_VERSION, pod_images
 from training_platform.resources.gpu_direct import access
 
@@ -179,6 +180,7 @@ def test_pod_security_itself_refuses_where_a_team_needs_nothing_beyond_it(server
         ({"initContainers": [{"name": "i", "image": "i", "resources": GPU}]}, "a job that Kueue admitted"),
         ({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}, "does not tolerate their nodes"),
         ({"tolerations": [{"operator": "Exists"}]}, "does not tolerate their nodes"),
+        ({"tolerations": [{"key": SYSTEM_TAINT[0], "operator": "Exists"}]}, "nor those of the system"),
         (
             {"container": {"resources": {"limits": {"nvidia.com/gpu": "0"}}}, "tolerations": [{"operator": "Exists"}]},
             "does not tolerate their nodes",

@@ -23,11 +23,16 @@ from modules.kubernetes_objects import ChartRef, chart_ref, install
 from training_platform.catalog import CHARTS
 from training_platform.catalog.types import Chart
 from training_platform.checks.planning.recorder import Plan, record
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
-from training_platform.resources.operators import POD_LABELS, jobset_values
+from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TAINT
+from training_platform.resources.kueue import kueue_values
+from training_platform.resources.metrics_adapter import adapter_deployment
+from training_platform.resources.operators import OPERATORS, POD_LABELS, jobset_values
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
+from training_platform.views.inputs import at
 
 
 @pytest.fixture(scope="session")
@@ -202,6 +207,26 @@ def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks() -> None:
     assert controller["podDisruptionBudget"] == {"enabled": True, "minAvailable": 1}
     (apart,) = controller["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert apart["podAffinityTerm"]["labelSelector"]["matchLabels"] == POD_LABELS
+
+
+def test_what_is_installed_runs_on_a_system_pool_that_is_kept_for_it() -> None:
+    values = {
+        "kueue": kueue_values("main", ClusterSpec.model_validate({"location": "us-central1", "existing": "shared"})),
+        "jobset": jobset_values(),
+        **{name: operator.values for name, operator in OPERATORS.items()},
+        "adapter": adapter_deployment()["template"],
+    }
+    places = {
+        "kueue": ("controllerManager", "tolerations"), "jobset": ("controller", "tolerations"),
+        "ray": ("tolerations",), "leader-worker-set": ("tolerations",), "trainer": ("manager", "tolerations"),
+        "adapter": ("spec", "tolerations"),
+    }  # fmt: skip
+    for name, path in places.items():
+        (toleration,) = at(values[name], path)
+        assert (toleration["key"], toleration["value"]) == SYSTEM_TAINT, name
+    classes = [at(values["kueue"], ("controllerManager", "manager", "priorityClassName"))]
+    classes += [values[name]["priorityClassName"] for name in ("ray", "leader-worker-set")]
+    assert {*classes, at(values["adapter"], ("spec", "priorityClassName"))} == {SYSTEM_PRIORITY}
 
 
 def test_nothing_that_is_not_in_the_cluster_is_asked_for() -> None:

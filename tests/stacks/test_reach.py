@@ -102,6 +102,8 @@ clusters:
     version: "1.33"
     fqdn_policies: true
     system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
+    cpu_pools:
+      general: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
     pathways: {machine_type: n2-standard-64, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
     node_pools:
       gpu:
@@ -293,6 +295,11 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*CLUSTER, "system_pool", "max_nodes"): 4,
     (*CLUSTER, "system_pool", "boot_disk", "type"): "pd-ssd",
     (*CLUSTER, "system_pool", "boot_disk", "size_gb"): 200,
+    (*CLUSTER, "cpu_pools", "general", "machine_type"): "n2-standard-8",
+    (*CLUSTER, "cpu_pools", "general", "min_nodes"): 2,
+    (*CLUSTER, "cpu_pools", "general", "max_nodes"): 4,
+    (*CLUSTER, "cpu_pools", "general", "boot_disk", "type"): "pd-ssd",
+    (*CLUSTER, "cpu_pools", "general", "boot_disk", "size_gb"): 200,
     (*CLUSTER, "pathways", "machine_type"): "n2d-standard-64",
     (*CLUSTER, "pathways", "min_nodes"): 1,
     (*CLUSTER, "pathways", "max_nodes"): 4,
@@ -432,6 +439,8 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     (*COHORT_SHARE, "lending_limit"): 0,
     (*CLUSTER, "subnet"): {"nodes": "10.4.0.0/20", "pods": "10.66.0.0/16", "services": "10.5.0.0/20"},
     (*CLUSTER, "system_pool"): {"max_nodes": 9},
+    (*CLUSTER, "cpu_pools"): {},
+    (*CLUSTER, "cpu_pools", "general"): {"max_nodes": 9},
     (*CLUSTER, "pathways"): None,
     (*CLUSTER, "node_pools"): {
         "classed": {"machine_type": "a3-highgpu-8g"},
@@ -440,6 +449,7 @@ ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
     },
     (*CLUSTER, "notebooks"): None,
     (*CLUSTER, "system_pool", "boot_disk"): {"size_gb": 300},
+    (*CLUSTER, "cpu_pools", "general", "boot_disk"): {"size_gb": 300},
     (*CLUSTER, "pathways", "boot_disk"): {"size_gb": 300},
     (*HUB, "oauth_secret"): {"name": "three"},
 }

@@ -22,9 +22,8 @@ from training_platform.clients.project_contents import Contents
 from training_platform.config.first_files import SCHEMA
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT
-from training_platform.config.pools import flavors
+from training_platform.config.pools import SYSTEM_NAME, flavors
 from training_platform.config.reading.finding import UserError
-from training_platform.resources.node_pools import POOL_NAME
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.register import (
     BUCKET,
@@ -175,7 +174,7 @@ def _replaced(stack: AdoptedStack, contents: Contents) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for path, changes in stack.changes.items():
         words = [str(change) for change in changes if change.replaces]
-        if not words or path.endswith(f"/nodePools/{POOL_NAME}"):  # the system pool is always there
+        if not words or path.endswith(f"/nodePools/{SYSTEM_NAME}"):  # the system pool is always there
             continue
         owners = [path]
         if path in contents.of(SUBNETWORK):

@@ -76,7 +76,7 @@ def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
 
 def _cluster(cluster: ClusterSpec, book: PriceBook) -> Iterator[Cost]:
     region = region_of(cluster.location)
-    for pool in cluster.cpu_pools.values():
+    for pool in cluster.pools_without_chips.values():
         machine, counts = MACHINE_TYPES[pool.machine_type], (pool.min_nodes, pool.max_nodes)
         yield machines_cost(machine, "on-demand", region, *counts, book=book)
         yield _disks(pool.boot_disk.type_on(machine), pool.boot_disk.size_gb, region, *counts, book=book)

@@ -142,6 +142,7 @@ def with_pool(
     if home not in clusters:
         subnet = _free_subnet((*others, environment))
         lines = [f"{home}:", f"  location: {region}", f"  subnet: {subnet}"]
+        lines += ["  cpu_pools:", "    general: {max_nodes: 2}"] if environment.production else []
         text = with_entry(text, file, below, lines)
     taken = clusters[home].node_pools if home in clusters else {}
     if name in taken:

@@ -20,9 +20,9 @@ def pool_name(cluster: str, pool: str) -> str:
     return f"{cluster}-{pool}"
 
 
-def cpu_pool_name(cluster: str, field: str) -> str:
-    """Name a cluster's pool without TPUs or GPUs by the field that says it, ``system_pool`` or ``pathways``."""
-    return f"{cluster}-{field.removesuffix('_pool')}"
+def cpu_pool_name(cluster: str, path: Path) -> str:
+    """Name a pool without TPUs or GPUs by its path below its cluster, such as ``("system_pool",)``."""
+    return f"{cluster}-{'system' if path == ('system_pool',) else path[-1]}"
 
 
 # What names begin with, by the section of the stack file whose keys they end with.
@@ -88,8 +88,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
     for name, cluster in environment.clusters.items():
         path: Path = ("clusters", name)
         yield name, path
-        for field in cluster.cpu_pools:
-            yield cpu_pool_name(name, field), (*path, field)
+        for below in cluster.pools_without_chips:
+            yield cpu_pool_name(name, below), (*path, *below)
         yield name_in_cluster(name, "gpu_networks"), (*path, "gpu_networks")
         if cluster.notebooks:
             yield name_in_cluster(name, "notebooks"), (*path, "notebooks")

@@ -16,7 +16,7 @@ from training_platform.config.model.capacity import Capacity
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.compute_class import class_of_pools
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.node_pool import SLICE_LEVELS, NodePoolSpec
+from training_platform.config.model.node_pool import SLICE_LEVELS, CpuPoolSpec, NodePoolSpec
 from training_platform.config.names import pool_name
 from training_platform.config.reading.finding import Path
 
@@ -24,6 +24,13 @@ FLAVOR_LABEL = "training-platform/flavor"
 # As Google's own tools call the pool for heads of Pathways jobs, so that their manifests fit. Those do not taint it;
 # here other pods would keep its large VMs. Source: AI-Hypercomputer/xpk, core/kueue_manager.py, read 2026-11-22.
 HEADS_NAME, HEADS_TAINT = "cpu-np", ("training-platform/pathways", "true")
+# GKE's own pods tolerate this taint and no other. Source: Cluster Toolkit v1.95.0, gke-cluster, whose system pools have
+# it by default, read 2026-06-25; that every pod of GKE's own tolerates it is (unverified).
+SYSTEM_NAME, SYSTEM_TAINT = "system", ("components.gke.io/gke-managed-components", "true")
+SYSTEM_TOLERATIONS = ({"key": SYSTEM_TAINT[0], "operator": "Equal", "value": SYSTEM_TAINT[1], "effect": "NoSchedule"},)
+# Above all that pods of teams may have. GKE admits those of its own pods, system-cluster-critical, in kube-system alone
+# (unverified).
+SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE = "training-platform-system", 1_000_000_000
 SYSTEM_POOL_SURGE = 1  # VMs more while a system pool is upgraded
 ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; counts per zone multiply by it where no zone is named
 GPU_DIRECT_LABEL, GPU_DIRECT_OFF = "training-platform/gpu-direct", "off"
@@ -116,6 +123,29 @@ class ExpandedPool:
     def chips_per_slice(self) -> int:
         """The smallest number that one job can be given: a slice's chips, one VM's GPUs, a place on a shared GPU."""
         return self.hosts * self.machine.chips if self.places_per_gpu == 1 else 1
+
+
+class CpuPool(NamedTuple):
+    """A pool without TPUs or GPUs: its path below its cluster, its name in GKE, and the key and value of its taint."""
+
+    path: Path
+    spec: CpuPoolSpec
+    name: str
+    taint: tuple[str, str] | None
+
+
+def cpu_pools(cluster: ClusterSpec) -> Iterator[CpuPool]:
+    """Yield a cluster's pools without TPUs or GPUs, the system pool last.
+
+    The system pool is kept for the system as soon as there is a pool on which other pods find a place.
+    """
+    for path, spec in cluster.pools_without_chips.items():
+        if path == ("system_pool",):
+            yield CpuPool(path, spec, SYSTEM_NAME, SYSTEM_TAINT if cluster.cpu_pools else None)
+        elif path == ("pathways",):
+            yield CpuPool(path, spec, HEADS_NAME, HEADS_TAINT)
+        else:
+            yield CpuPool(path, spec, str(path[-1]), None)
 
 
 def pools(environment: Environment) -> Iterator[ExpandedPool]:

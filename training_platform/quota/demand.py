@@ -46,7 +46,7 @@ from training_platform.views.storage import FilestoreView, LustreView, StorageCl
 from training_platform.views.vertex import PersistentPoolView, WorkbenchView
 from training_platform.views.view import NeedsUnknown, View
 
-_CPU_POOLS = ("system_pool", "pathways")
+_CPU_POOLS = ("system_pool", "pathways", "cpu_pools")  # of a cluster's section: clusters, its key, the field
 _VIEWS: tuple[type[View], ...] = (
     AutoProvisioningView, ClusterView, CountedView, FilestoreView, GatewayView, LustreView, NodePoolView,
     PersistentPoolView, StorageClassView, WorkbenchView,
@@ -182,7 +182,7 @@ class _Stack:
         )
         if more:
             holder = _holder(pool, "upgrades", 0, 0)
-            field = pool.origin if pool.origin[-1:] and pool.origin[-1] in _CPU_POOLS else (*pool.origin, "upgrades")
+            field = pool.origin if _without_chips(pool.origin) else (*pool.origin, "upgrades")
             holder = holder._replace(label=upgrade_label(holder.label), field=field)
             yield from (usage.by(holder) for usage in vm_usage(vms._replace(nodes=more)))
 
@@ -279,11 +279,15 @@ class _Stack:
 def _holder(view: View, field: str, step: float, least: int) -> Holder:
     """Return who makes a charge, by the section of the stack file where it is known, else by the resource's name."""
     label = str(view.origin[-1]) if view.origin else view.name
-    if label in _CPU_POOLS and len(view.origin) > 1:
-        label = cpu_pool_name(str(view.origin[-2]), label)
+    if _without_chips(view.origin):
+        label = cpu_pool_name(str(view.origin[1]), view.origin[2:])
     if view.origin[-2:-1] == ("more_pools",):
         label = f"{view.origin[-3]}-{label}"
     return Holder(view.stack, view.origin, label, view.path(field), step, least)
+
+
+def _without_chips(path: Path) -> bool:
+    return len(path) > 2 and path[2] in _CPU_POOLS
 
 
 def _not_counted(view: View, field: str) -> Finding:

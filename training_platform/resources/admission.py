@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.pools import CLASS_LABEL
+from training_platform.config.pools import CLASS_LABEL, SYSTEM_TAINT
 from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, NodeAccess, access
 from training_platform.resources.kueue import PRIORITY_LABEL, QUEUE_LABEL, RUN_LABEL
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, TEAM_LABEL
@@ -344,9 +344,9 @@ def accelerator_pods(bounds: Bounds) -> Policy:
                 f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}}) || "
                 f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == {literal(POD_GATE)})"
             ),
-            "a pod that asks for no TPU or GPU does not tolerate their nodes": (
+            "a pod that asks for no TPU or GPU does not tolerate their nodes, nor those of the system": (
                 "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
-                f"t.?key.orValue('') == '' || t.key in {literal(ACCELERATORS)})"
+                f"t.?key.orValue('') == '' || t.key in {literal([*ACCELERATORS, SYSTEM_TAINT[0]])})"
             ),
             "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
             f"pods of teams have no priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",

@@ -16,7 +16,7 @@ from training_platform.config.model.cluster import ClusterSpec, SoftwareSpec
 from training_platform.config.model.environment import BudgetSpec, Environment
 from training_platform.config.model.storage import HyperdiskData
 from training_platform.config.names import cpu_pool_name
-from training_platform.config.pools import Flavor, cluster_pools
+from training_platform.config.pools import Flavor, cluster_pools, cpu_pools
 from training_platform.resources.compute_classes import compute_classes
 from training_platform.resources.data_sets import data_disk, reads_lustre
 from training_platform.resources.declared import Declared, ModelPlan
@@ -101,8 +101,8 @@ def _plan_cluster(
     place = PoolPlace(
         scope=scope, location=spec.location, cluster=cluster_name(scope, key, spec), service_account=nodes
     )
-    for field, system_pool in spec.cpu_pools.items():
-        plan(cpu_pool(cpu_pool_name(key, field), system_pool, place))
+    for pool_without_chips in cpu_pools(spec):
+        plan(cpu_pool(cpu_pool_name(key, pool_without_chips.path), pool_without_chips, place))
     fabrics, pools = gpu_fabrics(key, spec), cluster_pools(key, spec)
     for fabric in fabrics.values():
         gpu_network_resources(scope, key, fabric, plan)

@@ -17,6 +17,7 @@ from training_platform.catalog import IMAGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import GatewaySpec, Notebooks
 from training_platform.config.names import data_claim
+from training_platform.config.pools import SYSTEM_TOLERATIONS
 from training_platform.resources.data_sets import NotebookDataSets
 from training_platform.resources.notebooks import (
     FUSE_ANNOTATION,
@@ -81,7 +82,11 @@ def hub_values(
             "profileList": profiles(cluster_name, cluster, notebooks),
         },
         # GKE's own scheduler decides, with the autoscaler; the chart's would name itself in every notebook's pod.
-        "scheduling": {"userScheduler": {"enabled": False}, "userPlaceholder": {"enabled": False}},
+        "scheduling": {
+            "userScheduler": {"enabled": False},
+            "userPlaceholder": {"enabled": False},
+            "corePods": {"tolerations": list(SYSTEM_TOLERATIONS)},
+        },
         # Pullers would bring every notebook image to every node, those of training included.
         "prePuller": {"hook": {"enabled": False}, "continuous": {"enabled": False}},
         "cull": {"enabled": True, "timeout": notebooks.idle_minutes * 60, "every": 300},

@@ -28,7 +28,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Preemption, Share
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, SERVING_PRIORITY
-from training_platform.config.pools import Flavor, cluster_pools
+from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS, Flavor, cluster_pools
 from training_platform.resources.scope import TEAM_LABEL
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
@@ -211,7 +211,7 @@ REPLICAS = 2  # the webhooks fail closed, so that no Job starts while no replica
 def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True) -> dict[str, Any]:
     """Return the chart's values; sizes follow the most VMs that the cluster can have."""
     pools = list(cluster_pools(cluster_name, cluster))
-    nodes = sum(pool.max_nodes for pool in cluster.cpu_pools.values()) + sum(pool.max_nodes for pool in pools)
+    nodes = sum(pool.max_nodes for pool in cluster.pools_without_chips.values()) + sum(pool.max_nodes for pool in pools)
     return {
         # A ServiceMonitor of the Prometheus operator, which no cluster of ours has: ClusterPodMonitoring instead.
         "enablePrometheus": False,
@@ -225,7 +225,8 @@ def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool 
             "replicas": REPLICAS,
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
             "topologySpreadConstraints": [_SPREAD],
-            "manager": {"resources": resources(nodes)},
+            "tolerations": list(SYSTEM_TOLERATIONS),
+            "manager": {"priorityClassName": SYSTEM_PRIORITY, "resources": resources(nodes)},
         },
     }
 

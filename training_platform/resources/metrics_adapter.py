@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.catalog import IMAGES
+from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.resources.scope import Scope, account_id
 
 NAMESPACE = "custom-metrics"
@@ -43,7 +44,12 @@ def adapter_deployment() -> dict[str, Any]:
         "selector": {"matchLabels": _LABELS},
         "template": {
             "metadata": {"labels": _LABELS},
-            "spec": {"serviceAccountName": NAME, "containers": [container]},
+            "spec": {
+                "serviceAccountName": NAME,
+                "priorityClassName": SYSTEM_PRIORITY,
+                "tolerations": list(SYSTEM_TOLERATIONS),
+                "containers": [container],
+            },
         },
     }
 

@@ -16,16 +16,14 @@ from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import (
     BootDiskSpec,
+    CpuPoolSpec,
     NodePoolSpec,
-    PathwaysPoolSpec,
-    SystemPoolSpec,
 )
 from training_platform.config.pools import (
     CLASS_LABEL,
-    HEADS_NAME,
-    HEADS_TAINT,
     SYSTEM_POOL_SURGE,
     ZONES_OF_A_REGIONAL_CLUSTER,
+    CpuPool,
     ExpandedPool,
     GkePool,
     pool_labels,
@@ -306,7 +304,6 @@ def common_node_config(
     }
 
 
-POOL_NAME = "system"
 # A /25 of the pods' range per VM: half of what GKE's default of 110 pods takes, and more than controllers fill.
 MAX_PODS_OF_A_CPU_HOST = 64
 _CPU_OPTIONS = ResourceOptions(
@@ -318,20 +315,24 @@ _CPU_OPTIONS = ResourceOptions(
 )
 
 
-def cpu_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
-    """Return a cluster's system pool, or that of heads; ``name`` is the component's."""
-    heads = isinstance(spec, PathwaysPoolSpec)
-    key, value = HEADS_TAINT
+def cpu_pool(name: str, pool: CpuPool, place: PoolPlace) -> Declared:
+    """Return a node pool without TPUs or GPUs; ``name`` is the component's.
+
+    GKE changes taints of a pool in place, and pods that run there stay. Source: GKE docs, node taints, read 2026-11-23
+    in an excerpt; not tried on a cluster.
+    """
+    spec = pool.spec
     node = common_node_config(
         MACHINE_TYPES[spec.machine_type], spec.boot_disk, place.service_account, place.scope, place.location
     )
-    if heads:
+    if pool.taint:
+        key, value = pool.taint
         node["taints"] = [{"key": key, "value": value, "effect": "NO_SCHEDULE"}]
     inputs = gcp.node_pool(
         project=place.scope.project,
         cluster=place.cluster,
         location=place.location,
-        name=HEADS_NAME if heads else POOL_NAME,
+        name=pool.name,
         initial_node_count=initial_nodes_per_zone(spec, place.location),
         # Over all zones, so that a minimum of 2 is 2 VMs in a region as in a zone.
         autoscaling={
@@ -349,7 +350,7 @@ def cpu_pool(name: str, spec: SystemPoolSpec, place: PoolPlace) -> Declared:
     return Declared(type=NODE_POOL, name=f"{name}-pool", inputs=inputs, options=_CPU_OPTIONS)
 
 
-def initial_nodes_per_zone(spec: SystemPoolSpec, location: str) -> int:
+def initial_nodes_per_zone(spec: CpuPoolSpec, location: str) -> int:
     """Return how many VMs each zone starts with: together at least the minimum, unless that passes the maximum."""
     zones = 1 if is_zone(location) else ZONES_OF_A_REGIONAL_CLUSTER
     return min(-(-spec.min_nodes // zones), spec.max_nodes // zones)

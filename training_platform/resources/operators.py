@@ -22,6 +22,7 @@ import yaml
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
+from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.resources.admission import ACCELERATORS, JobKind, templates_in
 from training_platform.resources.tenancy import POD_SECURITY
 
@@ -34,6 +35,7 @@ class OperatorChart(NamedTuple):
     connects_to: tuple[Mapping[str, str], int] | None = None
 
 
+_ON_SYSTEM_POOL = {"tolerations": list(SYSTEM_TOLERATIONS), "priorityClassName": SYSTEM_PRIORITY}
 _MOST_OBJECTS = 500  # of a kind, in a team's namespace, as of JobSets
 _RAY_GROUPS = "[{0}.headGroupSpec.template] + {0}.?workerGroupSpecs.orValue([]).map(g, g.template)"
 _RAY_JOB = f"(has({{0}}.spec.rayClusterSpec) ? {_RAY_GROUPS.replace('{0}', '{0}.spec.rayClusterSpec')} : [])"
@@ -61,7 +63,7 @@ def _ray_refuses(cluster: str) -> dict[str, str]:
 
 OPERATORS: Final = {
     "ray": OperatorChart(
-        {},
+        _ON_SYSTEM_POOL,
         (
             JobKind(
                 "ray.io",
@@ -84,7 +86,11 @@ OPERATORS: Final = {
         ({"ray.io/node-type": "head"}, 8265),
     ),
     "trainer": OperatorChart(
-        {"jobset": {"install": False}},  # the platform has installed JobSet, of the version that it wants
+        {
+            "jobset": {"install": False},  # the platform has installed JobSet, of the version that it wants
+            "manager": {"tolerations": list(SYSTEM_TOLERATIONS)},
+            "runtimes": {"installer": {"tolerations": list(SYSTEM_TOLERATIONS)}},
+        },
         (
             JobKind(
                 "trainer.kubeflow.org",
@@ -117,7 +123,7 @@ OPERATORS: Final = {
         ),
     ),
     "leader-worker-set": OperatorChart(
-        {},
+        _ON_SYSTEM_POOL,
         (
             JobKind(
                 "leaderworkerset.x-k8s.io",
@@ -180,6 +186,7 @@ def jobset_values() -> dict[str, Any]:
             "replicas": 2,
             "leaderElection": {"enable": True},
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
+            "tolerations": list(SYSTEM_TOLERATIONS),  # the chart takes no class of priority
             "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},
             "resources": {
                 "requests": {"cpu": "500m", "memory": "256Mi"},

@@ -26,7 +26,8 @@ from modules.gke import (
 )
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.pools import CpuPool, cpu_pools
 from training_platform.resources.node_pools import initial_nodes_per_zone
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
@@ -37,8 +38,12 @@ MEMBER = "gcp:projects/iAMMember:IAMMember"
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 
 
+def spec_of(**fields: Any) -> ClusterSpec:
+    return ClusterSpec.model_validate({"location": "us-central2-b", "subnet": RANGES, **fields})
+
+
 def cluster(scope: Scope, **fields: Any) -> GkeCluster:
-    spec = ClusterSpec.model_validate({"location": "us-central2-b", "subnet": RANGES, **fields})
+    spec = spec_of(**fields)
     nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
     args = GkeClusterArgs(scope=scope, spec=spec, network="vpc", subnetwork="subnet", service_account=nodes)
     return GkeCluster("tpu", args)
@@ -290,7 +295,7 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 def pool(scope: Scope, location: str = "us-west4", **fields: Any) -> SystemPool:
     args = SystemPoolArgs(
         scope=scope,
-        spec=SystemPoolSpec.model_validate(fields),
+        pool=CpuPool(("system_pool",), SystemPoolSpec.model_validate(fields), "system", None),
         cluster="prod-gpu",
         location=location,
         service_account=NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope)),
@@ -341,10 +346,8 @@ def test_a_zone_starts_with_its_part_of_the_minimum(location: str, least: int, m
 def test_the_pool_of_heads_starts_empty_and_takes_nothing_but_heads(scope: Scope, deploy: Deploy) -> None:
     def program() -> None:
         nodes = NodeServiceAccount("nodes", NodeServiceAccountArgs(scope=scope))
-        args = SystemPoolArgs(
-            scope=scope, spec=PathwaysPoolSpec(max_nodes=3), cluster="prod-gpu", location="us-west4",
-            service_account=nodes,
-        )  # fmt: skip
+        (heads, _) = cpu_pools(spec_of(pathways=PathwaysPoolSpec(max_nodes=3)))
+        args = SystemPoolArgs(scope=scope, pool=heads, cluster="prod-gpu", location="us-west4", service_account=nodes)
         SystemPool("gpu-pathways", args)
 
     inputs = deploy(program).one(NODE_POOL, "gpu-pathways-pool").inputs
@@ -354,6 +357,22 @@ def test_the_pool_of_heads_starts_empty_and_takes_nothing_but_heads(scope: Scope
     assert inputs["nodeConfig"]["machineType"] == "n2-standard-64"
     taint = {"key": "training-platform/pathways", "value": "true", "effect": "NO_SCHEDULE"}
     assert inputs["nodeConfig"]["taints"] == [taint]
+
+
+def test_the_system_pool_is_the_system_s_alone_once_other_pods_have_a_place() -> None:
+    place = {"data": CpuPoolSpec(max_nodes=3)}
+
+    taints = {pool.name: pool.taint for pool in cpu_pools(spec_of(cpu_pools=place))}
+
+    assert taints == {"data": None, "system": ("components.gke.io/gke-managed-components", "true")}
+    assert {pool.name: pool.taint for pool in cpu_pools(spec_of())} == {"system": None}
+
+
+def test_a_cpu_pool_has_a_name_of_its_own() -> None:
+    gpus = {"data": NodePoolSpec(machine_type="a3-highgpu-8g", zone="us-central1-a")}
+    for name, owner in {"data": "data of node_pools", "system": "a pool of the platform's own"}.items():
+        with pytest.raises(ValueError, match=f"has the name of {owner}"):
+            spec_of(node_pools=gpus, cpu_pools={name: CpuPoolSpec()})
 
 
 def test_the_first_size_reaches_gke_and_is_never_compared_again(scope: Scope, deploy: Deploy) -> None:

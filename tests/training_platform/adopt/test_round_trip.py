@@ -78,6 +78,7 @@ config:
           exclusions:
             launch: {start: "2026-12-01T00:00:00Z", end: "2026-12-20T00:00:00Z", scope: no-minor-upgrades}
         system_pool: {machine_type: e2-standard-8, min_nodes: 3, max_nodes: 9, boot_disk: {type: pd-ssd, size_gb: 150}}
+        cpu_pools: {general: {machine_type: n2-standard-16, min_nodes: 1, max_nodes: 4}}
         pathways: {machine_type: n2d-standard-64, max_nodes: 3}
         auto_provisioning:
           cpu: 500

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from training_platform.config.pools import SYSTEM_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import Planned
 from training_platform.rules import RULES, evaluate, program, views_of_plan
@@ -124,7 +125,10 @@ RESOURCES: Resources = {
             **POOL, "name": "system", "nodeLocations": None, "initialNodeCount": 1.0,
             "autoscaling": {"totalMinNodeCount": 2.0, "totalMaxNodeCount": 6.0},
             "upgradeSettings": {"strategy": "SURGE", "maxSurge": 1.0, "maxUnavailable": 0.0},
-            "nodeConfig": {**NODE, "machineType": "e2-standard-4"},
+            "nodeConfig": {
+                **NODE, "machineType": "e2-standard-4",
+                "taints": [{"key": SYSTEM_TAINT[0], "value": SYSTEM_TAINT[1], "effect": "NO_SCHEDULE"}],
+            },
         },
     ),
     "gpu": (

@@ -464,6 +464,7 @@ ROWS = [
     Row("pool-replacement", "warning", {"gpu.options": {"deleteBeforeReplace": False}}),
     # resources beside each other
     Row("system-pool", "error", {"system.autoscaling.totalMinNodeCount": 0.0}, {"cluster.clusterAutoscaling": DROP}),
+    Row("system-pool-shared", "warning", {"system.nodeConfig.taints": DROP}),
     Row("inline-pools", "error", {"cluster.nodePools": [{"name": "other"}]}),
     Row("autopilot-pools", "error", {"cluster.enableAutopilot": True}),
     Row("dranet-cluster", "error", {"cluster.enableMultiNetworking": DROP}, FABRIC),

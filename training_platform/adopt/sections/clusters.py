@@ -12,13 +12,15 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
 from training_platform.config.gpu_fabric import PARTS_BITS
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.node_pool import PathwaysPoolSpec, SystemPoolSpec
-from training_platform.config.pools import HEADS_NAME
+from training_platform.config.model.node_pool import CpuPoolSpec, PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.pools import HEADS_NAME, SYSTEM_NAME
 from training_platform.resources.gke import BINARY_POLICY, FREEZE
-from training_platform.resources.node_pools import POOL_NAME
 
 _SCOPE = "maintenanceExclusionOptions.scope"
-_CPU_POOLS = {POOL_NAME: ("system_pool", SystemPoolSpec), HEADS_NAME: ("pathways", PathwaysPoolSpec)}
+_CPU_POOLS: Mapping[str, tuple[str, type[CpuPoolSpec]]] = {
+    SYSTEM_NAME: ("system_pool", SystemPoolSpec),
+    HEADS_NAME: ("pathways", PathwaysPoolSpec),
+}
 
 
 def cluster_section(
@@ -34,9 +36,10 @@ def cluster_section(
     subnet = _subnet(body, subnets)
     if channel in (None, "UNSPECIFIED"):
         raise Inexpressible("it is in no release channel")
-    training = {name: pool for name, pool in pools.items() if name not in _CPU_POOLS}
+    others = {name for name, pool in pools.items() if name not in _CPU_POOLS and _takes_any_pod(pool)}
+    training = {name: pool for name, pool in pools.items() if name not in {*_CPU_POOLS, *others}}
     node_pools, reasons = pool_sections(training, location)
-    cpu_pools: dict[str, Any] = {}
+    cpu_pools: dict[str, Any] = {"cpu_pools": {name: _cpu_pool(pools[name], CpuPoolSpec) for name in others}}
     for name, (field, spec) in _CPU_POOLS.items():
         try:
             cpu_pools[field] = _cpu_pool(pools[name], spec) if name in pools else None
@@ -110,7 +113,13 @@ def _gpu_networks(pools: Mapping[str, Json], subnets: Mapping[str, Json]) -> dic
     return None
 
 
-def _cpu_pool(body: Json, spec: type[SystemPoolSpec]) -> dict[str, Any]:
+def _takes_any_pod(body: Json) -> bool:
+    machine = MACHINE_TYPES.get(str(at(body, "config.machineType")))
+    barred = at(body, "config.accelerators") or at(body, "config.taints")
+    return machine is not None and machine.kind == "cpu" and not barred
+
+
+def _cpu_pool(body: Json, spec: type[CpuPoolSpec]) -> dict[str, Any]:
     scaling, machine = at(body, "autoscaling") or {}, str(at(body, "config.machineType"))
     zones = len(at(body, "locations") or [""])
     if machine not in MACHINE_TYPES:

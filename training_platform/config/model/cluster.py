@@ -10,9 +10,16 @@ from pydantic import AfterValidator, Field, model_validator
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.config.model.compute_class import ComputeClassSpec, check_classes
-from training_platform.config.model.node_pool import BootDiskSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
+from training_platform.config.model.node_pool import (
+    BootDiskSpec,
+    CpuPoolSpec,
+    NodePoolSpec,
+    PathwaysPoolSpec,
+    SystemPoolSpec,
+)
 from training_platform.config.model.storage import FileClassSpec
 from training_platform.config.model.workloads import Notebooks
+from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import (
     CLUSTER_NAME,
     NOTHING,
@@ -192,7 +199,14 @@ class ClusterSpec(Consistent):
     version: Version | None = Field(default=None, description="Lowest version of the control plane, in quotes.")
     maintenance: Maintenance = Field(default=Maintenance(), description="When GKE may upgrade the cluster.")
     gpu_networks: GpuNetworksSpec = Field(default=GpuNetworksSpec(), description="Networks for GPUDirect.")
-    system_pool: SystemPoolSpec = Field(default=SystemPoolSpec(), description="Node pool for everything but training.")
+    system_pool: SystemPoolSpec = Field(
+        default=SystemPoolSpec(), description="Node pool of the controllers and of GKE's own pods."
+    )
+    cpu_pools: dict[Name, CpuPoolSpec] = Field(
+        default=NOTHING,
+        description="Node pools for pods of teams without TPUs or GPUs, by name; with one, the system pool takes none.",
+        examples=[{"general": {"machine_type": "n2-standard-16", "max_nodes": 4}}],
+    )
     pathways: PathwaysPoolSpec | None = Field(
         default=None, description="Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."
     )
@@ -242,10 +256,11 @@ class ClusterSpec(Consistent):
         return {}
 
     @property
-    def cpu_pools(self) -> dict[str, SystemPoolSpec]:
-        """Its pools without TPUs or GPUs, by the fields that say them."""
-        system = {"system_pool": self.system_pool} if self.existing is None else {}
-        return {**system, **({"pathways": self.pathways} if self.pathways else {})}
+    def pools_without_chips(self) -> dict[Path, CpuPoolSpec]:
+        """Its pools without TPUs or GPUs, by their paths below it, the system pool last."""
+        own: dict[Path, CpuPoolSpec] = {("cpu_pools", name): pool for name, pool in self.cpu_pools.items()}
+        heads: dict[Path, CpuPoolSpec] = {("pathways",): self.pathways} if self.pathways else {}
+        return own | heads | ({("system_pool",): self.system_pool} if self.existing is None else {})
 
     @property
     def queues_pods(self) -> bool:
@@ -269,6 +284,10 @@ class ClusterSpec(Consistent):
             if wanted and self.software.kueue == "none":
                 message = "needs Kueue to count its pods, and software.kueue is none"
                 yield Conflict(path, message, "the field left out, or Kueue installed", "leave it out")
+        for name in self.cpu_pools:
+            if name in self.node_pools or name in ("system", "cpu-np"):
+                other = f"{name} of node_pools" if name in self.node_pools else "a pool of the platform's own"
+                yield Conflict(("cpu_pools", name), f"has the name of {other}", "another name", f"{name}-cpu")
         if self.existing is None and self.subnet is None:
             yield Conflict(("subnet",), "is missing", "nodes, pods and services, or the field existing")
 

@@ -260,11 +260,11 @@ class BootDiskSpec(Section):
         return self.type or machine.boot_disk_types[0]
 
 
-class SystemPoolSpec(Consistent):
-    """The node pool for everything but training: controllers, JupyterHub, system pods. It never scales to 0."""
+class CpuPoolSpec(Consistent):
+    """A node pool without TPUs or GPUs, for pods that need none: data preparation, evaluation, Ray heads, notebooks."""
 
     machine_type: CpuMachineName = Field(default=_SYSTEM, description="Machine type, without TPUs or GPUs.")
-    min_nodes: int = Field(default=2, ge=1, description="Fewest VMs over all zones of the cluster.")
+    min_nodes: int = Field(default=0, ge=0, description="Fewest VMs over all zones of the cluster.")
     max_nodes: int = Field(
         default=6, ge=1, description="Most VMs over all zones of the cluster; quota is charged for them."
     )
@@ -275,11 +275,19 @@ class SystemPoolSpec(Consistent):
         return above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes)
 
 
-class PathwaysPoolSpec(SystemPoolSpec):
+class SystemPoolSpec(CpuPoolSpec):
+    """The node pool of controllers, JupyterHub and GKE's own pods; it never scales to 0.
+
+    In a cluster with ``cpu_pools`` no other pods run there.
+    """
+
+    min_nodes: int = Field(default=2, ge=1, description="Fewest VMs over all zones of the cluster.")
+
+
+class PathwaysPoolSpec(CpuPoolSpec):
     """The node pool for heads of Pathways jobs: each head has a VM to itself, and no other pods run there."""
 
     machine_type: CpuMachineName = Field(default=_HEADS, description="Machine type, without TPUs or GPUs.")
-    min_nodes: int = Field(default=0, ge=0, description="Fewest VMs over all zones of the cluster.")
     max_nodes: int = Field(
         default=1,
         ge=1,

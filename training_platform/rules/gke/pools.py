@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import chips_in
+from training_platform.config.pools import SYSTEM_NAME, SYSTEM_TAINT
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
 from training_platform.rules.registry import Draft, finding, rule
@@ -14,7 +15,6 @@ from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
 
 _LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
-MANAGED_COMPONENTS = "components.gke.io/gke-managed-components"  # which pods of GKE's own tolerate
 LONGEST_WAIT = 7 * 24 * 3600  # seconds
 NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
@@ -214,8 +214,28 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest=nearest, severity=severity)
 
 
+@rule(
+    "system-pool-shared",
+    ruleset="together",
+    across=True,
+    severity="warning",
+    owner="house",
+    source="house rule: Kueue and JobSet refuse all jobs while their webhooks have no node",
+)
+def system_pool_shared(cluster: ClusterView, program: Program) -> Iterator[Draft]:
+    """Find a system pool in production on which pods of teams run, whose place controllers may then lack."""
+    system = [pool for pool in pools_of(cluster, program) if pool.pool == SYSTEM_NAME]
+    if not program.production or not system or SYSTEM_TAINT[0] in {taint.key for taint in system[0].taints}:
+        return
+    message = f"pods of teams that ask for no TPUs or GPUs run beside the controllers of {cluster.name}"
+    allowed = "cpu_pools, which such pods run on: the system pool then takes none"
+    yield finding(
+        cluster, "remove_default_pool", message, allowed=allowed, nearest="cpu_pools: {general: {max_nodes: 2}}"
+    )
+
+
 def _takes_any_pod(pool: NodePoolView) -> bool:
-    tolerated = all(row.effect == "PREFER_NO_SCHEDULE" or row.key == MANAGED_COMPONENTS for row in pool.taints)
+    tolerated = all(row.effect == "PREFER_NO_SCHEDULE" or row.key == SYSTEM_TAINT[0] for row in pool.taints)
     return tolerated and not pool.queued and (pool.machine is None or pool.machine.accelerator is None)
 
 

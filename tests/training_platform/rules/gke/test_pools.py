@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.training_platform.rules.tables import Alone, AloneNearest, Together
+from training_platform.config.pools import SYSTEM_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.views.node_pool import Taint
+from training_platform.views.view import View
 
 RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION"}
 GREEN = {"upgrade_strategy": "BLUE_GREEN", "blue_green": True}
 Check = Callable[..., list[Finding]]
+Make = Callable[..., View]
 
 
 ALONE: list[Alone] = [
@@ -202,3 +206,21 @@ NEAREST_PLACEMENT: list[AloneNearest] = [
     ("placement-size", "gpu_pool", {**COMPACT, "max_nodes": 97}, "several pools of 96"),
     ("nvlink-domain", "gpu_pool", GB200, "18"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 1),
+        ({"taints": (Taint(SYSTEM_TAINT[0], "NO_SCHEDULE"),)}, 0),
+        ({"taints": (Taint("own", "NO_SCHEDULE"),)}, 1),
+        ({"pool": "other"}, 0),
+    ],
+)
+def test_in_production_the_system_pool_is_the_system_s(
+    check: Check, cluster: Make, system_pool: Make, changes: dict[str, Any], count: int
+) -> None:
+    found = check("system-pool-shared", cluster(), system_pool(**changes), production=True)
+
+    assert check("system-pool-shared", cluster(), system_pool(**changes), production=False) == []
+    assert [finding.nearest for finding in found] == ["cpu_pools: {general: {max_nodes: 2}}"] * count
