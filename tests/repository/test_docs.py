@@ -91,7 +91,7 @@ def test_the_example_of_a_job_is_a_job_of_the_samples(tmp_path: Path) -> None:
     example, *_ = re.findall(
         r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "jobs.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
     )
-    file = tmp_path / "jobs" / "nlp" / "pretrain.yaml"
+    file = tmp_path / "jobs" / "vision" / "first.yaml"
     file.parent.mkdir(parents=True)
     file.write_text(example, encoding="utf-8")
 

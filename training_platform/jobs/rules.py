@@ -179,6 +179,30 @@ def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterato
             yield job.finding(path, message, rule=FAR, severity="warning", allowed=allowed)
 
 
+# USD for a GiB between regions of North America, or of Europe; between continents it is more. Source: general knowledge
+# of Cloud Storage's prices (unverified: no copy of the table of data transfer was found on 2026-11-23).
+USD_BETWEEN_REGIONS = 0.02
+
+
+def bucket_findings(job: ResolvedJob, region: str) -> Iterator[Finding]:
+    """Find buckets of another region than a job's, whose traffic is charged."""
+    buckets = job.team.buckets
+    used: dict[Path, str | None] = {("output",): job.spec.output}
+    used |= {("mounts", index, "source", "bucket"): mount.source.bucket for index, mount in enumerate(job.spec.mounts)}
+    for path, name in used.items():
+        if name is None or buckets[name].location == region:
+            continue
+        message = (
+            f"{name} is in {buckets[name].location} and the job in {region}: each GiB between them costs about "
+            f"{USD_BETWEEN_REGIONS} USD within a continent (unverified), and more beyond"
+        )
+        near = sorted(other for other, bucket in buckets.items() if bucket.location == region)
+        allowed = f"a bucket in {region}: {enumeration(near) or 'the team has none'}"
+        nearest = near[0] if near else None
+        rule = "job-bucket-region"
+        yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=nearest)
+
+
 def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[Finding]:
     """Find data sets on a disk of another zone than all VMs that the job may get; ``zones`` has None for any zone."""
     for index, mount in enumerate(job.spec.mounts):

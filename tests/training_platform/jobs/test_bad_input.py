@@ -340,7 +340,7 @@ def test_source_needs_a_bucket_and_says_what_runs(new_lab: Lab) -> None:
     (root / "train.py").write_text("")
 
     (bucket,) = check(root, f"environment: lab\nsource: {{file: train.py}}\n{GPU}")
-    (command,) = check(root, f"environment: lab\nsource: {{file: train.py}}\noutput: far\ncommand: [a]\n{GPU}")
+    (command,) = check(root, f"environment: lab\nsource: {{file: train.py}}\noutput: checkpoints\ncommand: [a]\n{GPU}")
 
     assert (bucket.rule, bucket.path) == ("job-source-bucket", "source")
     assert (command.path, command.allowed) == ("command", "args alone")

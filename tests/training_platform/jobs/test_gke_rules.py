@@ -22,7 +22,7 @@ from training_platform.jobs.gke.pods import gke_target, volumes
 from training_platform.jobs.gke.rules import demand, gke_findings, reach
 from training_platform.jobs.render import Rendered
 from training_platform.jobs.resolve import ResolvedJob
-from training_platform.jobs.rules import data_set_findings, disk_findings, job_findings
+from training_platform.jobs.rules import bucket_findings, data_set_findings, disk_findings, job_findings
 from training_platform.jobs.vertex.pools import references, vertex_target, worker_pools
 
 Judge = Callable[[str, str], Rendered]
@@ -442,6 +442,28 @@ def test_a_bucket_of_another_region_is_a_warning_that_names_what_each_pass_sends
     )  # fmt: skip
     assert "each pass over it sends 5 GiB between regions" in found.message
     assert found.position is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("output: far", "output"),
+        ("mounts: [{name: weights, source: {bucket: far}}]", "mounts[0].source.bucket"),
+    ],
+)
+def test_a_bucket_of_another_region_is_a_warning_with_the_price_of_its_traffic(
+    take: Take, line: str, path: str
+) -> None:
+    job = take(f"{line}\ngke: {{cluster: gpus, flavor: h100, nodes: 1}}")
+
+    (found,) = bucket_findings(job, "us-central1")
+
+    assert (found.rule, found.severity, found.path) == ("job-bucket-region", "warning", path)
+    assert "about 0.02 USD" in found.message
+    assert found.nearest in job.team.buckets
+    assert job.team.buckets[found.nearest].location == "us-central1"
+    assert list(bucket_findings(job, "europe-west4")) == []
+    assert found in gke_findings(job)
 
 
 @pytest.mark.parametrize("data_set", ["files", "disk", "fast"])

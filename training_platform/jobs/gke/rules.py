@@ -29,7 +29,7 @@ from training_platform.jobs.gke.pods import (
 from training_platform.jobs.naming import longest_name
 from training_platform.jobs.rendezvous import launcher_findings
 from training_platform.jobs.resolve import NAME_RULE, ResolvedJob
-from training_platform.jobs.rules import data_set_findings, disk_findings
+from training_platform.jobs.rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import longest_run_hours, run_limit_hours
 
@@ -47,6 +47,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         message = f"{flavor.name} is counted in {right}"
         finding = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
         return [finding, *_image(job), *_shapes(job, flavor), *resource_findings(job)]
+    region = region_of(job.environment.clusters[gke.cluster].location)
     return [
         *_image(job),
         *_shapes(job, flavor),
@@ -59,7 +60,8 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *pathways_findings(job),
         *resource_findings(job),
         *_names(job),
-        *data_set_findings(job, region_of(job.environment.clusters[gke.cluster].location), vertex=False),
+        *data_set_findings(job, region, vertex=False),
+        *bucket_findings(job, region),
         *disk_findings(job, {pool.zone for pool in flavor.pools}),
     ]
 
