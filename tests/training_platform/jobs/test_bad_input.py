@@ -73,15 +73,15 @@ EVERYWHERE = {
         mounted("{name: data, source: {directory: dta}}"), "job-model", "mounts[0].source.directory", "data",
     ),
     "one path for two": (
-        mounted("{name: a, path: /mnt/nfs/data, source: {bucket: far}}", DATA),
+        mounted("{name: a, path: /mnt/nfs/data, source: {bucket: checkpoints}}", DATA),
         "job-mount", "mounts[1]", "a path for each",
     ),
     "read-only caches": (
-        mounted("{name: data, source: {bucket: far}, read_only: true, caches: true}"), "job-mount", "mounts[0].caches",
+        mounted("{name: data, source: {bucket: checkpoints}, read_only: true, caches: true}"), "job-mount", "mounts[0].caches",
         "read_only: false",
     ),
     "caches twice": (
-        mounted("{name: a, source: {bucket: far}, caches: true}", "{name: b, source: {directory: data}, caches: true}"),
+        mounted("{name: a, source: {bucket: checkpoints}, caches: true}", "{name: b, source: {directory: data}, caches: true}"),
         "job-mount", "mounts[1].caches", "one mount",
     ),
     "cache of a directory": (
