@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
-from training_platform.config.reading.source import UnreadableError, read_source
+from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.model import Target
 from training_platform.jobs.naming import as_run, point_runs
-from training_platform.jobs.resolve import FOLDER, ResolvedJob, job_file, places_on_gke, read_job
+from training_platform.jobs.resolve import FOLDER, ResolvedJob, job_source, parse_job, places_on_gke, read_job
 from training_platform.jobs.rules import job_findings
 from training_platform.quota.charges import QuotaKey, shown
 
@@ -106,10 +106,11 @@ def check_job(
     path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Quotas | None = None
 ) -> tuple[Finding, ...]:
     """Return what is wrong with a job file, whatever target it were rendered for. Raises UnreadableError."""
-    job, findings = read_job(path, root, workspace)
+    source = job_source(path, root)
+    job, findings = parse_job(source, workspace)
     every = list(findings)
-    for index in range(1, places_of_file(path, root)):
-        other, wrong = read_job(path, root, workspace, place=index)
+    for index in range(1, places_on_gke(source.value)):
+        other, wrong = parse_job(source, workspace, index)
         every += wrong if other is None else judge(other, "gke", today).findings
     for target in targets(job) if job else ():
         every += judge(job, target, today, quotas).findings if job else ()
@@ -118,7 +119,7 @@ def check_job(
 
 def places_of_file(path: FilePath, root: FilePath) -> int:
     """Return how many places on GKE a job file lists, at least 1. Raises UnreadableError."""
-    return places_on_gke(read_source(path, job_file(path, root)).value)
+    return places_on_gke(job_source(path, root).value)
 
 
 def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:

@@ -88,13 +88,19 @@ def read_job(
     ``changed`` returns the file's values as they are meant, with options of a command in them. ``place`` is one of the
     places on GKE that a file lists.
     """
+    source = job_source(path, root)
+    return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace, place)
+
+
+def job_source(path: FilePath, root: FilePath) -> Source:
+    """Return what a job file says. Raises UnreadableError."""
     source = read_source(path, job_file(path, root))
     if source.value is None:
         raise UnreadableError(
             f"{source.file}:1:1: is empty. Restore it from git, or delete it: training-platform init job writes "
             "a new one."
         )
-    return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace, place)
+    return source
 
 
 def places_on_gke(value: Any) -> int:

@@ -77,11 +77,14 @@ EVERYWHERE = {
         "job-mount", "mounts[1]", "a path for each",
     ),
     "read-only caches": (
-        mounted("{name: data, source: {bucket: checkpoints}, read_only: true, caches: true}"), "job-mount", "mounts[0].caches",
-        "read_only: false",
+        mounted("{name: data, source: {bucket: checkpoints}, read_only: true, caches: true}"),
+        "job-mount", "mounts[0].caches", "read_only: false",
     ),
     "caches twice": (
-        mounted("{name: a, source: {bucket: checkpoints}, caches: true}", "{name: b, source: {directory: data}, caches: true}"),
+        mounted(
+            "{name: a, source: {bucket: checkpoints}, caches: true}",
+            "{name: b, source: {directory: data}, caches: true}",
+        ),
         "job-mount", "mounts[1].caches", "one mount",
     ),
     "cache of a directory": (

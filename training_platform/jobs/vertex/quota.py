@@ -66,7 +66,9 @@ def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
     """Return what a job with a Vertex target charges, accelerators first."""
     holder = Holder(job.source.file, ("vertex",), job.name)
     own = [usage.by(holder) for usage in charges(job)]
-    ledgers = project_ledgers([*quotas.held.get(job.scope.project, ()), *own], quotas.snapshots)
+    keys = {key for charge in own for key in charge.keys}
+    others = [charge for charge in quotas.held.get(job.scope.project, ()) if not keys.isdisjoint(charge.keys)]
+    ledgers = project_ledgers([*others, *own], quotas.snapshots)
     charged = {
         line.key: JobCharge(line=line, amount=share.amount)
         for ledger in ledgers.values()
