@@ -25,11 +25,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from training_platform.config.reading.finding import Finding, Position, UserError
+from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
-from training_platform.config.reading.source import read_source
 from training_platform.simulate.quotas import Json
 from training_platform.simulate.traces import RULE
 
@@ -62,14 +62,8 @@ def _named(names: Mapping[str, str], name: str) -> str | None:
 
 
 def read_table(path: Path | None) -> NameTable:
-    """Read a table of names; without a file all names stay. UserError for another shape."""
-    if path is None:
-        return NameTable()
-    try:
-        return NameTable.model_validate(read_source(path.absolute(), path.name).value or {})
-    except ValidationError as error:
-        rows = (f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors())
-        raise UserError(f"{path}: {'; '.join(rows)}. Allowed: teams and needs, each from names to names.") from error
+    """Read a table of names; without a file all names stay. UserError names all that is wrong."""
+    return NameTable() if path is None else read_section(path, NameTable)
 
 
 @dataclass

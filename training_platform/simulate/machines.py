@@ -18,14 +18,12 @@ import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
-import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, RootModel, model_validator
 
-from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.capacity import Capacity
-from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
 
 INVENTED: Final = "invented"
@@ -70,6 +68,10 @@ class CapacityTimes(Section):
         return draw.expovariate(1 / (self.lost_hours.mean * 3600)) if self.lost_hours else math.inf
 
 
+class MachineFile(RootModel[dict[Capacity, CapacityTimes]]):
+    """A file: times by provisioning model."""
+
+
 class Interval(NamedTuple):
     """When a job's machines come and when they go, in seconds after they were asked for and after they came."""
 
@@ -87,31 +89,10 @@ DEFAULTS: Final[Mapping[Capacity, CapacityTimes]] = {
 
 
 def read_machines(path: Path | None) -> dict[Capacity, CapacityTimes]:
-    """Return the times of every provisioning model. UserError for a file that does not say any."""
+    """Return the times of every provisioning model. UserError names all that is wrong in a file."""
     if path is None:
         return dict(DEFAULTS)
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
-    names = get_args(Capacity)
-    if not isinstance(loaded, dict):
-        raise UserError(f"{path} has to be a mapping of provisioning models: {', '.join(names)}.")
-    wrong = []
-    found = dict(DEFAULTS)
-    for name, section in loaded.items():
-        if name not in names:
-            nearest = find_nearest(str(name), names)
-            wrong.append(f"{name!r} is not a provisioning model" + (f", nearest: {nearest}" if nearest else ""))
-            continue
-        try:
-            found[name] = CapacityTimes.model_validate(section)
-        except ValidationError as error:
-            places = ((".".join(str(part) for part in row["loc"]), row["msg"]) for row in error.errors())
-            wrong += [f"{'.'.join(part for part in (name, place) if part)}: {message}" for place, message in places]
-    if wrong:
-        raise UserError(f"{path}: {'; '.join(wrong)}.")
-    return found
+    return {**DEFAULTS, **read_section(path, MachineFile).root}
 
 
 def draw_interval(times: Mapping[Capacity, CapacityTimes], capacities: frozenset[Capacity], key: str) -> Interval:

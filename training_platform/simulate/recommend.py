@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from difflib import unified_diff
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import AfterValidator, Field
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import PriceBook
@@ -28,8 +28,9 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.pools import Flavor
 from training_platform.config.reading.editing import with_entry, with_number
 from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section, enumeration
-from training_platform.config.reading.source import parse_source, read_source
+from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, unpromised
 from training_platform.simulate.machines import CapacityTimes
 from training_platform.simulate.results import ALL, Figures, duration, median, play_trace
@@ -56,31 +57,6 @@ class Wish(NamedTuple):
         return f"{self.team}: {self.figure} < {duration(self.seconds)}"
 
 
-class WishFile(Section):
-    """Wishes: limits of waits by team, USD a day at most, and the most machines (slices) of pools with reservations.
-
-    Only the pools that ``reservations`` names, by cluster, change their size.
-    """
-
-    wait: dict[str, str]
-    budget: float | None = Field(default=None, gt=0)
-    reservations: dict[str, dict[str, int]] = Field(default_factory=dict)
-
-    @field_validator("wait")
-    @classmethod
-    def _wishes(cls, value: dict[str, str]) -> dict[str, str]:
-        wrong = [f"{team}: {text!r}" for team, text in value.items() if not _wish(team, text)]
-        if wrong or not value:
-            allowed = f"{enumeration(FIGURES)}, then < and a time in min, h or d, such as p90 < 4h"
-            raise ValueError(f"{', '.join(wrong) or 'nothing'} is not a wish. Allowed: {allowed}")
-        return value
-
-    @property
-    def wishes(self) -> list[Wish]:
-        """The wishes about waits."""
-        return [wish for team, text in self.wait.items() if (wish := _wish(team, text))]
-
-
 def _wish(team: str, text: str) -> Wish | None:
     found = _WISH.fullmatch(text.strip())
     if not found or found[1] not in FIGURES or not re.fullmatch(r"\d+(\.\d+)?", found[2]) or not float(found[2]):
@@ -88,15 +64,32 @@ def _wish(team: str, text: str) -> Wish | None:
     return Wish(team, found[1], float(found[2]) * _SECONDS[found[3]])
 
 
+def _checked(text: str) -> str:
+    if not _wish("", text):
+        allowed = f"{enumeration(FIGURES)}, then < and a time in min, h or d, such as p90 < 4h"
+        raise ValueError(f"{text!r} is not a wish. Allowed: {allowed}")
+    return text
+
+
+class WishFile(Section):
+    """Wishes: limits of waits by team, USD a day at most, and the most machines (slices) of pools with reservations.
+
+    Only the pools that ``reservations`` names, by cluster, change their size.
+    """
+
+    wait: dict[str, Annotated[str, AfterValidator(_checked)]] = Field(min_length=1)
+    budget: float | None = Field(default=None, gt=0)
+    reservations: dict[str, dict[str, int]] = Field(default_factory=dict)
+
+    @property
+    def wishes(self) -> list[Wish]:
+        """The wishes about waits."""
+        return [wish for team, text in self.wait.items() if (wish := _wish(team, text))]
+
+
 def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
     """Read a file of wishes about an environment. UserError names all that is wrong in it."""
-    try:
-        found = WishFile.model_validate(read_source(path.absolute(), path.name).value or {})
-    except ValidationError as error:
-        rows = [
-            f"{'.'.join(map(str, row['loc']))}: {row['msg'].removeprefix('Value error, ')}" for row in error.errors()
-        ]
-        raise UserError(f"{path}: {'; '.join(rows)}.") from error
+    found = read_section(path, WishFile)
     teams = [team.name for _, team, _ in workspace.teams() if team.environment == environment]
     home = workspace.stacks[environment].environment
     pools = {

@@ -116,7 +116,7 @@ def test_workloads_that_ended_are_jobs(tmp_path: Path) -> None:
     [
         ("slurm", "JobID|Submit\n", NAMES, "file:1: has no account, elapsed, reqtres"),
         ("kueue", "[]", NAMES, "is not a list of workloads"),
-        ("swf", "", "team: {}", "names.yaml: team: "),
+        ("swf", "", "team: {}", "names.yaml:1:1: team: is not a field"),
     ],
 )
 def test_files_of_another_shape_end_with_2(tmp_path: Path, kind: str, text: str, names: str, said: str) -> None:

@@ -175,7 +175,7 @@ def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path
     ("arguments", "said"),
     [
         (["--environment", "lap"], "'lap' is not an environment: lab. Nearest: lab."),
-        (["--machines", "missing.yaml"], "missing.yaml cannot be read"),
+        (["--machines", "missing.yaml"], "missing.yaml: cannot be read"),
     ],
 )
 def test_what_cannot_be_played_ends_with_2(repository: Path, arguments: list[str], said: str) -> None:
@@ -192,6 +192,7 @@ def test_a_machines_file_is_told_of_everything_that_is_wrong_in_it(repository: P
     done = run(repository, str(repository / "trace.csv"), "--machines", str(machines))
 
     assert done.exit_code == 2
-    assert "'spt' is not a provisioning model, nearest: spot" in done.stderr
-    assert "spot.lost_hours.mean" in done.stderr
-    assert "flex-start.arrive_minutes" in done.stderr
+    assert "machines.yaml:1:1: spt: 'spt' is not one of the allowed values" in done.stderr
+    assert "reservation. Nearest: spot" in done.stderr
+    assert "machines.yaml:2:21: spot.lost_hours.mean: is 0" in done.stderr
+    assert "machines.yaml:3:14: flex-start.arrive_minutes: p90 is below the median" in done.stderr

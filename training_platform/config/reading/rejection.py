@@ -7,16 +7,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import reduce
+from pathlib import Path as FilePath
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.finding import Finding, Path, UserError
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret
 from training_platform.config.reading.section import FORMS, MEMBERS, Conflict, Section, enumeration
-from training_platform.config.reading.source import Source, value_at
+from training_platform.config.reading.source import Source, read_source, value_at
 
 RULE = "stack-model"
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -93,6 +94,15 @@ def rejections(
                 rests_on=tuple(inside),
             ))  # fmt: skip
     return findings
+
+
+def read_section(path: FilePath, model: type[_Model]) -> _Model:
+    """Read a YAML file that is one section. Raises UnreadableError, and UserError of all that is wrong, with lines."""
+    source = read_source(path.absolute(), str(path))
+    try:
+        return model.model_validate_json(json.dumps({} if source.value is None else source.value))
+    except ValidationError as error:
+        raise UserError("\n".join(map(str, rejections(error, model, source, (), "")))) from error
 
 
 def _is_empty_section(detail: ErrorDetails) -> bool:
