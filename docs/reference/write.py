@@ -1,4 +1,7 @@
-"""Writes the pages of the reference beside itself from commands and schemas; run by ``make reference``."""
+"""Writes the pages of the reference beside itself from commands and schemas; run by ``make reference``.
+
+Writes the part of ``docs/status.md`` on Google Cloud too, from the reports of ``verify`` in ``docs/verified``.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,12 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.model import Job
 from training_platform.jobs.schema import job_schema
 from training_platform.rules.descriptions import GROUPS, rule_sheets
+from training_platform.verify.probes import probes
+from training_platform.verify.report import WORDS
+from training_platform.verify.run import GOOGLE
 
 FOLDER = Path(__file__).parent
+VERIFIED = FOLDER.parent / "verified"
 EXAMPLES = FOLDER / "examples"
 """A repository in which every section of a stack file and of a job file is used, and which `check --fast` accepts."""
 NAME = "training-platform"
@@ -165,8 +172,39 @@ def _escaped(text: str) -> str:
     return text.replace("<", "&lt;").replace("``", "`")
 
 
+def status(page: str, reports: Iterable[Path]) -> str:
+    """Return the page on what is proven with the answers of the last report on each probe.
+
+    A report of a local cloud proves nothing about Google Cloud. Raises ValueError for it.
+    """
+    before, start, rest = page.partition("<!-- from docs/verified, by make reference -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    last: dict[str, tuple[str, str, str]] = {}
+    for path in reports:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        if report["where"] != GOOGLE:
+            raise ValueError(f"{path.name} is a report of {report['where']}, which proves nothing about {GOOGLE}.")
+        for row in report["probes"]:
+            said = (report["began"][:10], WORDS[row["verdict"]], f"version {report['version']}")
+            last[row["probe"]] = max(last.get(row["probe"], said), said, key=lambda one: one[0])
+    unasked = ("", "not run", "")
+    rows = [(one, *last.get(name, unasked)) for name, one in probes().items()]
+    table = [
+        "| stage | probe | promise | answer | day | by |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *(f"| {one.stage} | `{one.name}` | {one.proves.rstrip('.')} | {word} | {day} | {by} |"
+          for one, day, word, by in rows),
+    ]  # fmt: skip
+    proven = sum(word == WORDS["proven"] for _, _, word, _ in rows)
+    return (
+        before + start + "\n".join([f"{proven} of {len(rows)} probes are proven there.\n", *table]) + f"\n{end}{after}"
+    )
+
+
 def main() -> None:
     """Write every page."""
+    page = FOLDER.parent / "status.md"
+    page.write_text(status(page.read_text(encoding="utf-8"), VERIFIED.glob("*.json")), encoding="utf-8")
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
 

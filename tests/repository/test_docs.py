@@ -16,7 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from docs.reference.write import EXAMPLES, FOLDER, pages
+from docs.reference.write import EXAMPLES, FOLDER, VERIFIED, pages, status
 from tests.places import ORGANISATION, ROOT
 from training_platform.catalog import CHARTS
 from training_platform.cli.main import app
@@ -26,6 +26,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.model import Job
 from training_platform.jobs.render import check_job
 from training_platform.rules import RULES
+from training_platform.verify.probes import probes
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -198,6 +199,35 @@ def test_each_page_links_to_the_other_language() -> None:
 @pytest.mark.parametrize("name", ["commands.md", "job-file.md", "rules.md", "stack-file.md"])
 def test_a_page_of_the_reference_is_current(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `make reference`"
+
+
+def test_the_page_on_what_is_proven_is_current() -> None:
+    page = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+
+    assert page == status(page, VERIFIED.glob("*.json")), "run `make reference`"
+
+
+def verified(folder: Path, day: str, verdict: str, where: str = "Google Cloud") -> Path:
+    path = folder / f"{day}.json"
+    row = {"probe": "network-names", "verdict": verdict}
+    path.write_text(json.dumps({"where": where, "began": f"{day}T01:00:00", "version": "1.2.0", "probes": [row]}))
+    return path
+
+
+def test_the_last_report_of_a_project_says_what_is_proven(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    late, early = verified(tmp_path, "2027-02-03", "proven"), verified(tmp_path, "2027-01-02", "refuted")
+
+    changed = status(page, [late, early])
+
+    (row,) = (line for line in changed.splitlines() if "| `network-names` |" in line)
+    assert row.endswith("| proven | 2027-02-03 | version 1.2.0 |")
+    assert f"1 of {len(probes())} probes are proven there." in changed
+
+
+def test_a_report_of_a_local_cloud_proves_nothing_about_google_cloud(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="which proves nothing about Google Cloud"):
+        status("", [verified(tmp_path, "2027-02-03", "proven", where="a local cloud")])
 
 
 def test_the_examples_of_the_reference_are_accepted() -> None:

@@ -19,7 +19,7 @@ from training_platform.verify.probes import STAGES, Answer, Asked, Probe, Verdic
 
 FORMATS: Final = ("text", "json", "html")
 _ORDER: Final[tuple[Verdict, ...]] = ("refuted", "undecided", "proven")
-_WORDS: Final[Mapping[Verdict, str]] = {"refuted": "refuted", "undecided": "not decided", "proven": "proven"}
+WORDS: Final[Mapping[Verdict, str]] = {"refuted": "refuted", "undecided": "not decided", "proven": "proven"}
 _ADDRESS: Final = re.compile(r"[\w.+-]+@(?![\w.-]*gserviceaccount\.com)[\w-]+(?:\.[\w-]+)+")
 _TOKEN: Final = re.compile(r"ya29\.[\w.-]+|eyJ[\w-]{8,}\.[\w.-]+|(?i:bearer) [\w.~+/-]+=*|-----BEGIN[^-]+-----")
 _BILLING: Final = re.compile(r"\b[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}\b")
@@ -45,7 +45,7 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
     body = {
         **{field: head[field] for field in fields if field in head},
         "complete": ended,
-        "summary": {_WORDS[verdict]: counts[verdict] for verdict in _ORDER},
+        "summary": {WORDS[verdict]: counts[verdict] for verdict in _ORDER},
         "probes": sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] else 99),
     }
     project, environment = str(head.get("project", "")), str(head.get("environment", ""))
@@ -82,7 +82,7 @@ def sections(report: Json) -> Iterator[ReportSection]:
     columns = ("probe", "verdict", "answer", "evidence")
     for stage in STAGES:
         rows = [
-            ReportRow((row["probe"], _WORDS[one["verdict"]], one["says"], one["evidence"]), _state(one["verdict"]))
+            ReportRow((row["probe"], WORDS[one["verdict"]], one["says"], one["evidence"]), _state(one["verdict"]))
             for row in report["probes"]
             if row["stage"] == stage
             for one in sorted(row["answers"], key=lambda one: _ORDER.index(one["verdict"]))
