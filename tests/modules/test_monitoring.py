@@ -184,6 +184,7 @@ def test_what_google_cloud_measures_itself_is_watched() -> None:
     assert {name for name, rule in RULES.items() if rule.needs == "system"} == {
         "AcceleratorIdle",
         "GcsFuseErrors",
+        "HostErrors",
         "JobSetGoodputLow",
         "NodeInterruptions",
         "NodeNotReady",
