@@ -145,7 +145,7 @@ def matches(expected: str, output: str) -> bool:
 
 def _shown(line: str) -> str:
     line = re.sub(r"\b(finetune|pretrain)-\w{5}\b", "RUN", line)
-    line = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+(\.\d+)? s\b", "TIME", line)
+    line = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+(\.\d+)? s\b|\b\d+m\b", "TIME", line)
     return re.sub(" +", " ", line).rstrip()  # columns
 
 

@@ -46,8 +46,8 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
         RepositoryView,
     }
     assert sum(isinstance(view, ClusterView) for view in found) == 3
-    # 3 system pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
-    assert sum(isinstance(view, NodePoolView) for view in found) == 3 + 4 + 5 + 4
+    # 3 system and 3 CPU pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
+    assert sum(isinstance(view, NodePoolView) for view in found) == 3 + 3 + 4 + 5 + 4
 
 
 def test_slice_pool_has_the_hosts_of_one_slice(workspace: Workspace) -> None:
