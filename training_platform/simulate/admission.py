@@ -69,7 +69,8 @@ class Scheduler:
     """One cluster's Kueue. ``fair_sharing`` has the strategies of preemption, or is None for the classical mode.
 
     ``seed`` decides ties, which Kueue decides by random ids, and an odd one whose eviction is over first, which in a
-    cluster depends on how long each takes; with an even one all are over together.
+    cluster depends on how long each takes; with an even one all are over together. With every second odd one, Kueue
+    tries those again that were put aside before the next eviction is over.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Scheduler:
     ) -> None:
         self.order = random.Random(seed)
         self.one_by_one = bool(seed % 2)
+        self.slowly = seed % 4 == 3
         self.quotas = Quotas(queues, cohorts, self.order)
         self.fair = fair_sharing is not None
         self.strategies = tuple(fair_sharing or ())
@@ -121,14 +123,12 @@ class Scheduler:
                 self.requeue_at = None
                 for queue in self.queues.values():
                     queue.aside.clear()
-            seen: list[object] = []
-            while (state := self._run_cycle(now, moves)) is not None and state not in seen:
-                seen = [*seen, state] if state else []
-            if state in seen and len(seen) > 1:  # jobs take turns in trying flavors, and any of them may be next
-                for _ in range(self.order.randrange(len(seen))):
-                    self._run_cycle(now, moves)
+            self._run_cycles(now, moves)
             if not self._evicting:
                 return moves
+            if self.slowly and self.requeue_at is not None:
+                self.requeue_at = now
+                continue
             if self.one_by_one:
                 self.order.shuffle(self._evicting)
             done = self._evicting[:1] if self.one_by_one else self._evicting
@@ -164,6 +164,15 @@ class Scheduler:
         job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
         if self.requeue_at is None:
             self.requeue_at = now + REQUEUE_SECONDS
+
+    def _run_cycles(self, now: float, moves: Moves) -> None:
+        """Run cycles until nothing moves."""
+        seen: list[object] = []
+        while (state := self._run_cycle(now, moves)) is not None and state not in seen:
+            seen = [*seen, state] if state else []
+        if state in seen and len(seen) > 1:  # jobs take turns in trying flavors, and any of them may be next
+            for _ in range(self.order.randrange(len(seen))):
+                self._run_cycle(now, moves)
 
     def _run_cycle(self, now: float, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
         """Run a cycle; return what it leaves for the next, nothing if it moved something, None if all is quiet."""
