@@ -19,7 +19,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup check test lint format schema inventories alerts documents reference site policy-pack bench test-engine test-examples changelog lock clean
+.PHONY: help setup check test lint format schema inventories alerts documents reference site policy-pack bench holdout test-engine test-examples changelog lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ policy-pack: $(RUNTIME) ## Build the folder to publish, build/policy-pack: docs/
 
 bench: $(DEVELOPMENT) ## Measure what benchmarks/ measures.
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+holdout: $(DEVELOPMENT) ## Measure the rules on others' objects, docs/fidelity.md; ARGS="--seed 7 --checkout FOLDER ...".
+	@$(BIN)/python -m tests.violations.holdout $(ARGS)
 
 test-engine: $(DEVELOPMENT) ## Run the tests under the real Pulumi engine; fail where a tool is missing.
 	@TRAINING_PLATFORM_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -m engine $(SIDE_BY_SIDE) $(ARGS)

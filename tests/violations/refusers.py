@@ -68,7 +68,10 @@ class Provider:
         )  # fmt: skip
 
     def refusal(self, kind: str, inputs: Json) -> str:
-        """Return what it says of a resource, an empty text where it lets it pass."""
+        """Return what it says of a resource, an empty text where it lets it pass.
+
+        Raises ConnectionError where it crashes, as it does of some inputs that are not known.
+        """
         urn = f"urn:pulumi:foreign::foreign::{kind}::thing"
         try:
             request = provider_pb2.CheckRequest(
@@ -80,6 +83,8 @@ class Provider:
             create = provider_pb2.CreateRequest(urn=urn, properties=checked.inputs, preview=True)
             self.stub.Create(create, timeout=SECONDS)
         except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.UNAVAILABLE:
+                raise ConnectionError(error.details()) from error
             return str(error.details())
         return ""
 

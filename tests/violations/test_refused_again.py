@@ -66,7 +66,7 @@ def test_the_api_server_takes_every_accepted_configuration(cluster: Server) -> N
 
 def _refused(refuser: Provider | Server, kinds: str, unknown: str) -> list[str]:
     said = {
-        f"{name} {resource}": refuser.refusal(row["type"], _written(row["inputs"], unknown))
+        f"{name} {resource}": refuser.refusal(row["type"], written(row["inputs"], unknown))
         for name, entry in accepted().items()
         for resource, row in entry.get("resources", {}).items()
         if row["type"].startswith(kinds) and not row["type"].endswith(NOT_SERVED)
@@ -74,12 +74,13 @@ def _refused(refuser: Provider | Server, kinds: str, unknown: str) -> list[str]:
     return [f"{name}: {text}" for name, text in said.items() if text]
 
 
-def _written(value: Any, unknown: str) -> Any:
+def written(value: Any, unknown: str) -> Any:
+    """Return inputs as a refuser gets them, with its own text for what is not known."""
     if value == "<unknown>":
         return unknown
     if isinstance(value, dict):
-        return {key: _written(part, unknown) for key, part in value.items()}
-    return [_written(part, unknown) for part in value] if isinstance(value, list) else value
+        return {key: written(part, unknown) for key, part in value.items()}
+    return [written(part, unknown) for part in value] if isinstance(value, list) else value
 
 
 @pytest.mark.engine
