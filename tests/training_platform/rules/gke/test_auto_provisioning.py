@@ -217,3 +217,7 @@ def test_what_a_class_makes_has_a_limit(
     views = [cluster(), of({"nodepools": ["first"]}, H100), *([nap(limits=limits)] if limits else [])]
 
     assert [finding.severity for finding in check("compute-class-limits", *views)] == severities
+
+
+def test_a_class_whose_cluster_is_not_in_the_program_is_not_compared(check: Check, nap: Make) -> None:
+    assert check("compute-class-limits", of(H100), nap(limits=(ResourceLimit("nvidia-l4", 8),))) == []
