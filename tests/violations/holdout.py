@@ -90,6 +90,8 @@ def main() -> None:
     checkouts = asked.checkout or [Path(each) for each in os.environ.get(SETTING, "").split(os.pathsep) if each]
     if not checkouts:
         sys.exit(f"name checkouts with --checkout or {SETTING}")
+    if missing := [str(path) for path in checkouts if not path.is_dir()]:
+        sys.exit(f"no folder {', '.join(missing)}")
     commits = {path: _commit(path) for path in checkouts}
     if not asked.again:
         refuse_what_was_used(asked.seed, commits)
