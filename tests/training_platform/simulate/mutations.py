@@ -55,6 +55,8 @@ MUTATIONS: Final = {
     "age does not order jobs": Mutation("queues", "(job.created, job.tie, job)", "(-job.created, job.tie, job)"),
     "priority does not order jobs": Mutation("queues", "key = (-shape[0], jobs[0][:2])", "key = (0, jobs[0][:2])"),
     "held queues start jobs": Mutation("queues", 'self.held = spec.get("stopPolicy", "None") != "None"', "self.held = False"),
+    "shares of cohorts are compared as they were": Mutation("admission", "changed = [member for member in left if not", "changed = [member for member in () if not"),
+    "who finds nobody is not compared": Mutation("admission", " or self.nested", ""),
     "level does not order entries": Mutation("admission", "key=lambda entry: (entry.level, ", "key=lambda entry: (0, "),
     "only lower priorities are evicted": Mutation("preemption", 'policy == "Any"\n                or ', ""),
     "newer jobs of the same priority stay": Mutation("preemption", 'policy == "LowerOrNewerEqualPriority"\n', 'policy == "never"\n'),

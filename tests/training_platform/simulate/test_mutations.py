@@ -11,8 +11,12 @@ from tests.training_platform.simulate.record import read_record, record_path
 
 SCENARIOS = {row["name"]: row for row in read_record(record_path())}
 HELD: dict[str, str] = json.loads(KILLED.read_text(encoding="utf-8"))
-OPEN = {"a preemptor is not first in its queue"}
-"""Evictions take no time in the model, so that this only matters where jobs loop, and a scenario ends with a loop."""
+OPEN = {
+    "a preemptor is not first in its queue",  # evictions take no time in the model, so only jobs that loop tell
+    "shares of cohorts are compared as they were",  # neither this nor the next changed one of 8,000 random scenarios
+    "who finds nobody is not compared",
+}
+"""Mutations that no recorded scenario fails under."""
 
 
 def test_every_mutation_fails_a_scenario_or_is_named_as_open() -> None:
