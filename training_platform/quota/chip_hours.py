@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -182,6 +183,7 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterat
     """Find budgets that are used up or nearly so, holds that outlived theirs, and ledgers that are missing or old."""
     month = month_of(today)
     for stack, team, _ in workspace.teams():
+        ours = _held_by_budget(workspace, stack, team)
         file = usages.files.get(team.environment)
         wrong = file is None and team.environment in usages.files
         if team.monthly_chip_hours and not wrong and (file is None or (today - file.read.date()).days > FRESH_DAYS):
@@ -193,18 +195,16 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterat
         for cluster, budget in team.monthly_chip_hours.items():
             used = usages.used(team, cluster, month)
             if used >= WARNED_AT * budget:
-                yield _used(stack, team, cluster, used, month)
-        for cluster in _outlived(team, usages, month):
-            used = usages.used(team, cluster, month)
-            message = (
-                f"holds team {team.name}, which used up its budget of {month_before(month)}, and has used {used:,.0f} "
-                f"of its {team.monthly_chip_hours[cluster]:,} chip-hours of {month}"
-            )
-            allowed = f"no hold, unless for another reason; {COMMAND} prints the change"
+                yield _used(stack, team, cluster, used, month, ours=cluster in ours)
+        for cluster in _outlived(team, ours, usages, month):
+            used, budget = usages.used(team, cluster, month), team.monthly_chip_hours.get(cluster)
+            of = f"of its {budget:,} chip-hours" if budget else "chip-hours, without a budget,"
+            message = f"holds team {team.name} for its chip-hours, and it has used {used:,.0f} {of} of {month}"
+            allowed = f"no hold; {COMMAND} prints the change"
             yield stack.finding(RULE, ("hold", cluster), message, severity="warning", allowed=allowed)
 
 
-def _used(stack: Stack, team: Team, cluster: str, used: float, month: str) -> Finding:
+def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ours: bool) -> Finding:
     budget = team.monthly_chip_hours[cluster]
     message = f"team {team.name} has used {used:,.0f} of its {budget:,} chip-hours of {month} ({used / budget:.0%})"
     allowed = f"less than {WARNED_AT:.0%} of a month's budget, or a larger budget"
@@ -213,21 +213,28 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str) -> Fi
     severity: Severity = "warning" if used >= budget and cluster not in team.hold else "note"
     if used >= budget:
         held = f"until {month_after(month)}-01"
-        message += f", and is held {held}" if cluster in team.hold else ""
+        message += f", and is held {held if ours else ''}".rstrip() if cluster in team.hold else ""
         nearest = None if cluster in team.hold else f"hold: {{{cluster}: Hold}} {held}; {COMMAND} prints the change"
     return stack.finding(
         RULE, ("monthly_chip_hours", cluster), message, severity=severity, allowed=allowed, nearest=nearest
     )
 
 
-def _outlived(team: Team, usages: Usages, month: str) -> list[str]:
-    """Return the clusters in which a team was held for last month's budget and has some of this month's left."""
-    budgets = team.monthly_chip_hours
+def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]:
+    """Return the clusters in which a team's hold has the comment that ``proposal`` writes; others are a person's."""
+    if not team.hold:
+        return []
+    rows = (workspace.root / stack.source.file).read_text(encoding="utf-8-sig").splitlines()
     return [
         cluster for cluster in team.hold
-        if cluster in budgets and usages.used(team, cluster, month_before(month)) >= budgets[cluster]
-        and usages.used(team, cluster, month) < budgets[cluster]
+        if re.search(rf"#.*\b{re.escape(cluster)}: chip-hours\b", rows[stack.position(("hold", cluster)).line - 1])
     ]  # fmt: skip
+
+
+def _outlived(team: Team, ours: Iterable[str], usages: Usages, month: str) -> list[str]:
+    """Return the clusters of ``ours`` in which a team has some of this month's budget left, or no budget now."""
+    budgets = team.monthly_chip_hours
+    return [each for each in ours if each not in budgets or usages.used(team, each, month) < budgets[each]]
 
 
 def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
@@ -241,8 +248,9 @@ def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
         before = after = (workspace.root / file).read_bytes().decode("utf-8-sig")
         for cluster, budget in team.monthly_chip_hours.items():
             if usages.used(team, cluster, month) >= budget and cluster not in team.hold:
-                after = with_entry(after, file, (*stack.below, "hold"), [f"{cluster}: Hold"])
-        for cluster in _outlived(team, usages, month):
+                line = f"{cluster}: Hold  # {cluster}: chip-hours of {month} are used up"
+                after = with_entry(after, file, (*stack.below, "hold"), [line])
+        for cluster in _outlived(team, _held_by_budget(workspace, stack, team), usages, month):
             after = without_entry(after, file, (*stack.below, "hold", cluster))
         old, new = (text.splitlines(keepends=True) for text in (before, after))
         rows += unified_diff(old, new, f"a/{file}", f"b/{file}")

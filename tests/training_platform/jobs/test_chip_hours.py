@@ -27,6 +27,7 @@ from training_platform.sandbox.cloud.state.quota import Projects
 TODAY = date(2026, 11, 21)
 BUDGET = "    monthly_chip_hours: {gpus: 1000}\n"
 LEDGER = "stacks/usage/lab.yaml"
+OURS = "  # gpus: chip-hours of 2026-11 are used up"
 
 
 class Monitored(LocalCloud):
@@ -90,7 +91,8 @@ def line_of(root: Path, text: str, file: str = "stacks/Pulumi.lab-vision.yaml") 
     ("used", "hold", "says", "severity"),
     [
         (799, "", None, None), (800, "", "(80%)", "note"), (999, "", "(100%)", "note"), (1000, "", "(100%)", "warning"),
-        (1000, "    hold: {gpus: Hold}\n", "is held until 2026-12-01", "note"),
+        (1000, "    hold: {gpus: Hold}\n", ", and is held", "note"),
+        (1000, f"    hold: {{gpus: Hold}}{OURS}\n", ", and is held until 2026-12-01", "note"),
     ],
 )  # fmt: skip
 def test_a_budget_is_named_from_four_fifths_on_and_warns_where_nothing_is_held(
@@ -104,7 +106,7 @@ def test_a_budget_is_named_from_four_fifths_on_and_warns_where_nothing_is_held(
 
     assert [finding.severity for finding in findings] == ([] if says is None else [severity])
     for finding in findings:
-        assert str(says) in finding.message
+        assert finding.message.endswith(str(says))
         assert finding.position is not None
         assert finding.position[0] == line_of(root, "monthly_chip_hours")
         assert (finding.nearest is not None) == (severity == "warning")
@@ -162,11 +164,32 @@ def test_a_reading_writes_the_ledger_and_prints_a_hold_that_git_applies(root: Pa
     subprocess.run(["git", "-C", root, "apply"], input=result.stdout, text=True, check=True)
     after = next(team for _, team, _ in read_workspace(root).teams() if team.name == "vision")
     assert after.hold == {"gpus": "Hold"}
+    assert OURS in result.stdout
     assert usage(root, cloud).stdout == ""  # it is held already
+
+    file = root / "stacks" / "Pulumi.lab-vision.yaml"
+    file.write_text(file.read_text().replace("gpus: 1000", "gpus: 2000"))
+    raised = usage(root, cloud)
+    assert "has used 1,024 of its 2,000 chip-hours of 2026-11" in raised.stderr
+    subprocess.run(["git", "-C", root, "apply"], input=raised.stdout, text=True, check=True)
+    assert next(team for _, team, _ in read_workspace(root).teams() if team.name == "vision").hold == {}
 
 
 @pytest.mark.parametrize(
-    ("november", "december", "lifted"), [(1000, 10, True), (1000, 999, True), (1000, 1000, False), (999, 10, False)]
+    "hold", ["hold: {gpus: HoldAndDrain}  # tpus: chip-hours", "hold:\n      gpus: Hold  # a new cluster"]
+)
+def test_a_hold_that_somebody_wrote_is_left_alone(root: Path, cloud: Monitored, hold: str) -> None:
+    file = root / "stacks" / "Pulumi.lab-vision.yaml"
+    file.write_text(file.read_text() + f"    {hold}\n")
+    cloud.hours = {"2026-11-01": {("lab-gpus", "vision", "h100"): 2000}}
+
+    result = usage(root, cloud)
+
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("november", "december", "lifted"), [(1000, 10, True), (1000, 999, True), (1000, 1000, False), (0, 10, True)]
 )
 def test_a_new_month_lifts_the_hold_of_the_last_one(
     root: Path, cloud: Monitored, november: int, december: int, *, lifted: bool
@@ -174,7 +197,7 @@ def test_a_new_month_lifts_the_hold_of_the_last_one(
     subprocess.run(["git", "init", "-q", root], check=True)
     file = root / "stacks" / "Pulumi.lab-vision.yaml"
     free = file.read_text()
-    file.write_text(free + "    hold:\n      gpus: Hold\n")
+    file.write_text(free + f"    hold:\n      gpus: Hold{OURS}\n")
     (root / "stacks" / "clock.yaml").write_text('today: "2026-12-02"\n')
     key = ("lab-gpus", "vision", "h100")
     cloud.hours = {"2026-12-01": {key: november}, "2026-12-02": {key: december}}

@@ -18,8 +18,8 @@ _STEP = "  "
 def with_entry(text: str, file: str, path: Path, lines: Sequence[str]) -> str:
     """Return a file's text with one more key at the end of the mapping at ``path``, which need not be there yet.
 
-    ``lines`` are the key and its value as block YAML without indentation. Raises UserError where the layout of the file
-    leaves no place for them.
+    ``lines`` are the key and its value as block YAML without indentation; two blanks come before a comment. Raises
+    UserError where the layout of the file leaves no place for them.
     """
     source, home, entry = parse_source(text, file), path, list(lines)
     while home and home not in source.positions:
@@ -30,7 +30,8 @@ def with_entry(text: str, file: str, path: Path, lines: Sequence[str]) -> str:
     row, column = source.position(home).line, source.position(home).column - 1
     head, inside = rows[row - 1], value_at(source.value, home)
     if flow := _FLOW.match(head, column):
-        rows[row - 1] = head[: flow.end()] + entry[0] + (", " if inside else "") + head[flow.end() :]
+        first, gap, comment = entry[0].partition("  #")
+        rows[row - 1] = head[: flow.end()] + first + (", " if inside else "") + head[flow.end() :] + gap + comment
     else:
         margin = source.position((*home, next(iter(inside)))).column - 1 if inside else column + len(_STEP)
         end = next((at for at in range(row, len(rows)) if _leaves(rows[at], margin)), len(rows))
