@@ -186,6 +186,12 @@ def team(
     _write_stack(folder, workspace, f"{home}-{name}", text)
     workspace = read_workspace(folder)
     _say_shares(workspace, home, amounts)
+    groups = [member for member in of if member.startswith("group:")]
+    file, spec = workspace.stacks[home].source.file, workspace.stacks[home].environment
+    if groups and spec and spec.clusters and not spec.google_groups_domain:
+        domain = groups[0].rpartition("@")[2]
+        say(f"Groups have no rights in clusters yet: write google_groups_domain: {domain} into {file}, and make them")
+        say(f"members of the group gke-security-groups@{domain}.")
     _say_next(workspace, home)
 
 

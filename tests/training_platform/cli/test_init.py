@@ -406,6 +406,21 @@ def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path)
     assert "Nearest: vision/train." in init(root, "job", "visoin/train", "--image", "i:1").stderr
 
 
+def test_a_team_of_a_group_hears_what_lets_clusters_know_groups(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+
+    first = init(root, *TEAM)
+    person = init(root, "team", "one", "--member", "user:a@example.com")
+    file = root / "stacks" / "Pulumi.dev.yaml"
+    file.write_text(file.read_text().replace("    project:", "    google_groups_domain: example.com\n    project:"))
+    second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
+
+    said = "Groups have no rights in clusters yet: write google_groups_domain: example.com into stacks/Pulumi.dev.yaml"
+    assert said in first.stdout
+    assert second.exit_code == 0
+    assert "Groups have no rights" not in person.stdout + second.stdout
+
+
 def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
     init(root, *ENVIRONMENT)
     init(root, "pool", "dev", "--machine-type", "h100", "--max-nodes", "3")

@@ -228,10 +228,9 @@ def system_pool_shared(cluster: ClusterView, program: Program) -> Iterator[Draft
     if not program.production or not system or SYSTEM_TAINT[0] in {taint.key for taint in system[0].taints}:
         return
     message = f"pods of teams that ask for no TPUs or GPUs run beside the controllers of {cluster.name}"
-    allowed = "cpu_pools, which such pods run on: the system pool then takes none"
-    yield finding(
-        cluster, "remove_default_pool", message, allowed=allowed, nearest="cpu_pools: {general: {max_nodes: 2}}"
-    )
+    allowed = "a pool for such pods, beside a system pool that has a taint against them"
+    nearest = "cpu_pools: {general: {max_nodes: 2}}" if cluster.origin else f"the taint {SYSTEM_TAINT[0]}"
+    yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest=nearest)
 
 
 def _takes_any_pod(pool: NodePoolView) -> bool:
