@@ -197,8 +197,9 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterat
             if used >= WARNED_AT * budget:
                 yield _used(stack, team, cluster, used, month, ours=cluster in ours)
         for cluster in _outlived(team, ours, usages, month):
-            used, budget = usages.used(team, cluster, month), team.monthly_chip_hours.get(cluster)
-            of = f"of its {budget:,} chip-hours" if budget else "chip-hours, without a budget,"
+            used, of = usages.used(team, cluster, month), "chip-hours, without a budget,"
+            if cluster in team.monthly_chip_hours:
+                of = f"of its {team.monthly_chip_hours[cluster]:,} chip-hours"
             message = f"holds team {team.name} for its chip-hours, and it has used {used:,.0f} {of} of {month}"
             allowed = f"no hold; {COMMAND} prints the change"
             yield stack.finding(RULE, ("hold", cluster), message, severity="warning", allowed=allowed)
