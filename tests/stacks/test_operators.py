@@ -15,6 +15,15 @@ from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.workspace import read_workspace
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
+TOLERATIONS = [
+    {"key": "components.gke.io/gke-managed-components", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+]
+OF_TRAINER = {
+    "jobset": {"install": False},
+    "manager": {"tolerations": TOLERATIONS},
+    "runtimes": {"installer": {"tolerations": TOLERATIONS}},
+}
+ON_THE_SYSTEM_POOL = {"tolerations": TOLERATIONS, "priorityClassName": "training-platform-system"}
 OPERATORS = "[ray, trainer, leader-worker-set, slice-controller, ml-diagnostics]"
 
 
@@ -29,9 +38,9 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
 @pytest.mark.parametrize(
     ("name", "namespace", "values"),
     [
-        ("ray", "kuberay-system", {}),
-        ("trainer", "kubeflow-system", {"jobset": {"install": False}}),
-        ("leader-worker-set", "lws-system", {}),
+        ("ray", "kuberay-system", ON_THE_SYSTEM_POOL),
+        ("trainer", "kubeflow-system", OF_TRAINER),
+        ("leader-worker-set", "lws-system", ON_THE_SYSTEM_POOL),
     ],
 )
 def test_an_operator_comes_from_its_chart_after_jobset(

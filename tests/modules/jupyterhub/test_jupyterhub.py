@@ -154,7 +154,9 @@ def test_notebooks_reach_the_metadata_server(found: Any) -> None:
 
 
 def test_neither_scheduler_nor_pullers_of_the_chart_run(found: Any) -> None:
-    assert found["scheduling"] == {"userScheduler": {"enabled": False}, "userPlaceholder": {"enabled": False}}
+    scheduling = found["scheduling"]
+    assert [scheduling[name] for name in ("userScheduler", "userPlaceholder")] == [{"enabled": False}] * 2
+    assert scheduling.keys() == {"userScheduler", "userPlaceholder", "corePods"}
     assert found["prePuller"] == {"hook": {"enabled": False}, "continuous": {"enabled": False}}
 
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.places import ORGANISATION
-from training_platform.cli import inside, runs, sandbox
+from training_platform.cli import inside, runs, sandbox, simulate
 from training_platform.cli.main import app as training_platform
 
 RUN = {"--parallel", "--yes", "--workspace", "--root"}
@@ -52,7 +52,9 @@ def test_a_function_takes_what_its_command_is_given(command: click.Command) -> N
     parameters = inspect.signature(command.callback).parameters.values()
     own = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
     shared = {each.name for each in command.params} - own
-    classes = {each.__name__: runs.RunsOptions for each in (runs, inside)} | {sandbox.__name__: sandbox.SandboxOptions}
+    classes = {each.__name__: runs.RunsOptions for each in (runs, inside, simulate)} | {
+        sandbox.__name__: sandbox.SandboxOptions
+    }
 
     assert own <= {each.name for each in command.params}
     if len(own) < len(parameters):

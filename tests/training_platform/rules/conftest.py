@@ -12,7 +12,7 @@ import pytest
 
 from tests.training_platform.rules import table_tests
 from tests.training_platform.rules.tables import Changes, Holds, row_ids, spoiled
-from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
+from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF, SYSTEM_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules import RULES, View, evaluate, program
@@ -63,7 +63,7 @@ FLEX = {"flex_start": True, "auto_repair": False, "upgrades": False, "upgrade_st
 SLICE = {**POOL, "machine_type": "ct5lp-hightpu-4t", "tpu_topology": "4x8", "placement_type": "COMPACT", "max_nodes": 8}
 SYSTEM = {
     **POOL, "machine_type": "e2-standard-4", "pool": "system", "zones": (), "initial_nodes": 1, "min_nodes": None,
-    "max_nodes": None, "total_min_nodes": 2, "total_max_nodes": 6,
+    "max_nodes": None, "total_min_nodes": 2, "total_max_nodes": 6, "taints": (Taint(SYSTEM_TAINT[0], "NO_SCHEDULE"),),
 }  # fmt: skip
 CLUSTER: dict[str, Any] = {
     **PROJECT, "cluster": "dev-main", "location": "us-central1", "private_nodes": True, "public_endpoint": False,

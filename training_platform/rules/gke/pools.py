@@ -223,7 +223,7 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     source="house rule: Kueue and JobSet refuse all jobs while their webhooks have no node",
 )
 def system_pool_shared(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a system pool in production on which pods of teams run, whose place controllers may then lack."""
+    """Find a production cluster whose system pool pods of teams can fill, so that controllers find no place."""
     system = [pool for pool in pools_of(cluster, program) if pool.pool == SYSTEM_NAME]
     if not program.production or not system or SYSTEM_TAINT[0] in {taint.key for taint in system[0].taints}:
         return

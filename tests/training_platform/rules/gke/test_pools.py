@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.tables import Alone, AloneNearest, Together
-from training_platform.config.pools import SYSTEM_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.views.node_pool import Taint
 from training_platform.views.view import View
@@ -211,10 +210,10 @@ NEAREST_PLACEMENT: list[AloneNearest] = [
 @pytest.mark.parametrize(
     ("changes", "count"),
     [
-        ({}, 1),
-        ({"taints": (Taint(SYSTEM_TAINT[0], "NO_SCHEDULE"),)}, 0),
+        ({"taints": ()}, 1),
+        ({}, 0),
         ({"taints": (Taint("own", "NO_SCHEDULE"),)}, 1),
-        ({"pool": "other"}, 0),
+        ({"pool": "other", "taints": ()}, 0),
     ],
 )
 def test_in_production_the_system_pool_is_the_system_s(
