@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 from tests.places import ROOT
 from training_platform.verify.probes import STAGES, probes
@@ -36,3 +38,15 @@ def test_the_default_list_fits_into_five_dollars_and_an_hour() -> None:
 
     assert sum(one.usd for one in own) <= 5
     assert sum(one.minutes for one in own) <= 60
+
+
+def test_the_order_of_probes_is_the_same_whoever_imported_a_file_first() -> None:
+    """The page on what is proven is written in this order."""
+    program = "import training_platform.verify.{}\nfrom training_platform.verify.probes import probes\nprint(*probes())"
+    said = [
+        subprocess.run([sys.executable, "-c", program.format(name)], capture_output=True, text=True, check=True).stdout
+        for name in ("google_cloud", "tenancy")
+    ]
+
+    assert said[0] == said[1]
+    assert said[0].split() == list(probes())
