@@ -6,7 +6,6 @@ an entry needs no reason, no owner and no last day, and it covers one finding an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -14,11 +13,11 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from training_platform.checks.report import Report, fingerprinted, set_aside
 from training_platform.config.reading.finding import Finding, Position
-from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import OneOf, Section
 from training_platform.config.reading.source import UnreadableError, read_source
 from training_platform.rules.descriptions import EXEMPTIBLE
@@ -101,12 +100,9 @@ def read_baseline(root: Path) -> Baseline:
     except UnreadableError as error:
         return Baseline(unreadable=(str(error),))
     value = source.value if source.value is not None else {}
-    wrong = list(source.findings)
-    try:
-        file = BaselineFile.model_validate_json(json.dumps(value))
-    except ValidationError as error:
-        wrong += rejections(error, BaselineFile, source, (), "")
-    if wrong:
+    file, rejected = validated(BaselineFile, value, source)
+    wrong = [*source.findings, *rejected]
+    if file is None or wrong:
         return Baseline(unreadable=tuple(finding.one_line for finding in wrong))
     places = {row.fingerprint: source.position(("findings", index)) for index, row in enumerate(file.findings)}
     return Baseline(file.findings, places)

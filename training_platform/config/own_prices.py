@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from datetime import date
 from pathlib import Path as FilePath
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
 from training_platform.catalog.prices import LIST, PriceBook
 from training_platform.catalog.types import Capacity
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import MachineTypeName, OneOf, Section
 from training_platform.config.reading.source import read_source
 
@@ -54,9 +53,7 @@ def _read(root: FilePath, file: str) -> tuple[PriceBook, list[Finding]]:
     if not path.exists():
         return LIST, []
     source = read_source(path, file)
-    try:
-        own = OwnPrices.model_validate_json(json.dumps(source.value))
-    except ValidationError as error:
-        rejected = rejections(error, OwnPrices, source, (), "")
-        return LIST, [dataclasses.replace(finding, rule=RULE, stack=None) for finding in rejected]
+    own, rejected = validated(OwnPrices, source.value, source, rule=RULE)
+    if own is None:
+        return LIST, rejected
     return PriceBook(machines=own.machines, services=own.services, discounts=own.discounts, read=own.read), []

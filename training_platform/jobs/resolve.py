@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
 from typing import Any
-
-from pydantic import ValidationError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import with_own_data
@@ -20,7 +17,7 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Finding, Path, Place, Severity
-from training_platform.config.reading.rejection import rejections, right_part
+from training_platform.config.reading.rejection import right_part, validated
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.workspace import Workspace, of_pool, pools_meant, stack_file
@@ -131,11 +128,9 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
     if not _NAME.fullmatch(place.stem):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
         findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {place.stem!r}", allowed=allowed))
-    try:
-        job = Job.model_validate_json(json.dumps(source.value))
-    except ValidationError as error:
-        rejected = rejections(error, Job, source, (), "")
-        findings += [dataclasses.replace(finding, rule=MODEL_RULE, stack=None) for finding in rejected]
+    job, rejected = validated(Job, source.value, source, rule=MODEL_RULE)
+    if job is None:
+        findings += rejected
         findings = [_of_bucket(finding, source, workspace) for finding in findings]
         rest = right_part(source.value, Job)
         return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])

@@ -11,7 +11,6 @@ Prometheus keeps samples for 24 months (docs, unverified here); PromQL's subquer
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,14 +19,14 @@ from difflib import unified_diff
 from pathlib import Path as FilePath
 from typing import Annotated, NamedTuple
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, Field
 
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.reading.editing import with_entry, without_entry
 from training_platform.config.reading.finding import Finding, Severity, UserError, others_go_on
-from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Name, Section, form
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, read_source
 from training_platform.config.workspace import Workspace
@@ -97,11 +96,8 @@ def read_usages(root: FilePath) -> Usages:
 
 
 def _parsed(source: Source) -> tuple[UsageFile | None, list[Finding]]:
-    try:
-        return UsageFile.model_validate_json(json.dumps(source.value)), list(source.findings)
-    except ValidationError as error:
-        rejected = rejections(error, UsageFile, source, (), "")
-    return None, [dataclasses.replace(finding, rule=LEDGER_RULE, stack=None) for finding in rejected]
+    file, rejected = validated(UsageFile, source.value, source, rule=LEDGER_RULE)
+    return file, [*source.findings, *rejected]
 
 
 def month_of(day: date) -> str:

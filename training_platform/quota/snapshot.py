@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from training_platform.catalog import LOCATIONS_READ, REGIONS, ZONES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path, others_go_on
-from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import QUOTA_ID, SERVICE, ProjectId, Section, enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.quota.charges import QuotaKey
@@ -200,14 +199,12 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     The valid rows of a rejected file are judged as well, so that all findings come at once.
     """
     snapshot: Snapshot | None = None
-    rejected: list[Finding] = []
-    try:
-        file = SnapshotFile.model_validate_json(json.dumps(source.value))
+    file, wrong = validated(SnapshotFile, source.value, source, rule=RULE)
+    if file:
         snapshot = Snapshot(
             project=file.project, taken=file.taken, limits=file.limits, source=source, placeholder=file.placeholder
         )
-    except ValidationError as error:
-        rejected = [_misspelt(finding) for finding in rejections(error, SnapshotFile, source, (), "")]
+    rejected = [_misspelt(finding) for finding in wrong]
     findings = [*source.findings, *rejected]
     named = source.value.get("project") if isinstance(source.value, dict) else None
     if isinstance(named, str) and named != project and not any(finding.path == "project" for finding in rejected):
@@ -220,9 +217,8 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     return snapshot, [dataclasses.replace(finding, spoils=(source.place(()),)) for finding in findings]
 
 
-def _misspelt(rejected: Finding) -> Finding:
-    """Return the model's finding as one of a snapshot; where a row's field is misspelt, as one about its name."""
-    finding = dataclasses.replace(rejected, rule=RULE, stack=None)
+def _misspelt(finding: Finding) -> Finding:
+    """Return the model's finding; where a row's field is misspelt, as one about its name."""
     row, _, name = finding.path.rpartition("].")
     nearest = find_nearest(name, Limit.model_fields) if row else None
     if nearest is None or name in Limit.model_fields:

@@ -7,7 +7,6 @@ A file that cannot be read or is rejected exempts nothing, and whoever checks sa
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Position
-from training_platform.config.reading.rejection import rejections
+from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.rules.descriptions import EXEMPTIBLE
@@ -169,12 +168,9 @@ def parse_exemptions(source: Source, today: date) -> Exemptions:
     value = source.value
     if value is None or value == {"exemptions": None}:
         value = {}
-    wrong = list(source.findings)
-    try:
-        file = ExemptionsFile.model_validate_json(json.dumps(value))
-    except ValidationError as error:
-        wrong += rejections(error, ExemptionsFile, source, (), "")
-    if wrong:
+    file, rejected = validated(ExemptionsFile, value, source)
+    wrong = [*source.findings, *rejected]
+    if file is None or wrong:
         return Exemptions(today, unreadable=tuple(finding.one_line for finding in wrong))
     positions = (source.position(("exemptions", index, "rule")) for index in range(len(file.exemptions)))
     return Exemptions(today, tuple(map(ExemptionEntry, file.exemptions, positions)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from pathlib import Path as FilePath
 from pathlib import PurePath
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, dotted
-from training_platform.config.reading.rejection import RULE, rejections, right_part
+from training_platform.config.reading.rejection import RULE, right_part, validated
 from training_platform.config.reading.section import FORMS, NAME, article, enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source, value_at
 
@@ -172,15 +171,8 @@ def _wrong_name(name: str, key: str, source: Source) -> Finding:
 
 
 def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel | None, list[Finding]]:
-    """Validate one section's value, as the file or ``pulumi.Config`` gave it; the section is None if it is rejected.
-
-    JSON is the form in which the engine hands configuration to a program, so it is the form that is validated.
-    """
-    model = SECTIONS[key]
-    try:
-        return model.model_validate_json(json.dumps(value)), []
-    except ValidationError as error:
-        return None, rejections(error, model, source, ("config", key), name)
+    """Validate one section's value, as the file or ``pulumi.Config`` gave it; the section is None if it is rejected."""
+    return validated(SECTIONS[key], value, source, ("config", key), stack=name)
 
 
 def _envelope(name: str, source: Source) -> list[Finding]:

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, get_args, get_origin
@@ -55,8 +56,22 @@ _WANTED = {
 }
 
 
+def validated(
+    model: type[_Model], value: Any, source: Source, below: Path = (), *, stack: str | None = None, rule: str = RULE
+) -> tuple[_Model | None, list[Finding]]:
+    """Return a value of a file as its model, None where it is rejected, and one finding per rejected value.
+
+    JSON is the form in which the engine hands configuration to a program, so it is the form that is validated.
+    """
+    try:
+        return model.model_validate_json(json.dumps(value)), []
+    except ValidationError as error:
+        found = rejections(error, model, source, below, stack)
+    return None, [replace(finding, rule=rule) for finding in found]
+
+
 def rejections(
-    error: ValidationError, model: type[BaseModel], source: Source, below: Path, stack: str
+    error: ValidationError, model: type[BaseModel], source: Source, below: Path, stack: str | None
 ) -> list[Finding]:
     """Return one finding per rejected value; ``below`` is where the model's section stands in the file.
 
@@ -99,10 +114,10 @@ def rejections(
 def read_section(path: FilePath, model: type[_Model]) -> _Model:
     """Read a YAML file that is one section. Raises UnreadableError, and UserError of all that is wrong, with lines."""
     source = read_source(path.absolute(), str(path))
-    try:
-        return model.model_validate_json(json.dumps({} if source.value is None else source.value))
-    except ValidationError as error:
-        raise UserError("\n".join(map(str, rejections(error, model, source, (), "")))) from error
+    section, wrong = validated(model, {} if source.value is None else source.value, source)
+    if section is None:
+        raise UserError("\n".join(map(str, wrong)))
+    return section
 
 
 def _is_empty_section(detail: ErrorDetails) -> bool:
