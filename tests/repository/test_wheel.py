@@ -108,13 +108,17 @@ def test_without_extras_models_quotas_and_the_catalogue_answer(base: BareEnviron
     ("command", "extra"),
     [
         ("adopt example-train-prod --stack prod --production", "adopt"),
+        ("adopt-state import-prod.json", "adopt"),
         ("check", "deploy"),
         ("job list", "jobs"),
+        ("job usage", "jobs"),
         ("quota pull", "quota"),
         ("sandbox faults list", "sandbox"),
         ("sandbox serve", "sandbox"),
         ("sandbox status", "sandbox"),
         ("sandbox up dev", "sandbox"),
+        ("trace pull", "jobs"),
+        ("verify dev --plan", "adopt"),
     ],
 )
 def test_a_missing_extra_is_one_sentence_that_names_it(

@@ -193,6 +193,7 @@ def adopt_state(imports: tuple[Path, ...]) -> None:
     Removes inputs that the program ignores and the provider would refuse, and adds settings that no API returns. Reads
     standard input, prints the state. Exit code 2: one of the files cannot be read.
     """
+    need("adopt", "adopt-state")
     from training_platform.adopt.import_file import settled
 
     try:

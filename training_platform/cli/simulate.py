@@ -11,7 +11,7 @@ import click
 
 from training_platform.checks.process import collector_off
 from training_platform.cli.runs import RunsOptions, access_options, progress
-from training_platform.cli.shared import PATH, Commands, example, fail, print_json, repository, root_option, say
+from training_platform.cli.shared import PATH, Commands, example, fail, need, print_json, repository, root_option, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -258,6 +258,7 @@ def pull_trace(environment: str | None, **chosen: Any) -> None:
     Needs the extra `jobs` and a kubeconfig. Asks the clusters in which teams have shares, as `job list` does. Jobs that
     are left out are counted on standard error. Exit code 2: a cluster did not answer, and its jobs are missing.
     """
+    need("jobs", "trace pull")
     from training_platform.clients.kubernetes_api import WORKLOADS, NoKubeconfigError
     from training_platform.config.reading.finding import UserError
     from training_platform.jobs.runs.places import places
