@@ -7,7 +7,7 @@ gets none. Nothing is imported before a command asks for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
@@ -129,26 +129,36 @@ def _details(answer: Response) -> list[Json]:
 
 def access_token() -> str:
     """Return an access token of the application default credentials, for a server without an API. GoogleError."""
-    with catch_warnings():
-        simplefilter("ignore", FutureWarning)  # as below
-        import google.auth  # noqa: PLC0415 # of the extra
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+    auth = _auth()
     from google.auth.transport.requests import Request  # noqa: PLC0415 # of the extra
 
-    try:
-        credentials = google.auth.default(scopes=[_SCOPE])[0]
+    with _credentials_or_refused():
+        credentials = auth.default(scopes=[_SCOPE])[0]
         credentials.refresh(Request())
+    return str(credentials.token)
+
+
+def _auth() -> Any:
+    """Return the module ``google.auth``, which announces the end of a Python years before. Raises ImportError."""
+    with catch_warnings():
+        simplefilter("ignore", FutureWarning)
+        import google.auth  # noqa: PLC0415 # of the extra
+    return google.auth
+
+
+@contextmanager
+def _credentials_or_refused() -> Iterator[None]:
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+
+    try:
+        yield
     except GoogleAuthError as error:
         raise GoogleError(f"There are no credentials: {cause(error)}. {LOG_IN}") from error
-    return str(credentials.token)
 
 
 def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Session:
     try:
-        with catch_warnings():
-            simplefilter("ignore", FutureWarning)  # it announces the end of a Python years before
-            import google.auth  # noqa: PLC0415 # of the extra
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+        auth = _auth()
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 # of the extra
         from requests import Session  # noqa: PLC0415 # of the extra
         from requests.adapters import HTTPAdapter  # noqa: PLC0415 # of the extra
@@ -160,10 +170,8 @@ def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Sessi
         session = Session()
         session.trust_env = False  # no proxy, and no password of a .netrc
     else:
-        try:
-            session = AuthorizedSession(google.auth.default(scopes=[_SCOPE])[0])
-        except GoogleAuthError as error:
-            raise GoogleError(f"There are no credentials: {cause(error)}. {LOG_IN}") from error
+        with _credentials_or_refused():
+            session = AuthorizedSession(auth.default(scopes=[_SCOPE])[0])
     methods = None if read_only else Retry.DEFAULT_ALLOWED_METHODS
     retry = Retry(
         RETRIES, connect=1, backoff_factor=1, status_forcelist=BUSY, allowed_methods=methods, raise_on_status=False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, NamedTuple
@@ -228,13 +228,19 @@ def team_text(cost: TeamCost) -> str:
     rows = [("cluster", "flavor", "chip-hours", "its machines at list prices")]
     for cluster, flavor, hours, usd in cost.rows:
         rows.append((cluster, flavor, f"{hours:,.1f}", "-" if usd is None else f"${usd:,.2f}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = list(_aligned(rows))
     for cluster, budget in cost.budgets.items():
         used = cost.used(cluster)
         held = ", and is held" if cluster in cost.held else ""
         lines.append(f"{cluster}: {used:,.1f} of {budget:,} chip-hours of {cost.month} ({used / budget:.0%}){held}")
     return "\n".join(lines)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def cost_text(cost: JobCost) -> str:
@@ -248,12 +254,10 @@ def cost_text(cost: JobCost) -> str:
         bound = "at most" if capacity == "flex-start" and cost.borrowed else "at least"
         usd = an_hour.most if _has_sum(an_hour) else None
         rows.append((f"{capacity}{own}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
-    cells = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     lines = [
         f"On {cost.target} in {cost.place}: {machines}{cost.part}{trials}",
-        *(f"  {'  '.join(row).rstrip()}" for row in cells),
+        *(f"  {row}" for row in _aligned(rows)),
         f"  {_note(cost)}",
         *(f"  {way}: {_advice(cost, way)}." for way in cost.an_hour if way != cost.capacity and way in cost.how),
     ]

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from difflib import unified_diff
 from pathlib import Path as FilePath
 from typing import Annotated, NamedTuple
 
@@ -24,8 +23,8 @@ from pydantic import AwareDatetime, Field
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
-from training_platform.config.reading.editing import with_entry, without_entry
-from training_platform.config.reading.finding import Finding, Severity, UserError, others_go_on
+from training_platform.config.reading.editing import difference, with_entry, without_entry
+from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Name, Section, form
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, read_source
@@ -205,16 +204,14 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
     budget = team.monthly_chip_hours[cluster]
     message = f"team {team.name} has used {used:,.0f} of its {budget:,} chip-hours of {month} ({used / budget:.0%})"
     allowed = f"less than {WARNED_AT:.0%} of a month's budget, or a larger budget"
-    nearest = None
-    # A warning fails a strict check: the change that brings the ledger brings the hold too, and has to pass.
-    severity: Severity = "warning" if used >= budget and cluster not in team.hold else "note"
+    at, until = ("monthly_chip_hours", cluster), f"until {month_after(month)}-01"
+    if used >= budget and cluster not in team.hold:
+        nearest = f"hold: {{{cluster}: Hold}} {until}; {COMMAND} prints the change"
+        return stack.finding(RULE, at, message, severity="warning", allowed=allowed, nearest=nearest)
     if used >= budget:
-        held = f"until {month_after(month)}-01"
-        message += f", and is held {held if ours else ''}".rstrip() if cluster in team.hold else ""
-        nearest = None if cluster in team.hold else f"hold: {{{cluster}: Hold}} {held}; {COMMAND} prints the change"
-    return stack.finding(
-        RULE, ("monthly_chip_hours", cluster), message, severity=severity, allowed=allowed, nearest=nearest
-    )
+        message += f", and is held {until}" if ours else ", and is held"
+    # A warning would fail a strict check: the change that brings the ledger brings the hold too, and has to pass.
+    return stack.finding(RULE, at, message, severity="note", allowed=allowed)
 
 
 def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]:
@@ -239,7 +236,7 @@ def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
 
     Raises UserError for a file in which no line of it can be written.
     """
-    month, rows = month_of(today), list[str]()
+    month, changes = month_of(today), ""
     for stack, team, _ in workspace.teams():
         file = stack.source.file
         before = after = (workspace.root / file).read_bytes().decode("utf-8-sig")
@@ -249,6 +246,5 @@ def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
                 after = with_entry(after, file, (*stack.below, "hold"), [line])
         for cluster in _outlived(team, _held_by_budget(workspace, stack, team), usages, month):
             after = without_entry(after, file, (*stack.below, "hold", cluster))
-        old, new = (text.splitlines(keepends=True) for text in (before, after))
-        rows += unified_diff(old, new, f"a/{file}", f"b/{file}")
-    return "".join(rows)
+        changes += difference(file, before, after)
+    return changes

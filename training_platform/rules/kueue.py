@@ -19,6 +19,7 @@ from training_platform.resources.kueue import QUEUE_LABEL
 from training_platform.resources.register import NOTIFICATION_CHANNEL
 from training_platform.rules.gke.accelerators import illegal
 from training_platform.rules.kubernetes.objects import (
+    SUBDOMAIN,
     Flaw,
     block,
     entries,
@@ -389,7 +390,6 @@ _SLICE, _SIZE, _GROUP = f"{_PREFIX}slice-required-topology", f"{_PREFIX}slice-si
 
 _QUEUED: Final = (JOB, JOB_SET, LWS)
 _JOB_WEBHOOKS: Final = "Kueue 0.19.2, pkg/controller/jobframework and jobs, their webhooks, asked 2026-11-23"
-_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _KEY: Final = re.compile(
     r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z"
 )
@@ -415,7 +415,7 @@ def queued_metadata(inputs: Json) -> Iterator[Flaw]:
         if seconds is not None and not (_NUMBER.match(seconds) and int(seconds) > 0):
             yield Flaw(at_labels, f"{_RUN} is {seconds!r}", "seconds, at least 1")
     for at, key, name in names:
-        if name is not None and not _NAME.match(name):
+        if name is not None and not SUBDOMAIN.match(name):
             yield Flaw(at, f"{key} is {name!r}", "a name in lower case, with digits, hyphens and dots")
     same = text(notes, _EQUAL)
     if same and "template" in block(inputs, "spec") and same not in _LOGICAL:

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
@@ -26,7 +25,7 @@ from training_platform.config.model.capacity import Capacity
 from training_platform.config.model.queues import Share
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.pools import Flavor
-from training_platform.config.reading.editing import with_entry, with_number
+from training_platform.config.reading.editing import difference, with_entry, with_number
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section, enumeration
@@ -185,11 +184,7 @@ class Search:
 
     def difference(self, tried: Tried) -> str:
         """Return changed stack files as a difference that ``git apply`` takes."""
-        rows: list[str] = []
-        for file, text in sorted(tried.texts.items()):
-            old, new = (part.splitlines(keepends=True) for part in (self.before[file], text))
-            rows += unified_diff(old, new, f"a/{file}", f"b/{file}")
-        return "".join(rows)
+        return "".join(difference(file, self.before[file], text) for file, text in sorted(tried.texts.items()))
 
     def document(self, tried: Tried) -> dict[str, object]:
         """Return changes for programs."""

@@ -7,7 +7,6 @@ change is a patch for ``git apply``, with a comment that says where each value i
 
 from __future__ import annotations
 
-import difflib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -22,6 +21,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Json, MachineType
 from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.quota_pull import CloudQuotas
+from training_platform.config.reading.editing import difference
 
 DATA: Final = Path(catalog.__file__).parent / "data"
 Fields = Mapping[str, yaml.Node]
@@ -154,9 +154,7 @@ def _patches(found: _Findings) -> Iterator[str]:
         new = text
         for edit in sorted(edits, reverse=True):
             new = new[: edit.start] + edit.text + new[edit.end :]
-        before, after = (one.splitlines(keepends=True) for one in (text, new))
-        name = f"{_FOLDER}/{path.name}"
-        yield from difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
+        yield difference(f"{_FOLDER}/{path.name}", text, new)
 
 
 def _row_edits(name: str, row: yaml.Node, found: _Findings, text: str) -> Iterator[_Edit]:

@@ -175,8 +175,9 @@ def probe(
 
 def probes() -> Mapping[str, Probe]:
     """Return every probe by its name, in the order of stages, each after those that it needs."""
-    for name in _FILES:
-        import_module(f"training_platform.verify.{name}")
+    files = [f"training_platform.verify.{name}" for name in _FILES]
+    for file in files:
+        import_module(file)
     ordered: dict[str, Probe] = {}
 
     def add(one: Probe) -> None:
@@ -185,7 +186,6 @@ def probes() -> Mapping[str, Probe]:
         ordered.setdefault(one.name, one)
 
     # Whoever imported one of the files before has registered its probes first.
-    files = [f"training_platform.verify.{name}" for name in _FILES]
     for one in sorted(_PROBES.values(), key=lambda one: (STAGES.index(one.stage), files.index(one.run.__module__))):
         add(one)
     return ordered

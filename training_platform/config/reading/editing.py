@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from copy import deepcopy
+from difflib import unified_diff
 from typing import Any
 
 from training_platform.config.reading.finding import Path, UserError
@@ -13,6 +14,12 @@ from training_platform.config.reading.source import Source, UnreadableError, par
 _FLOW = re.compile(r"""("[^"]*"|'[^']*'|[^:]*):\s*\{\s*""")
 _NUMBER = re.compile(r"""("[^"]*"|'[^']*'|[^:]*)(:\s+)-?\d+""")
 _STEP = "  "
+
+
+def difference(file: str, before: str, after: str) -> str:
+    """Return what ``git apply`` takes to make one text of a file, named from the repository on, another."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(unified_diff(old, new, f"a/{file}", f"b/{file}"))
 
 
 def with_entry(text: str, file: str, path: Path, lines: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json, chips_in
 from training_platform.rules.kubernetes.objects import (
     SERVER,
+    SUBDOMAIN,
     Flaw,
     block,
     entries,
@@ -76,7 +77,6 @@ def job_policy(inputs: Json) -> Iterator[Flaw]:
 
 _ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
 _LONGEST: Final = 63
-_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _MOST_PODS: Final = 2**31 - 1
 _IN_PLACE, _GATED = "InPlaceRestart", ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 _REASONS: Final = (
@@ -205,7 +205,7 @@ def jobset_claims(inputs: Json) -> Iterator[Flaw]:
             claim = text(block(template, "metadata"), "name") or ""
             if claim in seen:
                 yield Flaw(here, f"there are two claims {claim}", "a name for each")
-            elif not _SUBDOMAIN.match(claim):
+            elif not SUBDOMAIN.match(claim):
                 yield Flaw(here, f"claim {claim!r} is no name", "lower case, digits, hyphens and dots")
             elif len(claim) + 1 + len(name) > _LONGEST:
                 yield Flaw(here, f"claim {claim}-{name} has more than {_LONGEST} letters", "a shorter name")

@@ -21,6 +21,8 @@ from training_platform.views.inputs import as_number, is_list
 from training_platform.views.program import ObjectView, Program
 
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
+SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+"""What names of most objects look like: DNS subdomains (RFC 1123), of at most 253 characters."""
 
 
 class Flaw(NamedTuple):
