@@ -13,27 +13,27 @@ SchedulerTimestampPreemptionBuffer and SchedulerLongRequeueInterval are off. Lef
 partial admission, elastic jobs and the queueing strategy StrictFIFO, which our queues do not have.
 
 An eviction takes effect once no other job can move, since other cycles take milliseconds and an eviction several calls.
+That a job which evicts others stays first in its queue until they are gone, as in Kueue, is therefore left out.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue and pkg/features, read 2026-11-23.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from training_platform.simulate.preemption import is_hopeless, targets
-from training_platform.simulate.queues import Eviction, Job, Pods, Queue, Target
-from training_platform.simulate.quotas import Json, Member, Quotas
+from training_platform.simulate.preemption import targets
+from training_platform.simulate.queues import Eviction, Job, Pods, Queue, Shape, Target
+from training_platform.simulate.quotas import Json, Member, Quotas, Usage
 
 REQUEUE_SECONDS: Final = 1.0
 """How long Kueue gathers changes before it tries again those who were put aside."""
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)  # how a flavor can be assigned, the worst first
-TRUCE_SECONDS: Final = 3600.0
-"""How long a job evicts nobody after it took part in a loop; in a cluster the loop would go on."""
+TRUCE_SECONDS: Final = 6 * 3600.0
+"""How long jobs of a queue and shape evict nobody after one was in a loop; in a cluster the loop would go on."""
 
 
 @dataclass(slots=True)
@@ -49,6 +49,14 @@ class Entry:
     needed: frozenset[int] = frozenset()  # flavors in which others have to make room
     tried: tuple[int, ...] = ()
     targets: list[Target] = field(default_factory=list)
+
+
+class Assignable(NamedTuple):
+    """How a flavor can be assigned, the level of the tree that it would borrow from, and whom to evict for it."""
+
+    mode: int
+    level: int
+    targets: list[Target]
 
 
 class Admission(NamedTuple):
@@ -85,13 +93,12 @@ class Scheduler:
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
         self.nested = any(member.parent for member in self.quotas.cohorts.values())
         self.requeue_at: float | None = None
-        self._truces: dict[Job, float] = {}  # until when jobs evict nobody
+        self._truces: dict[tuple[str, Shape], float] = {}  # by queue and shape, until when they evict nobody
         self._now = 0.0
         self._cycle = 0
         self._evicting: list[tuple[Job, Eviction]] = []
         self._states: dict[frozenset[tuple[Job, tuple[int, ...]]], int] = {}  # how many evictions before each
-        self._found: dict[object, list[Target]] = {}  # by what a preemption asks for, until what runs changes
-        self._hopeless: dict[object, int] = {}  # likewise, the least amount of a flavor that has no targets
+        self._known: list[dict[object, Assignable]] = [{} for _ in self.quotas.flavors]  # until what they read changes
         self._users: dict[frozenset[int], list[Queue]] = {}
         self._recent: list[Eviction] = []  # since a job was submitted or ended
 
@@ -109,9 +116,6 @@ class Scheduler:
             self._free(job, now)
         else:
             queue.remove(job)
-        if queue.first is job:
-            queue.first = None
-        self._truces.pop(job, None)
         self._happened()
 
     def settle(self, now: float) -> Moves:
@@ -151,15 +155,14 @@ class Scheduler:
         if since < len(self._recent):
             loop = self._recent[since:]
             self._states[state] = len(self._recent)
-            self._truces.update((eviction.by, self._now + TRUCE_SECONDS) for eviction in loop)
+            for eviction in loop:
+                self._truces[eviction.by.queue, eviction.by.shape] = self._now + TRUCE_SECONDS
             moves.loops.extend(loop)
 
     def _free(self, job: Job, now: float) -> None:
         queue = self.queues[job.queue]
-        for flavor, amount in job.usage.items():
-            queue.member.remove(flavor, amount)
         queue.stop(job)
-        self._forget()
+        self._change(queue, job.usage, -1)
         queue.generation += 1
         job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
         if self.requeue_at is None:
@@ -212,14 +215,15 @@ class Scheduler:
 
     def _process(self, entries: list[Entry], now: float, moves: Moves) -> None:
         """Go through the entries of a cycle: admit, evict, or leave for the next cycle."""
-        counted: list[tuple[Member, dict[int, int]]] = []  # for this cycle alone
+        counted: list[tuple[Member, Usage]] = []  # for this cycle alone
         evicted: dict[Job, None] = {}
         order = self._in_fair_order(entries) if self.fair else iter(self._in_order(entries))
         for entry in order:
             job, queue = entry.job, entry.queue
             if entry.mode == PREEMPT and not entry.targets:
                 if queue.reclaim != "Any":  # it could not get back what others would borrow before it
-                    counted.append((queue.member, _add(queue.member, self._reserved(entry))))
+                    counted.append((queue.member, self._reserved(entry)))
+                    queue.member.add(counted[-1][1])
                 continue
             overlap = any(target.job in evicted for target in entry.targets)
             if overlap or not self._fits(entry, evicted):
@@ -231,19 +235,19 @@ class Scheduler:
                 moves.made.append(Admission(job, entry.flavors))
                 continue
             evicted.update(dict.fromkeys(target.job for target in entry.targets))
-            counted.append((queue.member, _add(queue.member, entry.usage)))
+            counted.append((queue.member, entry.usage))
+            queue.member.add(entry.usage)
             for target in entry.targets:
                 if not target.job.evicting:
                     target.job.evicting = True
-                    self._forget()
+                    for flavor in target.job.usage:
+                        self._known[flavor].clear()
                     eviction = Eviction(target.job, target.job.flavors, job, target.reason)
                     self._evicting.append((target.job, eviction))
             job.tried = ()
-            queue.first = job
             queue.push(job)
         for member, usage in counted:
-            for flavor, amount in usage.items():
-                member.remove(flavor, amount)
+            member.remove(usage)
 
     def _fits(self, entry: Entry, evicted: Mapping[Job, None]) -> bool:
         """Whether there is room once all that this cycle evicts are gone."""
@@ -269,12 +273,9 @@ class Scheduler:
     def _admit(self, entry: Entry, now: float) -> None:
         job, queue = entry.job, entry.queue
         job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, now, ()
-        _add(queue.member, entry.usage)
         queue.start(job)
-        self._forget()
+        self._change(queue, entry.usage, 1)
         queue.generation += 1
-        if queue.first is job:
-            queue.first = None
 
     def _in_order(self, entries: list[Entry]) -> list[Entry]:
         """Order entries without fair sharing: who borrows from nearest, then by priority and age."""
@@ -291,14 +292,13 @@ class Scheduler:
                 return
             for member in changed:
                 entry = left[member]
-                _add(member, entry.usage)
+                member.add(entry.usage)
                 own = member
                 for above in member.path():
                     borrows = any(flavor in entry.usage for flavor in own.borrowed())
                     keys[above, entry.job] = (borrows, own.share(), -entry.job.priority, entry.job.created)
                     own = above
-                for flavor, amount in entry.usage.items():
-                    member.remove(flavor, amount)
+                member.remove(entry.usage)
             *_, root = next(iter(left)).path()
             winner = _winner(root, left, keys)
             assert winner is not None
@@ -315,82 +315,71 @@ class Scheduler:
         tried: list[int] = []
         for index, pods in enumerate(job.pods):
             start = job.tried[index] + 1 if index < len(job.tried) else 0
-            found = self._find_flavor(entry, pods, start)
-            if found is None:
+            flavor, best, last = self._find_flavor(entry, pods, start)
+            if best.mode == NO_FIT:
                 entry.mode, entry.tried = NO_FIT, tuple(tried)
                 return entry
-            flavor, mode, level, last = found
             tried.append(last)
-            if mode != FIT:
-                entry.mode, entry.needed = PREEMPT, entry.needed | {flavor}
-            entry.level = max(entry.level, level)
+            if best.mode != FIT:
+                entry.mode, entry.needed, entry.targets = PREEMPT, entry.needed | {flavor}, best.targets
+            entry.level = max(entry.level, best.level)
             entry.flavors += (flavor,)
             entry.usage[flavor] = entry.usage.get(flavor, 0) + pods.amount
         entry.tried = tuple(tried)
-        if entry.mode == PREEMPT:
-            entry.targets = self._targets(job, queue, entry.usage, entry.needed)
+        if entry.mode == PREEMPT and len(job.pods) > 1:  # for all of its pods together
+            entry.targets = [] if self._has_truce(job) else targets(self, job, queue, entry.usage, entry.needed)
         return entry
 
-    def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, int, int, int] | None:
-        """Return flavor, mode and level of the best flavor for pods, and the place that was tried last, -1 for all.
-
-        None where no flavor can ever do, as things are.
-        """
-        queue, best, best_flavor = entry.queue, (NO_FIT, 0), -1
+    def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, Assignable, int]:
+        """Return the best flavor for pods, how it can be assigned, and the place that was tried last, -1 for all."""
+        queue, best, best_flavor = entry.queue, Assignable(NO_FIT, 0, []), -1
         flavors = queue.flavors.get(pods.resource, [])
         last = start - 1
         for last in range(start, len(flavors)):
             flavor = flavors[last]
             if pods.flavors is not None and self.quotas.flavors[flavor] not in pods.flavors:
                 continue
-            mode, level = self._how(entry, flavor, pods.amount)
-            if mode > NO_CANDIDATES and not (
-                (mode < FIT and queue.next_if_preempting) or (level and queue.next_if_borrowing)
+            found = self._how(entry, flavor, pods.amount)
+            if found.mode > NO_CANDIDATES and not (
+                (found.mode < FIT and queue.next_if_preempting) or (found.level and queue.next_if_borrowing)
             ):
-                best, best_flavor = (mode, -level), flavor
+                best, best_flavor = found, flavor
                 break
-            if mode != NO_FIT and (best[0] == NO_FIT or (mode, -level) > best):
-                best, best_flavor = (mode, -level), flavor
-        if best[0] == NO_FIT:
-            return None
-        return best_flavor, best[0], -best[1], -1 if last == len(flavors) - 1 else last
+            if found.mode != NO_FIT and (best.mode == NO_FIT or (found.mode, -found.level) > (best.mode, -best.level)):
+                best, best_flavor = found, flavor
+        return best_flavor, best, -1 if last == len(flavors) - 1 else last
 
-    def _how(self, entry: Entry, flavor: int, amount: int) -> tuple[int, int]:
-        """Return how a flavor can be assigned, and the level of the tree that it would borrow from."""
-        queue = entry.queue
-        member = queue.member
+    def _how(self, entry: Entry, flavor: int, amount: int) -> Assignable:
+        """Return how a flavor can be assigned, as it was found before where nothing that this reads has changed."""
+        job, queue = entry.job, entry.queue
         amount += entry.usage.get(flavor, 0)
+        age = job.created if queue.within == "LowerOrNewerEqualPriority" else 0.0
+        key = (queue.name, job.priority, amount, age, self._has_truce(job))
+        if (found := self._known[flavor].get(key)) is None:
+            found = self._known[flavor][key] = self._assignable(job, queue, flavor, amount)
+        return found
+
+    def _assignable(self, job: Job, queue: Queue, flavor: int, amount: int) -> Assignable:
+        member = queue.member
         if amount > member.potential[flavor]:
-            return NO_FIT, 0
+            return Assignable(NO_FIT, 0, [])
         level, below_root = member.lowest_fit(flavor, amount)
         if amount <= max(0, member.available(flavor)):
-            return FIT, level
+            return Assignable(FIT, level, [])
         may_borrow = queue.takes_while_borrowing or (self.fair and queue.reclaim != "Never")
         if not (amount <= member.subtree[flavor] or below_root or may_borrow):
-            return NO_FIT, level
-        found = self._targets(entry.job, queue, {flavor: amount}, frozenset((flavor,)))
+            return Assignable(NO_FIT, level, [])
+        found = [] if self._has_truce(job) else targets(self, job, queue, {flavor: amount}, frozenset((flavor,)))
         if not found:
-            return NO_CANDIDATES, level
+            return Assignable(NO_CANDIDATES, level, found)
         gone = [target.job for target in found]
         self._without(gone)
         level, _ = member.lowest_fit(flavor, amount)
         self._with(gone)
-        return (PREEMPT if any(job.queue == queue.name for job in gone) else RECLAIM), level
+        return Assignable(PREEMPT if any(job.queue == queue.name for job in gone) else RECLAIM, level, found)
 
-    def _targets(self, job: Job, queue: Queue, usage: Mapping[int, int], needed: frozenset[int]) -> list[Target]:
-        if self._truces.get(job, 0.0) > self._now:
-            return []
-        place, amount = (queue.name, job.priority, needed), sum(usage.values())
-        if len(usage) == 1 and amount >= self._hopeless.get(place, math.inf):
-            return []
-        age = job.created if queue.within == "LowerOrNewerEqualPriority" else 0.0
-        key = (queue.name, job.priority, age, needed, tuple(sorted(usage.items())))
-        if key not in self._found:
-            hopeless = is_hopeless(self, job, queue, usage, needed)
-            if hopeless and len(usage) == 1:
-                self._hopeless[place] = amount
-            self._found[key] = [] if hopeless else targets(self, job, queue, usage, needed)
-        return self._found[key]
+    def _has_truce(self, job: Job) -> bool:
+        return self._truces.get((job.queue, job.shape), 0.0) > self._now
 
     def users(self, flavors: frozenset[int]) -> list[Queue]:
         """Return the queues that have quota of one of some flavors."""
@@ -398,24 +387,24 @@ class Scheduler:
             self._users[flavors] = [row for row in self.queues.values() if not flavors.isdisjoint(row.member.flavors)]
         return self._users[flavors]
 
-    def _forget(self) -> None:
-        self._found.clear()
-        self._hopeless.clear()
+    def _change(self, queue: Queue, usage: Usage, sign: int) -> None:
+        """Count what a job takes (1) or frees (-1), and forget what was found with other usage or shares."""
+        below_root = [queue.member, *queue.member.path()][:-1] or [queue.member]
+        if sign > 0:
+            queue.member.add(usage)
+        borrows = any(member.borrows_with(flavor) for member in below_root for flavor in usage)
+        if sign < 0:
+            queue.member.remove(usage)
+        for flavor in below_root[-1].flavors if borrows else usage:
+            self._known[flavor].clear()
 
     def _without(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            for flavor, amount in job.usage.items():
-                self.queues[job.queue].member.remove(flavor, amount)
+            self.queues[job.queue].member.remove(job.usage)
 
     def _with(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            _add(self.queues[job.queue].member, job.usage)
-
-
-def _add(member: Member, usage: dict[int, int]) -> dict[int, int]:
-    for flavor, amount in usage.items():
-        member.add(flavor, amount)
-    return usage
+            self.queues[job.queue].member.add(job.usage)
 
 
 def _winner(

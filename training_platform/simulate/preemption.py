@@ -10,11 +10,11 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption, read 2026-11-23
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from training_platform.simulate.queues import Job, Queue, Target
-from training_platform.simulate.quotas import Member, Weighed
+from training_platform.simulate.quotas import Member, Usage, Weighed
 
 FINAL_SHARE = "LessThanOrEqualToFinalShare"
 INITIAL_SHARE = "LessThanInitialShare"
@@ -40,7 +40,7 @@ class Waiting(NamedTuple):
     cluster: Cluster
     job: Job
     queue: Queue
-    usage: Mapping[int, int]
+    usage: Usage
     needed: Needed
 
     def fits(self, *, borrowing: bool = True) -> bool:
@@ -53,13 +53,11 @@ class Waiting(NamedTuple):
 
     def take(self, job: Job) -> None:
         """Count a running job as gone."""
-        for flavor, amount in job.usage.items():
-            self.cluster.queues[job.queue].member.remove(flavor, amount)
+        self.cluster.queues[job.queue].member.remove(job.usage)
 
     def give_back(self, job: Job) -> None:
         """Count a job as running again."""
-        for flavor, amount in job.usage.items():
-            self.cluster.queues[job.queue].member.add(flavor, amount)
+        self.cluster.queues[job.queue].member.add(job.usage)
 
     def rank(self, job: Job) -> tuple[Any, ...]:
         """Return the key that orders candidates: those that go anyway, of other queues, of low priority, the newest."""
@@ -103,22 +101,50 @@ class Waiting(NamedTuple):
         return taken
 
 
-def targets(cluster: Cluster, job: Job, queue: Queue, usage: Mapping[int, int], needed: Needed) -> list[Target]:
+def targets(cluster: Cluster, job: Job, queue: Queue, usage: Usage, needed: Needed) -> list[Target]:
     """Return whom a job has to evict to get ``usage``; none where that would not make enough room, or is not allowed.
 
     ``needed`` are the flavors without enough room.
     """
     waiting = Waiting(cluster, job, queue, usage, needed)
+    if _is_hopeless(waiting):
+        return []
     return _fair_targets(waiting) if cluster.fair else _classical_targets(waiting)
 
 
-def is_hopeless(cluster: Cluster, job: Job, queue: Queue, usage: Mapping[int, int], needed: Needed) -> bool:
-    """Whether there are no targets by a first look: nobody may be evicted, or only those of queues with smaller shares.
+def _is_hopeless(waiting: Waiting) -> bool:
+    """Whether all that may be evicted would not make enough room; this spares going through candidates in most tries.
 
-    Most tries end here, so that this spares going through the candidates; it never says so of a try that may succeed.
-    Where it does, it would of a larger amount as well.
+    Next to the root, a queue without candidates of its own has the same share whomever it evicts, so that queues with
+    smaller shares give nothing.
     """
-    return cluster.fair and _is_hopeless(Waiting(cluster, job, queue, usage, needed))
+    cluster, job, queue, usage, needed = waiting
+    member = queue.member
+    missing = {
+        flavor: usage[flavor] - max(0, member.available(flavor)) - queue.may_give(job, queue.within, flavor)
+        for flavor in needed
+    }
+    if max(missing.values()) <= 0:
+        return False
+    others = []
+    if queue.reclaim != "Never":
+        others = [
+            other
+            for other in cluster.users(needed)
+            if other is not queue and any(other.member.borrows_with(flavor) for flavor in needed)
+        ]
+    next_to_root = member.parent is not None and member.parent.parent is None
+    alone = not any(queue.may_give(job, queue.within, flavor) for flavor in needed)
+    borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
+    if others and cluster.fair and next_to_root and alone and borrows:
+        member.add(usage)
+        share = member.share()
+        member.remove(usage)
+        others = [other for other in others if share <= member.beside(other.member)[1].share()]
+    return any(
+        sum(other.may_give(job, queue.reclaim, flavor) for other in others) < amount
+        for flavor, amount in missing.items()
+    )
 
 
 def _fair_targets(waiting: Waiting) -> list[Target]:
@@ -130,50 +156,24 @@ def _fair_targets(waiting: Waiting) -> list[Target]:
     if not found:
         return []
     found.sort(key=waiting.rank)
-    for flavor, amount in waiting.usage.items():
-        own.member.add(flavor, amount)  # shares are compared as if it ran
+    own.member.add(waiting.usage)  # shares are compared as if it ran
     taken: list[Target] = []
     fits, retried = _by_first_rule(waiting, found, taken)
     if not fits and len(waiting.cluster.strategies) > 1:
         fits = _by_second_rule(waiting, retried, taken)
-    for flavor, amount in waiting.usage.items():
-        own.member.remove(flavor, amount)
+    own.member.remove(waiting.usage)
     if fits:
         return waiting.fewest(taken)
     waiting.restored(taken)
     return []
 
 
-def _is_hopeless(waiting: Waiting) -> bool:
-    own, job, needed = waiting.queue, waiting.job, waiting.needed
-    if own.may_give(job, own.within, needed):
-        return False
-    others = [
-        queue.member
-        for queue in waiting.cluster.users(needed)
-        if queue is not own
-        and any(queue.member.borrows_with(flavor) for flavor in needed)
-        and queue.may_give(job, own.reclaim, needed)
-    ]
-    if not others or all(not own.member.borrows_with(flavor, waiting.usage.get(flavor, 0)) for flavor in needed):
-        return not others
-    for flavor, amount in waiting.usage.items():
-        own.member.add(flavor, amount)
-    sides = (_sides(own.member, member) for member in others)
-    hopeless = all(ours.share() > theirs.share() for ours, theirs in sides)
-    for flavor, amount in waiting.usage.items():
-        own.member.remove(flavor, amount)
-    return hopeless
-
-
 def _fits_beside(waiting: Waiting) -> bool:
     """Whether the job fits, where it is counted already."""
     member = waiting.queue.member
-    for flavor, amount in waiting.usage.items():
-        member.remove(flavor, amount)
+    member.remove(waiting.usage)
     fits = waiting.fits()
-    for flavor, amount in waiting.usage.items():
-        member.add(flavor, amount)
+    member.add(waiting.usage)
     return fits
 
 
@@ -194,7 +194,7 @@ def _by_first_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Targ
             if take(jobs.pop(0), "queue" if member is waiting.queue.member else "reclaim"):
                 return True, []
             continue
-        own_side, other_side = _sides(waiting.queue.member, member)
+        own_side, other_side = waiting.queue.member.beside(member)
         own_share, before = own_side.share(), other_side.share()
         while jobs:
             job = jobs.pop(0)
@@ -216,7 +216,7 @@ def _by_second_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Tar
     """Take one more of each queue that has a larger share than the job's would have; return whether the job fits."""
     largest = _Largest(waiting, candidates)
     for member, jobs in largest:
-        own_side, other_side = _sides(waiting.queue.member, member)
+        own_side, other_side = waiting.queue.member.beside(member)
         job = jobs.pop(0)
         if own_side.share() < other_side.share():
             waiting.take(job)
@@ -225,15 +225,6 @@ def _by_second_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Tar
                 return True
         largest.done.add(member)
     return False
-
-
-def _sides(own: Member, other: Member) -> tuple[Member, Member]:
-    """Return the two members, over each queue or the queue itself, that are next to each other in one cohort."""
-    above = [own, *own.path()]
-    side = other
-    while side.parent is not None and side.parent not in above:
-        side = side.parent
-    return above[above.index(side.parent) - 1] if side.parent is not None else own, side
 
 
 class _Largest:
@@ -354,7 +345,7 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[_Candidate], list[_Candidate]]:
     own = waiting.queue
     claimed: list[_Candidate] = []
     others: list[_Candidate] = []
-    rest: Mapping[int, int] = waiting.usage
+    rest: Usage = waiting.usage
     claim, passed = False, own.member
     for member in (own.member, *own.member.path()):
         for job in _borrowed_below(waiting, member, passed) if member is not own.member else ():

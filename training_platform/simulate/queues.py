@@ -74,32 +74,28 @@ class Queue:
         self.held = spec.get("stopPolicy", "None") != "None"
         self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}
         self.aside: set[Shape] = set()
-        self.first: Job | None = None  # it preempts, and stays before all others
         self.running: dict[Job, None] = {}
-        self.priorities: dict[int, Counter[int]] = {}  # of running jobs, by flavor
+        self.used: dict[int, Counter[int]] = {}  # by flavor, what jobs of each priority use
         self.generation = 0  # of changes that may have made room
 
     def start(self, job: Job) -> None:
         """Count a job as running."""
         self.running[job] = None
-        for flavor in job.usage:
-            self.priorities.setdefault(flavor, Counter())[job.priority] += 1
+        for flavor, amount in job.usage.items():
+            self.used.setdefault(flavor, Counter())[job.priority] += amount
 
     def stop(self, job: Job) -> None:
         """Count a job as running no more."""
         del self.running[job]
-        for flavor in job.usage:
-            counts = self.priorities[flavor]
-            counts[job.priority] -= 1
-            if not counts[job.priority]:
-                del counts[job.priority]
+        for flavor, amount in job.usage.items():
+            self.used[flavor][job.priority] -= amount
 
-    def may_give(self, job: Job, policy: str, needed: Iterable[int]) -> bool:
-        """Whether some running job may have a priority, and a flavor, for which a policy lets another job evict it."""
-        if policy == "Never":
-            return False
+    def may_give(self, job: Job, policy: str, flavor: int) -> int:
+        """Return the most of a flavor that another job can get by evicting jobs here as a policy lets it."""
+        if policy == "Never" or flavor not in self.used:
+            return 0
         most = {"Any": math.inf, "LowerPriority": job.priority - 1}.get(policy, job.priority)
-        return any(min(counts) <= most for flavor in needed if (counts := self.priorities.get(flavor)))
+        return sum(amount for priority, amount in self.used[flavor].items() if priority <= most)
 
     def push(self, job: Job) -> None:
         """Let a job wait."""
@@ -113,15 +109,6 @@ class Queue:
 
     def pop(self) -> Job | None:
         """Take the first job that was not put aside out of the queue."""
-        first = self.first
-        if (
-            first
-            and not first.flavors
-            and first.shape not in self.aside
-            and any(row[2] is first for row in self.waiting.get(first.shape, ()))
-        ):
-            self.remove(first)
-            return first
         best = None
         for shape, jobs in self.waiting.items():
             if shape not in self.aside:

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
+Usage = Mapping[int, int]
+"""Amounts by flavor."""
 Weighed = tuple[int, float]
 """A dominant share by which members are compared: 1 before it where weight is 0 and something is borrowed."""
 
@@ -40,6 +42,7 @@ class Member:
         "children",
         "flavors",
         "height",
+        "kept_beside",
         "kept_share",
         "lendable",
         "lending",
@@ -71,6 +74,7 @@ class Member:
         self.potential = [0] * count
         self.lendable: dict[str, int] = {}
         self.kept_share: Weighed | None = None
+        self.kept_beside: dict[Member, tuple[Member, Member]] = {}
 
     def path(self) -> Iterator[Member]:
         """Yield the cohorts above, the nearest first."""
@@ -78,6 +82,17 @@ class Member:
         while above is not None:
             yield above
             above = above.parent
+
+    def beside(self, other: Member) -> tuple[Member, Member]:
+        """Return the two members, over each queue or the queue itself, that are next to each other in one cohort."""
+        if other not in self.kept_beside:
+            above = [self, *self.path()]
+            side = other
+            while side.parent is not None and side.parent not in above:
+                side = side.parent
+            own = above[above.index(side.parent) - 1] if side.parent is not None else self
+            self.kept_beside[other] = own, side
+        return self.kept_beside[other]
 
     def local_available(self, flavor: int) -> int:
         """Return what is free of that which it never lends."""
@@ -93,23 +108,27 @@ class Member:
             room = min(room, self.subtree[flavor] - local - max(0, used - local) + limit)
         return max(0, local - used) + room
 
-    def add(self, flavor: int, amount: int) -> None:
-        """Count an amount as used, here and, as far as it exceeds what is never lent, above."""
-        member: Member | None = self
-        while member is not None and amount > 0:
-            over = amount - max(0, member.local[flavor] - member.usage[flavor])
-            member.usage[flavor] += amount
-            member.kept_share = None
-            member, amount = member.parent, over
+    def add(self, usage: Usage) -> None:
+        """Count amounts as used, here and, as far as they exceed what is never lent, above."""
+        for flavor, amount in usage.items():
+            member: Member | None = self
+            rest = amount
+            while member is not None and rest > 0:
+                over = rest - max(0, member.local[flavor] - member.usage[flavor])
+                member.usage[flavor] += rest
+                member.kept_share = None
+                member, rest = member.parent, over
 
-    def remove(self, flavor: int, amount: int) -> None:
-        """Count an amount as free again."""
-        member: Member | None = self
-        while member is not None and amount > 0:
-            above = member.usage[flavor] - member.local[flavor]
-            member.usage[flavor] -= amount
-            member.kept_share = None
-            member, amount = member.parent, min(amount, above)
+    def remove(self, usage: Usage) -> None:
+        """Count amounts as free again."""
+        for flavor, amount in usage.items():
+            member: Member | None = self
+            rest = amount
+            while member is not None and rest > 0:
+                above = member.usage[flavor] - member.local[flavor]
+                member.usage[flavor] -= rest
+                member.kept_share = None
+                member, rest = member.parent, min(rest, above)
 
     def borrows_with(self, flavor: int, amount: int = 0) -> bool:
         """Whether it uses more than its own quota and what its members lend it, with an amount more."""

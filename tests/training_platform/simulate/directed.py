@@ -84,6 +84,26 @@ WRITTEN: Final = (
          "a0": ("team-a", 0, [2]), "c0": ("team-c", 0, [2])},
         "+d0 +d1 +b0 +a0 +c0 -d0 -d1", cohorts={"north": {"shares": {X: {"nominal_quota": 1}}}},
     ),
+    # z0 frees room for two of three. a0 comes first, and raises the share of north above that of south: c0 is next.
+    _scenario(
+        "share-of-a-cohort", "fair",
+        {"team-a": _team({X: 0}, cohort="north"), "team-b": _team({X: 0}, cohort="north"),
+         "team-c": _team({X: 0}, cohort="south"), "team-z": _team({X: 6})},
+        {"z0": ("team-z", 0, [6]), "a0": ("team-a", 0, [2]), "b0": ("team-b", 0, [2]), "c0": ("team-c", 0, [3])},
+        "+z0 +a0 +b0 +c0 -z0 -a0", cohorts={"north": {}, "south": {}},
+    ),
+    # a0 fits nowhere and finds nobody to evict, but stands for north: with it, the share of north is above that of
+    # south, and c0 starts. Alone, b0 would come before c0.
+    _scenario(
+        "first-of-a-cohort", "fair",
+        {"team-a": _team({X: 0}, RECLAIMING, weight=3, cohort="north"), "team-b": _team({X: 0}, cohort="north"),
+         "team-c": _team({X: 0}, cohort="south"), "team-d": _team({X: 4}), "team-z": _team({X: 0})},
+        {"d0": ("team-d", 0, [4]), "z0": ("team-z", 0, [6]), "a0": ("team-a", 0, [8]), "b0": ("team-b", 0, [4]),
+         "c0": ("team-c", 0, [5])},
+        "+d0 +z0 +a0 +b0 +c0 -z0 -c0", cohorts={
+            "north": {}, "south": {}, "training-platform": {"shares": {X: {"nominal_quota": 6}}},
+        },
+    ),
 )  # fmt: skip
 
 
