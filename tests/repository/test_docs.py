@@ -103,7 +103,7 @@ def test_the_examples_of_job_files_have_the_right_shape() -> None:
     text = (ROOT / "docs" / "job-files.md").read_text("utf-8")
     examples = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
         Job.model_validate_json(json.dumps(parse_source(example, "jobs/vision/finetune.yaml").value))
 

@@ -151,5 +151,5 @@ def _launched(pod: dict[str, Any]) -> list[str]:
     plan = next((row["value"] for row in own.get("env") or () if row["name"] == PLAN_VARIABLE), None)
     if plan is None:
         return []
-    silent = {name: value for name, value in json.loads(plan).items() if name not in ("topic", "message")}
+    silent = {name: value for name, value in json.loads(plan).items() if name not in ("topic", "message", "restarts")}
     return ["env", f"{PLAN_VARIABLE}={json.dumps(silent)}", *own["command"]]

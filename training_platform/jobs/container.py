@@ -32,15 +32,18 @@ PROFILE_VARIABLE = "PROFILE_URI"
 LOADERS_VARIABLE = "DATA_LOADERS"
 
 
-def container(job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def container(
+    job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None, *, restarts: int = 0
+) -> dict[str, Any]:
     """Return image, command, arguments and variables; ``image_key`` is what the image is called.
 
     ``platform`` are further variables, over which the job's own win; the launcher fills in those of this run's nodes.
+    It starts a program that fails again, ``restarts`` times.
     """
     later = at_run_time(platform or {})
-    command, args = argv(job, later)
+    command, args = argv(job, later, restarts)
     known = {name: value for name, value in (platform or {}).items() if name not in later}
-    every = {**known, **variables(job), **launch_variables(job, later)}
+    every = {**known, **variables(job), **launch_variables(job, later, restarts)}
     return {
         image_key: image(job),
         **({"command": command} if command else {}),
@@ -83,19 +86,19 @@ def image(job: ResolvedJob) -> str:
     return source.image or IMAGES[f"vertex-training-{accelerator.kind if accelerator else 'cpu'}"]
 
 
-def launched(job: ResolvedJob, later: Mapping[str, str] | None = None) -> bool:
+def launched(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> bool:
     """Whether something has to be done in the container before its program starts, or when it has ended.
 
     ``later`` are variables of the nodes, which a job without a command does not get.
     """
     spec = job.spec
-    return bool(spec.secrets or spec.notify or spec.source or (later and spec.command))
+    return bool(spec.secrets or spec.notify or spec.source or ((later or restarts) and spec.command))
 
 
-def argv(job: ResolvedJob, later: Mapping[str, str] | None = None) -> tuple[list[str], list[str]]:
+def argv(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> tuple[list[str], list[str]]:
     """Return command and arguments of the container."""
     spec = job.spec
-    if not launched(job, later):
+    if not launched(job, later, restarts):
         return list(spec.command), list(spec.args)
     program = list(spec.command) or ["python3", "-m", module(job)]
     return ["python3", "-c", launcher()], [*program, *spec.args]
@@ -109,9 +112,9 @@ def module(job: ResolvedJob) -> str:
     return source.module or Path(source.file or "").stem
 
 
-def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None) -> dict[str, str]:
+def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> dict[str, str]:
     """Return the launcher's orders as a variable; empty for a job that needs no launcher."""
-    if not launched(job, later):
+    if not launched(job, later, restarts):
         return {}
     plan: dict[str, Any] = {
         "secrets": {
@@ -121,6 +124,8 @@ def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None) -
         },
         "folder" if job.spec.source and job.spec.source.folder else "package": package_uri(job),
         "nodes": later,
+        "restarts": restarts,
+        "retry_on": job.spec.retry_on if restarts else None,
         "topic": job.spec.notify,
         "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
     }

@@ -1,4 +1,4 @@
-"""Starts a training program in its container: fetches its secrets and its package, and says when it has ended.
+"""Starts a training program in its container, after its secrets and its package, and again when it fails.
 
 The standard library alone, of Python 3.8 or newer; the account's token comes from the metadata server.
 """
@@ -6,6 +6,7 @@ The standard library alone, of Python 3.8 or newer; the account's token comes fr
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import signal
@@ -95,12 +96,28 @@ def join(variables: dict[str, str]) -> None:
         os.environ.setdefault(name, filled)
 
 
-def run(command: list[str]) -> int:
-    """Run the program, hand on the signal that asks it to end, and return its exit code."""
-    child = subprocess.Popen(command)
-    signal.signal(signal.SIGTERM, lambda number, _frame: child.send_signal(number))
-    code = child.wait()
-    return 128 - code if code < 0 else code
+def run(command: list[str], restarts: int, codes: list[int]) -> int:
+    """Run the program, hand on the signal that asks it to end, and return its exit code.
+
+    A program that fails starts again, ``restarts`` times; with ``codes`` only after one of these exit codes.
+    """
+    asked: list[int] = []
+    for started in range(1, restarts + 2):
+        child = subprocess.Popen(command, start_new_session=True)
+
+        def end(number: int, _frame: object, child: subprocess.Popen[bytes] = child) -> None:
+            asked.append(number)
+            child.send_signal(number)
+
+        signal.signal(signal.SIGTERM, end)
+        code = child.wait()
+        code = 128 - code if code < 0 else code
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # processes that it left behind hold accelerators and ports
+        if not code or asked or started > restarts or (codes and code not in codes):
+            break
+        print(f"launch: ended with {code}, starts again ({started} of {restarts})", file=sys.stderr, flush=True)
+    return code
 
 
 def main(command: list[str]) -> int:
@@ -114,11 +131,14 @@ def main(command: list[str]) -> int:
     if "folder" in plan:
         enter(plan["folder"])
     join(plan.get("nodes", {}))
-    if "topic" not in plan or place()[0] != 0:
+    told, restarts = "topic" in plan and place()[0] == 0, plan.get("restarts", 0)
+    if not told and not restarts:
         os.execvp(command[0], command)
-    tell(plan["topic"], {**plan["message"], "state": "started"})
-    code = run(command)
-    tell(plan["topic"], {**plan["message"], "state": "failed" if code else "succeeded", "exit_code": code})
+    if told:
+        tell(plan["topic"], {**plan["message"], "state": "started"})
+    code = run(command, restarts, plan.get("retry_on", []))
+    if told:
+        tell(plan["topic"], {**plan["message"], "state": "failed" if code else "succeeded", "exit_code": code})
     return code
 
 

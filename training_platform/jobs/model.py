@@ -150,6 +150,24 @@ class Mount(Section):
     )
 
 
+class LocalCheckpoints(Section):
+    """A folder of each pod for checkpoints; it lasts while the program starts again in its container, and no longer."""
+
+    size_gib: int = Field(
+        ge=1, description="GiB on each VM: room for two checkpoints of a VM's part of the model.", examples=[400]
+    )
+    medium: Literal["ssd", "memory"] = Field(
+        default="ssd", description="ssd: the VM's local SSD. memory: counts as the pod's memory."
+    )
+    restarts: int = Field(
+        default=3,
+        ge=0,
+        le=100,
+        description="Times that a program which fails starts again in its container, where its checkpoints are, before "
+        "the whole job starts again.",
+    )
+
+
 Value = int | float | str
 
 
@@ -407,6 +425,10 @@ class Job(Consistent):
         description="Processes on each VM that load data and hand it over in /dev/shm; DATA_LOADERS holds the number.",
     )
     mounts: tuple[Mount, ...] = Field(default=(), description="Directories and buckets of the team.")
+    local_checkpoints: LocalCheckpoints | None = Field(
+        default=None,
+        description="GKE: a folder on each VM for frequent checkpoints; LOCAL_CHECKPOINT_DIR holds its path.",
+    )
     retries: int = Field(
         default=3,
         ge=0,

@@ -23,10 +23,17 @@ def job_findings(job: ResolvedJob) -> Iterator[Finding]:
         if getattr(job.spec, field):
             message = "needs a command: a launcher starts it, and does not know the image's own"
             yield job.finding((field,), message, rule="job-command", allowed="command, such as [python, -m, train]")
+    local, buckets = job.spec.local_checkpoints, f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
+    if local and not job.spec.output:
+        message = "last as long as their pod, and the job has no output for checkpoints that stay"
+        yield job.finding(("local_checkpoints",), message, rule="job-output", allowed=buckets)
+    if local and local.restarts and not job.spec.source and not job.spec.command:
+        message = "restarts the program in its container by a launcher, which does not know the image's own command"
+        allowed = "command, such as [python, -m, train], or restarts: 0"
+        yield job.finding(("local_checkpoints",), message, rule="job-command", allowed=allowed)
     for field in () if job.spec.output else ("profiler", "tensorboard"):
         if getattr(job.spec, field):
-            allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
-            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=allowed)
+            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=buckets)
     yield from _tag(job)
     yield from _mounts(job)
     yield from _secrets_in_env(job)

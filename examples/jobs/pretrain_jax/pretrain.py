@@ -2,6 +2,10 @@
 
 On GKE every VM of every slice runs this program, and JAX finds the others by what GKE sets. Elsewhere, as in the test
 on CPUs, COORDINATOR_ADDRESS, NUM_PROCESSES and PROCESS_ID say who they are, and a process stands for a slice.
+
+Orbax writes checkpoints while the training goes on: the first slice into the run's output. Where the job has
+local_checkpoints and several slices, the others write on their VMs, more often. The newest step that is whole in one of
+them is read there and sent to the rest; without such a step every slice reads the output.
 """
 
 from __future__ import annotations
@@ -16,8 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import orbax.checkpoint as ocp
+from absl import flags
 from jax.experimental import mesh_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from orbax.checkpoint.experimental.emergency import checkpoint_manager as emergency
 
 WIDTH, LAYERS, CONTEXT, VOCABULARY = 64, 2, 32, 256
 Tree = Any
@@ -32,14 +39,19 @@ def main() -> None:
     optimizer = optax.adamw(options.learning_rate)
     parameters = initial()
     state = (parameters, optimizer.init(parameters))
-    first, state = restored(options.checkpoints, state)
     state = jax.device_put(state, NamedSharding(mesh, PartitionSpec()))
+    checkpoints = checkpoint_manager(options, mesh, state)
+    first, state = restored(checkpoints, state)
     tokens = np.memmap(options.tokens, dtype=np.uint8, mode="r")
     for step in range(first, options.steps):
         state, loss = update(optimizer, state, batch(tokens, step, options.batch, batches))
         say(f"step {step + 1} loss {float(loss):.6f}")
-        if (step + 1) % options.checkpoint_every == 0 or step + 1 == options.steps:
-            save(options.checkpoints, step + 1, state)
+        done, last = step + 1, step + 1 == options.steps
+        due = last or done % options.checkpoint_every == 0 or done % options.local_every == 0  # alike in all slices
+        if due and checkpoints.save(done, args=ocp.args.Composite(state=ocp.args.PyTreeSave(state)), force=last):
+            say(f"checkpoint {done} begun, the one before written")
+    checkpoints.wait_until_finished()
+    checkpoints.close()
 
 
 def arguments() -> argparse.Namespace:
@@ -50,6 +62,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--checkpoints", type=Path, default=Path(output or "."))
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--checkpoint-every", type=int, default=100)
+    parser.add_argument("--local-every", type=int, default=10, help="steps between local checkpoints")
     parser.add_argument("--batch", type=int, default=256, help="sequences a step, over all devices")
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     return parser.parse_args()
@@ -139,25 +152,35 @@ def batch(tokens: np.ndarray[Any, Any], step: int, size: int, sharding: NamedSha
     return jax.make_array_from_callback((size, CONTEXT + 1), sharding, rows)
 
 
-def save(folder: Path, step: int, state: Tree) -> None:
-    """Write a checkpoint, whole or not at all: one process does, since every device holds all parameters."""
-    if jax.process_index() == 0:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "new").open("wb") as file:
-            np.savez(file, *(np.asarray(leaf.addressable_data(0)) for leaf in jax.tree.leaves(state)), step=step)
-        (folder / "new").replace(folder / "checkpoint.npz")
-    say(f"checkpoint {step}")
+def checkpoint_manager(options: argparse.Namespace, mesh: Mesh, state: Tree) -> Any:
+    """Return what writes and reads checkpoints: in the output, and with a folder for them on the VMs as well."""
+    options.checkpoints.mkdir(parents=True, exist_ok=True)
+    if local := os.environ.get("LOCAL_CHECKPOINT_DIR"):
+        ocp.multihost.initialize_runtime_to_distributed_ids()
+        ocp.multihost.initialize_distributed_to_device_ids()
+        flags.FLAGS.mark_as_parsed()  # Orbax reads a flag of its own while it restores
+        return emergency.CheckpointManager(
+            local,
+            options.checkpoints.absolute(),
+            mesh,
+            jax.tree.map(ocp.utils.to_shape_dtype_struct, state),
+            options=emergency.CheckpointManagerOptions(
+                local=emergency.LocalCheckpointOptions(save_interval_steps=options.local_every),
+                persistent=emergency.PersistentCheckpointOptions(save_interval_steps=options.checkpoint_every),
+            ),
+        )
+    every = ocp.CheckpointManagerOptions(save_interval_steps=options.checkpoint_every)
+    return ocp.CheckpointManager(options.checkpoints.absolute(), options=every)
 
 
-def restored(folder: Path, state: Tree) -> tuple[int, Tree]:
+def restored(checkpoints: Any, state: Tree) -> tuple[int, Tree]:
     """Return the steps done and the state after them; nothing and the given one without a checkpoint."""
-    try:
-        with np.load(folder / "checkpoint.npz") as saved:
-            leaves, shape = jax.tree.flatten(state)
-            say(f"from step {saved['step']}")
-            return int(saved["step"]), jax.tree.unflatten(shape, [saved[f"arr_{n}"] for n in range(len(leaves))])
-    except FileNotFoundError:
+    step = checkpoints.latest_step()
+    if step is None:
         return 0, state
+    read = ocp.args.PyTreeRestore(state, restore_args=ocp.checkpoint_utils.construct_restore_args(state))
+    say(f"from step {step}")
+    return step, checkpoints.restore(step, args=ocp.args.Composite(state=read)).state
 
 
 def say(text: str) -> None:

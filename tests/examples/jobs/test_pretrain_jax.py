@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -19,15 +20,26 @@ def tokens(tmp_path: Path) -> Path:
     return path
 
 
-def slices(start: Start, tokens: Path, checkpoints: Path, processes: int = SLICES) -> list[Program]:
-    """Start a process for each slice, of two devices each."""
+def slices(
+    start: Start, tokens: Path, checkpoints: Path, processes: int = SLICES, *, local: Path | None = None
+) -> list[Program]:
+    """Start a process for each slice, of two devices each; ``local`` has a folder for each VM."""
     where = {"COORDINATOR_ADDRESS": f"127.0.0.1:{free_port()}", "NUM_PROCESSES": str(processes)}
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     options = ["--tokens", tokens, "--checkpoints", checkpoints, "--steps=60", "--checkpoint-every=5", "--batch=8"]
+    folders = [local / f"vm-{index}" if local else None for index in range(processes)]
+    for folder in folders:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+    if local:
+        options += ["--checkpoint-every=20", "--local-every=5"]
     return [
-        start(EXAMPLES / "pretrain_jax" / "pretrain.py", *options, PROCESS_ID=str(index), **where, **devices)
-        for index in range(processes)
-    ]
+        start(
+            EXAMPLES / "pretrain_jax" / "pretrain.py", *options, PROCESS_ID=str(index), **where, **devices,
+            **({"LOCAL_CHECKPOINT_DIR": str(folder)} if folder else {}),
+        )
+        for index, folder in enumerate(folders)
+    ]  # fmt: skip
 
 
 def test_slices_that_are_killed_go_on_as_if_nothing_had_been(start: Start, tokens: Path, tmp_path: Path) -> None:
@@ -36,7 +48,7 @@ def test_slices_that_are_killed_go_on_as_if_nothing_had_been(start: Start, token
     assert all(other.ended() == 0 for other in others)
 
     killed = slices(start, tokens, tmp_path / "killed")
-    killed[0].until("checkpoint 10")
+    killed[0].until("checkpoint 15 begun, .*")
     for program in killed:
         program.kill()
         assert program.ended() == -signal.SIGKILL
@@ -50,6 +62,32 @@ def test_slices_that_are_killed_go_on_as_if_nothing_had_been(start: Start, token
     assert last(resumed, "step") == last(whole, "step")
     losses = [float(line.split()[-1]) for line in whole if line.startswith("step ")]
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    ("lost", "steps"), [(False, {30, 35}), (True, {20})], ids=["local checkpoints are there", "they are lost"]
+)
+def test_slices_that_start_again_read_local_checkpoints_or_else_the_output(
+    start: Start, tokens: Path, tmp_path: Path, *, lost: bool, steps: set[int]
+) -> None:
+    local = tmp_path / "local"
+    whole, *others = slices(start, tokens, tmp_path / "whole")
+    final = last(whole.ends_well(), "step")
+    assert all(other.ended() == 0 for other in others)
+    killed = slices(start, tokens, tmp_path / "killed", local=local)
+    killed[0].until("checkpoint 35 begun, .*")
+    for program in killed:
+        program.kill()
+        program.ended()
+    if lost:
+        shutil.rmtree(local)
+
+    again, *others = slices(start, tokens, tmp_path / "killed", local=local)
+    resumed = again.ends_well()
+
+    assert all(other.ended() == 0 for other in others)
+    assert int(last(resumed, "from").split()[2]) in steps
+    assert last(resumed, "step") == final
 
 
 def test_two_slices_compute_what_one_does(start: Start, tokens: Path, tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ def mounted(*mounts: str, on: str = GPU) -> str:
     return above(f"mounts: [{', '.join(mounts)}]", on)
 
 
+def local(fields: str, on: str = GPU) -> str:
+    """Return a job with local checkpoints, and with what they need."""
+    return above(f"local_checkpoints: {{{fields}}}\ncommand: [a]\noutput: checkpoints", on)
+
+
 DATA = "{name: data, source: {directory: data}}"
 BUCKET = "{name: data, source: {bucket: checkpoints}}"
 GRID = "{parameters: {lr: {values: [1, 2]}}, metric: loss}"
@@ -60,6 +65,39 @@ EVERYWHERE = {
     "a code of lost memory": (above("retry_on: [75, 137]", GPU), "job-retry-on", "retry_on[1]", "other codes"),
     "no exit code": (above("retry_on: [256]", GPU), "job-model", "retry_on[0]", "255"),
     "more than the disk": (above("disk_gib: 6000", GPU), "job-machine", "disk_gib", "less than 6000"),
+    "local checkpoints without a bucket": (
+        above("command: [a]\nlocal_checkpoints: {size_gib: 1}", GPU), "job-output", "local_checkpoints", "checkpoints",
+    ),
+    "local checkpoints without command": (
+        above("output: checkpoints\nlocal_checkpoints: {size_gib: 1}", GPU), "job-command", "local_checkpoints",
+        "restarts: 0",
+    ),
+    "a size of nothing": (local("size_gib: 0"), "job-model", "local_checkpoints.size_gib", "at least 1"),
+    "a medium that VMs lack": (local("size_gib: 1, medium: disk"), "job-model", "local_checkpoints.medium", "memory"),
+    "local SSD that the flavor lacks": (
+        local("size_gib: 1", GPU.replace("h100", "a100-40")), "job-local-checkpoints", "local_checkpoints",
+        "memory, or a flavor with local SSD",
+    ),
+    "as many checkpoints in memory as the limit": (
+        local("size_gib: 1644, medium: memory"), "job-local-checkpoints", "local_checkpoints.size_gib",
+        "less than 1,644, or a larger memory_gib",
+    ),
+    "as many checkpoints in memory as /dev/shm leaves": (
+        f"shared_memory_gib: 44\nmemory_gib: 144\n{local('size_gib: 100, medium: memory')}", "job-local-checkpoints",
+        "local_checkpoints.size_gib", "less than 100,",
+    ),
+    "as many checkpoints as a part of the VM may have": (
+        local("size_gib: 205, medium: memory", put(GPU.replace("nodes: 2", "nodes: 1"), "gpus: 1")),
+        "job-local-checkpoints", "local_checkpoints.size_gib", "less than 205,",
+    ),
+    "as many checkpoints as the disk": (
+        f"disk_gib: 200\n{local('size_gib: 200')}", "job-local-checkpoints", "local_checkpoints.size_gib",
+        "less than 200, or a larger disk_gib",
+    ),
+    "a mount in the place of local checkpoints": (
+        f"mounts: [{BUCKET.replace('data,', 'data, path: /local-checkpoints,')}]\n{local('size_gib: 1')}", "job-mount",
+        "mounts[0].path", "a path for each",
+    ),
     "two mounts of a name": (mounted(BUCKET, DATA), "job-model", "mounts[1].name", "each once"),
     "no source": (mounted("{name: data, source: {}}"), "job-model", "mounts[0].source", "one of directory or bucket"),
     "two sources": (
@@ -263,6 +301,7 @@ ON_VERTEX = {
     "more memory than the machine": (above("memory_gib: 86", A100), "job-vertex-size", "memory_gib", "at most 85"),
     "shared memory": (above("shared_memory_gib: 8", A100), "job-vertex-shared-memory", "shared_memory_gib", "GKE"),
     "interruptions": (above("count_interruptions: true", A100), "job-retry-on", "count_interruptions", "GKE"),
+    "local checkpoints": (local("size_gib: 1", A100), "job-local-checkpoints", "local_checkpoints", "GKE"),
     "exit codes": (above("retry_on: [75]", A100), "job-retry-on", "retry_on", "GKE"),
     "data loaders": (above("data_loaders: 8", A100), "job-vertex-shared-memory", "data_loaders", "GKE"),
     "no TensorBoard there": (
@@ -306,6 +345,10 @@ def test_what_the_rows_spoil_is_right_without_it(new_lab: Lab) -> None:
         above(f"output: checkpoints\nsweep: {GRID}", put(A100, "pipeline: {data_set: '1'}")),
         above("output: checkpoints\ntensorboard: true\nprofiler: true", put(A100, "pipeline: {data_set: '1'}")),
         above(f"command: [a]\nsecrets: {{A: token}}\nnotify: {IN}/topics/runs", GPU), SPOT.replace("26", "25"),
+        local("size_gib: 1643, medium: memory"), f"disk_gib: 200\n{local('size_gib: 199')}",
+        local("size_gib: 1, medium: memory", GPU.replace("h100", "a100-40")),
+        f"shared_memory_gib: 44\nmemory_gib: 144\n{local('size_gib: 99, medium: memory')}",
+        local("size_gib: 204, medium: memory", put(GPU.replace("nodes: 2", "nodes: 1"), "gpus: 1")),
     ]  # fmt: skip
 
     assert {text: [str(found) for found in check(root, HEAD + text)] for text in right} == {text: [] for text in right}

@@ -34,6 +34,7 @@ retry_on: [75]
 count_interruptions: false
 shared_memory_gib: 16
 data_loaders: 8
+local_checkpoints: {size_gib: 8, medium: memory, restarts: 2}
 retries: 0
 output: checkpoints
 tensorboard: true

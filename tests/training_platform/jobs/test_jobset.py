@@ -390,6 +390,44 @@ def test_shared_memory_is_part_of_the_memory_that_is_requested(
     assert container["resources"]["limits"].get("memory") == limit
 
 
+LOCAL = "command: [python, train.py]\noutput: checkpoints\nlocal_checkpoints: {size_gib: 100}\n"
+MEMORY = LOCAL.replace("100", "100, medium: memory")
+
+
+@pytest.mark.parametrize(
+    ("rest", "folder", "requested", "limit"),
+    [
+        (LOCAL, {"sizeLimit": "100Gi"}, ("0", "100Gi"), "1644Gi"),
+        (MEMORY, {"medium": "Memory", "sizeLimit": "100Gi"}, ("100Gi", "0"), "1644Gi"),
+        (f"shared_memory_gib: 16\n{MEMORY}", {"medium": "Memory", "sizeLimit": "100Gi"}, ("116Gi", "0"), "1644Gi"),
+        (f"memory_gib: 300\n{MEMORY}", {"medium": "Memory", "sizeLimit": "100Gi"}, ("300Gi", "0"), "300Gi"),
+        (f"disk_gib: 300\n{LOCAL}", {"sizeLimit": "100Gi"}, ("0", "300Gi"), "1644Gi"),
+    ],
+)
+def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(
+    take: Take, rest: str, folder: dict[str, str], requested: tuple[str, str], limit: str
+) -> None:
+    spec = template(take(rest + GPU_TARGET))["spec"]
+    (container,) = spec["containers"]
+    asked = container["resources"]["requests"]
+
+    assert by_name(spec["volumes"])["local-checkpoints"]["emptyDir"] == folder
+    assert {"name": "local-checkpoints", "mountPath": "/local-checkpoints"} in container["volumeMounts"]
+    assert {"name": "LOCAL_CHECKPOINT_DIR", "value": "/local-checkpoints"} in container["env"]
+    assert (asked["memory"], asked["ephemeral-storage"]) == requested
+    assert container["resources"]["limits"]["memory"] == limit
+
+
+def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take) -> None:
+    def plan(rest: str) -> str | None:
+        (container,) = template(take(rest + GPU_TARGET))["spec"]["containers"]
+        return next((row["value"] for row in container["env"] if row["name"] == "TRAINING_LAUNCH"), None)
+
+    assert plan(LOCAL) == '{"restarts": 3}'
+    assert plan(LOCAL.replace("100", "100, restarts: 5") + "retry_on: [75]\n") == '{"restarts": 5, "retry_on": [75]}'
+    assert plan(LOCAL.replace("100", "100, restarts: 0") + "retry_on: [75]\n") is None
+
+
 def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:
     (container,) = template(take("data_loaders: 8\n" + GPU_TARGET))["spec"]["containers"]
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -84,17 +84,25 @@ def google() -> Iterator[Google]:
     google.server.server_close()
 
 
-def start(google: Google, job: ResolvedJob, **variables: str) -> subprocess.Popen[str]:
+def start(
+    google: Google,
+    job: ResolvedJob,
+    variables: Mapping[str, str] | None = None,
+    *,
+    cwd: Path | None = None,
+    restarts: int = 0,
+) -> subprocess.Popen[str]:
     """Start a job's container with its own Python, and the test's servers for Google's."""
-    found = container(as_run(job, "train-bcdfg"), "image")
+    found = container(as_run(job, "train-bcdfg"), "image", restarts=restarts)
     python, flag, text = found["command"]
     assert (python, flag, text) == ("python3", "-c", launcher())
     for host in HOSTS:
         assert host in text
         text = text.replace(host, f"http://127.0.0.1:{google.server.server_port}")
-    env = {**os.environ, **{each["name"]: each.get("value", "0") for each in found["env"]}, **variables}
+    env = {**os.environ, **{each["name"]: each.get("value", "0") for each in found["env"]}, **(variables or {})}
     arguments = [sys.executable if each == "python3" else each for each in found["args"]]
-    return subprocess.Popen([sys.executable, flag, text, *arguments], env=env, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, flag, text, *arguments]
+    return subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, text=True)
 
 
 def test_secrets_are_variables_of_the_program_alone(take: Take, google: Google) -> None:
@@ -138,7 +146,7 @@ def test_the_topic_is_told_of_start_and_end_and_the_exit_code_stays(
 def test_one_container_of_a_run_tells(take: Take, google: Google, others: dict[str, str]) -> None:
     job = take(f'command: [python3, -c, "print(1)"]\nnotify: projects/example-lab/topics/runs\n{GPU}')
 
-    with start(google, job, **others) as program:
+    with start(google, job, others) as program:
         program.communicate(timeout=30)
 
     assert google.messages == []
@@ -165,12 +173,71 @@ def test_the_program_gets_the_signal_that_asks_it_to_end(take: Take, google: Goo
     assert google.messages[-1]["state"] == "succeeded"
 
 
+FAILS = "import sys; open('starts', 'a').write('x'); sys.exit({code})"
+LOCAL = "output: checkpoints\nlocal_checkpoints: {size_gib: 1, restarts: 2}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "rest", "starts"),
+    [
+        ("3", "", 3),
+        ("0", "", 1),
+        ("3 if len(open('starts').read()) < 2 else 0", "", 2),
+        ("75", "retry_on: [75]\n", 3),
+        ("3", "retry_on: [75]\n", 1),
+    ],
+    ids=["fails", "ends well", "fails once", "fails with a code", "fails with another code"],
+)
+def test_a_program_that_fails_starts_again_in_its_container_a_few_times(
+    take: Take, google: Google, tmp_path: Path, *, code: str, rest: str, starts: int
+) -> None:
+    (tmp_path / "train.py").write_text(FAILS.format(code=code))
+    job = take(f"command: [python3, train.py]\n{LOCAL}{rest}{GPU}")
+
+    with start(google, job, cwd=tmp_path, restarts=2) as program:
+        ended = program.wait(60)
+
+    assert len((tmp_path / "starts").read_text()) == starts
+    assert ended == {"0": 0, "75": 75, "3": 3}.get(code, 0)
+
+
+def test_a_program_that_was_asked_to_end_does_not_start_again(take: Take, google: Google, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time; open('starts', 'a').write('x'); print(1, flush=True)\n"
+                                       "time.sleep(60)")  # fmt: skip
+    job = take(f"command: [python3, train.py]\n{LOCAL}{GPU}")
+
+    with start(google, job, cwd=tmp_path, restarts=2) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(30) == 128 + signal.SIGTERM
+
+    assert (tmp_path / "starts").read_text() == "x"
+
+
+def test_what_a_failed_program_left_behind_is_gone_before_it_starts_again(
+    take: Take, google: Google, tmp_path: Path
+) -> None:
+    program = (
+        "import os, subprocess, sys\n"
+        "if os.path.exists('left'):\n"
+        "    sys.exit(os.path.exists(f'/proc/{open(\"left\").read()}/root'))\n"  # a zombie has none
+        "open('left', 'w').write(str(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL).pid))\n"
+        "sys.exit(1)\n"
+    )
+    (tmp_path / "train.py").write_text(program)
+    job = take(f"command: [python3, train.py]\n{LOCAL}{GPU}")
+
+    with start(google, job, cwd=tmp_path, restarts=1) as running:
+        assert running.wait(30) == 0
+
+
 def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Take, google: Google) -> None:
     job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
     google.package = b"no archive"
     plan = json.dumps({"package": "gs://bucket/sources/1/train-0.tar.gz"})
 
-    with start(google, job, **{PLAN_VARIABLE: plan}) as program:
+    with start(google, job, {PLAN_VARIABLE: plan}) as program:
         assert program.wait(60) != 0
 
     assert google.asked[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"

@@ -15,6 +15,7 @@ from training_platform.jobs.gke.jobset import jobset
 from training_platform.jobs.model import (
     GkeTarget,
     Job,
+    LocalCheckpoints,
     Mount,
     MountSource,
     OtherMachine,
@@ -77,6 +78,7 @@ JOB = {
     "shared_memory_gib": (GPU, "gke:", "shared_memory_gib: 8\ngke:"),
     "data_loaders": (GPU, "gke:", "data_loaders: 8\ngke:"),
     "mounts": (GPU, "gke:", "mounts: [{name: data, source: {directory: data}}]\ngke:"),
+    "local_checkpoints": (GPU, "gke:", "output: checkpoints\nlocal_checkpoints: {size_gib: 1}\ngke:"),
     "retries": (GPU, "gke:", "retries: 4\ngke:"),
     "output": (GPU, "gke:", "output: checkpoints\ngke:"),
     "tensorboard": (H100, "vertex:", "tensorboard: true\nvertex:"),
@@ -149,6 +151,12 @@ SOURCE = {
     "image": (FILE, "train.py", "train.py, image: 'a:1'"),
     "bucket": (FILE, "train.py", "train.py, bucket: far"),
 }
+LOCAL_OF = "command: [a]\noutput: checkpoints\nlocal_checkpoints: {size_gib: 8}\n" + GPU
+LOCAL = {
+    "size_gib": (LOCAL_OF, "size_gib: 8", "size_gib: 9"),
+    "medium": (LOCAL_OF, "size_gib: 8", "size_gib: 8, medium: memory"),
+    "restarts": (LOCAL_OF, "size_gib: 8", "size_gib: 8, restarts: 4"),
+}
 SWEEP = {
     "parameters": (GRID, "lr:", "rate:"),
     "method": (SEARCH, "random", "bayesian"),
@@ -217,8 +225,8 @@ def two(new_lab: Lab) -> Workspace:
 
 FIELDS: dict[type[Section], dict[str, tuple[str, str, str]]] = {
     Job: JOB, GkeTarget: GKE, Placement: PLACEMENT, VertexTarget: VERTEX, VertexBootDisk: DISK, Mount: MOUNT,
-    MountSource: MOUNT_SOURCE, PythonSource: SOURCE, Sweep: SWEEP, Range: RANGE, OtherMachine: OTHER,
-    Reducers: REDUCERS, Pipeline: PIPELINES, Split: SPLITS, UploadedModel: MODELS,
+    LocalCheckpoints: LOCAL, MountSource: MOUNT_SOURCE, PythonSource: SOURCE, Sweep: SWEEP, Range: RANGE,
+    OtherMachine: OTHER, Reducers: REDUCERS, Pipeline: PIPELINES, Split: SPLITS, UploadedModel: MODELS,
 }  # fmt: skip
 
 

@@ -178,10 +178,12 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
     capabilities = list(direct.access.capabilities) if direct else []
+    local = job.spec.local_checkpoints
     platform = {**(direct.variables if direct else {}), **platform_variables(job), **node_variables(job)}
+    platform |= {LOCAL_CHECKPOINTS_VARIABLE: LOCAL_CHECKPOINTS_PATH} if local else {}
     return {
         "name": CONTAINER,
-        **container(job, "image", platform),
+        **container(job, "image", platform, restarts=local.restarts if local else 0),
         "image": pulled_image(job),
         **({"ports": ports} if ports else {}),
         "resources": resources(
@@ -201,23 +203,38 @@ def resources(
     ``share`` is the part of the VM's accelerators that it gets, and so of its memory and disk.
 
     A program that outgrows its limits fails, and its restarts are counted. Without limits the kubelet would evict it to
-    save the VM, as it does when a spot VM ends: without a count, and so for ever. What /dev/shm may hold is memory.
+    save the VM, as it does when a spot VM ends: without a count, and so for ever. What /dev/shm and checkpoints in
+    memory may hold is memory.
     Source: Kubernetes v1.36.3, pkg/kubelet/eviction, whose evictions for a pod's own limits are no disruptions.
     """
-    spec = job.spec
-    cpu, memory = ({"cpu": str(spec.cpu)} if spec.cpu else {}), spec.memory_gib or spec.shared_memory_gib
-    caches = sum(mount.file_cache_gib for mount in spec.mounts)  # of a container beside it, counted with the pod
-    most = {
-        "memory": spec.memory_gib
-        or (max(memory or 0, int(min(map(usable_memory_gib, pools)) * share)) if pools else None),
-        "ephemeral-storage": spec.disk_gib
-        or (int(min(map(usable_disk_gib, pools)) * share) + caches if pools else None),
+    spec, most = job.spec, limits_gib(job, pools, share)
+    cpu, caches = ({"cpu": str(spec.cpu)} if spec.cpu else {}), sum(mount.file_cache_gib for mount in spec.mounts)
+    if not spec.disk_gib and "ephemeral-storage" in most:
+        most["ephemeral-storage"] += caches  # of a container beside it, counted with the pod
+    limits = {name: f"{size}Gi" for name, size in most.items()}
+    local = {spec.local_checkpoints.medium: spec.local_checkpoints.size_gib} if spec.local_checkpoints else {}
+    asked = {
+        "memory": spec.memory_gib or (spec.shared_memory_gib or 0) + local.get("memory", 0),
+        "ephemeral-storage": spec.disk_gib or local.get("ssd"),
     }
-    limits = {name: f"{size}Gi" for name, size in most.items() if size}
-    asked = {"memory": memory, "ephemeral-storage": spec.disk_gib}
     # Where nothing is asked for, Kubernetes would take the limit.
     requests = {name: f"{size}Gi" if size else "0" for name, size in asked.items() if size or name in limits}
     return {"requests": {**chips, **cpu, **requests}, "limits": {**chips, **limits}}
+
+
+def limits_gib(job: ResolvedJob, pools: Collection[ExpandedPool], share: float = 1) -> dict[str, int]:
+    """Return the most GiB of memory and of the VM's own disk that a job has: its own figures, or those of ``pools``."""
+    spec = job.spec
+    own = {"memory": spec.memory_gib, "ephemeral-storage": spec.disk_gib}
+    usable = (
+        {
+            "memory": max(spec.shared_memory_gib or 0, int(min(map(usable_memory_gib, pools)) * share)),
+            "ephemeral-storage": int(min(map(usable_disk_gib, pools)) * share),
+        }
+        if pools
+        else {}
+    )
+    return {name: size for name in own if (size := own[name] or usable.get(name))}
 
 
 def usable_memory_gib(pool: ExpandedPool) -> int:
@@ -238,17 +255,18 @@ def usable_disk_gib(pool: ExpandedPool) -> int:
 
     Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
-    size, disks = local_disk_gib(pool), _disks(pool)
+    size, disks = local_disk_gib(pool), local_ssds(pool)
     reserved = 25 * (min(disks, 3) + 1) if disks else min(size / 2, 6 + size * 0.35, 100)
     return max(1, int((size * 0.9 - reserved) * 0.75))
 
 
 def local_disk_gib(pool: ExpandedPool) -> int:
     """Return the GiB of the disk for images and containers' own files: local SSD where the VM has it, or boot disk."""
-    return _disks(pool) * pool.machine.local_ssd.partition_gib or pool.spec.boot_disk.size_gb
+    return local_ssds(pool) * pool.machine.local_ssd.partition_gib or pool.spec.boot_disk.size_gb
 
 
-def _disks(pool: ExpandedPool) -> int:
+def local_ssds(pool: ExpandedPool) -> int:
+    """Return the number of local SSDs that hold images and containers' own files."""
     own = pool.spec.local_ssd
     return (own.count or pool.machine.local_ssd.bundled) if own.use == "ephemeral" else 0
 
@@ -302,6 +320,15 @@ SHARED_MEMORY: Final = "shared-memory"
 SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 # the pod's own
 
 
+LOCAL_CHECKPOINTS: Final = "local-checkpoints"
+
+
+LOCAL_CHECKPOINTS_PATH: Final = "/local-checkpoints"
+
+
+LOCAL_CHECKPOINTS_VARIABLE: Final = "LOCAL_CHECKPOINT_DIR"
+
+
 # The sidecar's defaults, 250m and 256Mi, hold back a job that reads much; 0 is no limit.
 _FUSE_ANNOTATIONS = {
     "gke-gcsfuse/volumes": "true",
@@ -328,6 +355,10 @@ def volumes(job: ResolvedJob, chips: int) -> Volumes:
     every = list(_storage(job))
     if (memory := shared_memory(job, chips)) is not None:
         every.append((memory, {"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}))
+    if local := job.spec.local_checkpoints:
+        medium = {"medium": "Memory"} if local.medium == "memory" else {}
+        folder = {"name": LOCAL_CHECKPOINTS, "emptyDir": {**medium, "sizeLimit": f"{local.size_gib}Gi"}}
+        every.append((folder, {"name": LOCAL_CHECKPOINTS, "mountPath": LOCAL_CHECKPOINTS_PATH}))
     data_sets = job.environment.data_sets
     sources = [mount.source for mount in job.spec.mounts]
     fuse = any(source.bucket or (source.data_set and data_sets[source.data_set].bucket) for source in sources)

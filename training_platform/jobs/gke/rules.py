@@ -17,11 +17,14 @@ from training_platform.config.workspace import lending
 from training_platform.jobs.gke.gpu_direct import fabric_of, usable_pools
 from training_platform.jobs.gke.pathways import pathways_findings
 from training_platform.jobs.gke.pods import (
+    LOCAL_CHECKPOINTS_PATH,
     ROLE,
     chips_each,
     gke_target,
     layout,
+    limits_gib,
     local_disk_gib,
+    local_ssds,
     placement_levels,
     pulled_image,
     shape,
@@ -292,6 +295,7 @@ SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of other t
 def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
     """Yield what is wrong with what a job asks of its VMs and their cluster."""
     yield from _machine(job)
+    yield from _local_checkpoints(job)
     yield from _directories(job)
     yield from _placement(job)
     gke, flavor = gke_target(job)
@@ -341,6 +345,42 @@ def _machine(job: ResolvedJob) -> Iterator[Finding]:
             ("retry_on", spec.retry_on.index(137)), "is also the code of a program that ran out of memory, which would "
             "start again until its retries are used", rule="job-retry-on", severity="warning", allowed="other codes",
         )  # fmt: skip
+
+
+def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
+    """Find local checkpoints on VMs without local SSD, more than the job's limits leave, and those of Pathways."""
+    gke, flavor = gke_target(job)
+    local, rule = job.spec.local_checkpoints, "job-local-checkpoints"
+    if local is None:
+        return
+    if gke.pathways:
+        message = "are for programs on the VMs of the slices, and a Pathways job has its program on another VM"
+        yield job.finding(("local_checkpoints",), message, rule=rule, allowed="the field left out")
+        return
+    for index, mount in enumerate(job.spec.mounts):
+        if mount.path == LOCAL_CHECKPOINTS_PATH:
+            message = f"{mount.path} is the path of local_checkpoints too"
+            yield job.finding(("mounts", index, "path"), message, rule="job-mount", allowed="a path for each")
+    without = [pool.name for pool in flavor.pools if not local_ssds(pool)]
+    if local.medium == "ssd" and without:
+        message = f"is ssd, and VMs of {enumeration(without)} ({flavor.name}) keep no containers' files on local SSD"
+        path = ("local_checkpoints", "medium") if "medium" in local.model_fields_set else ("local_checkpoints",)
+        yield job.finding(path, message, rule=rule, allowed="memory, or a flavor with local SSD", nearest="memory")
+        return
+    limits = limits_gib(job, flavor.pools, chips_each(gke, flavor) / shape(flavor).machine.chips)
+    if local.medium == "memory":
+        limit, shared = limits["memory"], job.spec.shared_memory_gib or 0
+        has = f"{limit - shared:,} GiB of memory{' beside /dev/shm' if shared else ''}"
+        room, field = limit - shared, "memory_gib"
+    else:
+        room, field = limits["ephemeral-storage"], "disk_gib"
+        has = f"{room:,} GiB of disk"
+    if local.size_gib >= room:
+        message = f"is {local.size_gib:,}, and the job has {has} on each VM of {flavor.name}"
+        allowed = f"less than {room:,}, or a larger {field}"
+        yield job.finding(
+            ("local_checkpoints", "size_gib"), message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None
+        )
 
 
 def _placement(job: ResolvedJob) -> Iterator[Finding]:

@@ -260,6 +260,10 @@ def _place_machine(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             message = "wants memory as /dev/shm, and Vertex AI has no field for its size"
             rule, allowed = "job-vertex-shared-memory", "GKE alone"
             yield job.finding((field,), message, rule=rule, severity="warning", allowed=allowed)
+    if spec.local_checkpoints:
+        message = "has no effect on Vertex AI: LOCAL_CHECKPOINT_DIR is not set there"
+        rule = "job-local-checkpoints"
+        yield job.finding(("local_checkpoints",), message, rule=rule, severity="warning", allowed="GKE alone")
     if spec.retry_on:
         message = "has no effect on Vertex AI, which starts a failed program again whatever its exit code"
         yield job.finding(("retry_on",), message, rule="job-retry-on", severity="warning", allowed="GKE alone")
