@@ -21,7 +21,7 @@ from benchmarks.queues import GPU, queue_spec
 from training_platform.simulate.machines import DEFAULTS
 from training_platform.simulate.queues import Pods
 from training_platform.simulate.replay import play
-from training_platform.simulate.results import ALL, duration, figures
+from training_platform.simulate.results import duration, figures
 from training_platform.simulate.stacks import Cluster, FlavorMachines
 from training_platform.simulate.traces import TraceJob
 
@@ -143,15 +143,15 @@ def rows(published: Published) -> Iterator[tuple[object, ...]]:
         part = cluster(published, change)
         played = play(part, sorted(published.jobs, key=lambda job: job.submitted), DEFAULTS)
         found = figures([played], days)
-        waits = {key[1]: row for key, row in found.waits.items() if key[2] == ALL}
         others = sorted(
             run.started - run.of.submitted for run in played.runs if run.of.team != largest and run.started >= 0
         )
-        never = sum(found.never.values())
+        never = found.sum("never", "jobs")
         yield (
-            change.words, f"{sum(row.chips for row in part.flavors.values()):,}", duration(waits[largest].p90),
-            duration(others[int(len(others) * 0.9)]), f"{sum(run.evictions for run in played.runs):,}",
-            f"{played.loop_moments:,}", f"{never:,}", f"${sum(found.usd.values()):,.0f}",
+            change.words, f"{sum(row.chips for row in part.flavors.values()):,}",
+            duration(found.wait(("main", largest), "p90_seconds") or 0), duration(others[int(len(others) * 0.9)]),
+            f"{sum(run.evictions for run in played.runs):,}",
+            f"{played.loop_moments:,}", f"{never:,.0f}", f"${found.usd():,.0f}",
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from training_platform.cli.runs import RunsOptions, access_options, progress
 from training_platform.cli.shared import PATH, Commands, example, fail, need, print_json, repository, root_option, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from training_platform.config.model.capacity import Capacity
     from training_platform.config.workspace import Workspace
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from training_platform.simulate.machines import CapacityTimes
     from training_platform.simulate.results import Figures
     from training_platform.simulate.stacks import Cluster
+
+    Call = Callable[[Callable[..., Figures], Iterable[Sequence[object]]], list[Figures]]
 
 _FORMATS = ("text", "json", "markdown", "html")
 
@@ -34,6 +36,9 @@ _FORMATS = ("text", "json", "markdown", "html")
 @click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
 @click.option("--runs", type=click.IntRange(1, 1000), default=1, help="Number of runs, each with a seed of its own.")
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Play the runs on the workers of a Dask scheduler: tcp://HOST:PORT."
+)
 @click.option("--format", "output_format", type=click.Choice(_FORMATS), default="text", help="Output format.")
 @root_option
 def simulate(
@@ -44,6 +49,7 @@ def simulate(
     machines: Path | None,
     runs: int,
     seed: int,
+    scheduler: str | None,
     output_format: Literal["text", "json", "markdown", "html"],
     root: Path | None,
 ) -> None:
@@ -60,14 +66,19 @@ def simulate(
     times = read_machines(machines)
     seeds = range(seed, seed + runs)
     with ExitStack() as stack:
-        figures: list[Figures] = []
-        before: list[Figures] = []
+        call: Call = lambda function, rows: [function(*row) for row in rows]  # noqa: E731
+        if scheduler:
+            need("scheduler", "simulate --scheduler")
+            from training_platform.checks.planning.scheduler import Scheduler
+
+            call = stack.enter_context(Scheduler(scheduler, folder)).call
         named, name = _clusters(folder, environment)
-        wrong = _played(trace, named, times, seeds, figures)
+        figures, wrong = _played(trace, named, times, seeds, call)
+        before: list[Figures] = []
         if base is not None:
             tree = stack.enter_context(base_tree(folder, base))
             old, _ = _clusters(tree.root, name)
-            _played(trace, old, times, seeds, before)
+            before, _ = _played(trace, old, times, seeds, call)
     notes = []
     if wrong:
         notes.append(f"{wrong} rows of {trace} could not be used and are left out.")
@@ -120,9 +131,9 @@ def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str
 
 
 def _played(
-    trace: Path, clusters: list[Cluster], times: Mapping[Capacity, CapacityTimes], seeds: range, into: list[Figures]
-) -> int:
-    """Play a trace once for each seed; return how many rows of it could not be used."""
+    trace: Path, clusters: list[Cluster], times: Mapping[Capacity, CapacityTimes], seeds: range, call: Call
+) -> tuple[list[Figures], int]:
+    """Play a trace once for each seed; return the figures, and how many rows of the trace could not be used."""
     from training_platform.simulate import results, traces
 
     read = traces.read_trace(trace, clusters)
@@ -130,8 +141,7 @@ def _played(
         say(str(finding), err=True)
     if not read.jobs:
         fail(f"{trace} has no job that could be played.")
-    into += results.play_trace(clusters, read, times, seeds)
-    return len(read.findings)
+    return call(results.play_trace, [(clusters, read, times, seed) for seed in seeds]), len(read.findings)
 
 
 @click.command(epilog=example("training-platform recommend october.csv --wishes wishes.yaml > change.diff"))

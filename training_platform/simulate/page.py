@@ -2,91 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
 from training_platform.checks.reports.html import el, joined, section_table, whole_page
-from training_platform.simulate.results import ALL, LEFT_OUT, Result, headlines, sections
+from training_platform.simulate.results import LEFT_OUT, Result, duration, headlines, sections
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 140, 60, 20
+_OPACITIES = (0.9, 0.35, 0.65, 0.2)
+Bar = tuple[str, float]
 
 
 def page(result: Result) -> str:
     """Return the page."""
-    title = "training-platform simulate"
     lines = el("ul", (el("li", line) for line in headlines(result)))
     parts: list[tuple[str, str, Markup]] = [("summary", "In short", lines)]
-    if waits := joined(*_wait_bars(result)):
-        parts.append(("waits-plot", "How long nine of ten jobs wait at most", waits))
+    runs = {"": result.runs[0], **({" before": result.base[0]} if result.base else {})}
+    teams = sorted({key[:2] for run in runs.values() for key in run.rows["waits"]})
+    waits = {
+        f"{team} ({cluster})": [
+            (f"{duration(seconds)}{when}", seconds)
+            for when, run in runs.items()
+            if (seconds := run.wait((cluster, team), "p90_seconds")) is not None
+        ]
+        for cluster, team in teams
+    }
+    if any(value for rows in waits.values() for _, value in rows):
+        label = "90th percentile of the waits of each team"
+        parts.append(("waits-plot", "How long nine of ten jobs wait at most", bars(waits, label)))
     parts.append(("levels", "Chips in use", joined(*_levels(result))))
     for number, section in enumerate(sections(result)):
         note = el("p", section.note, cls="note") if section.note else ""
         name = section.title[:1].upper() + section.title[1:]
         parts.append((f"table-{number}", name, joined(section_table(name, section), note)))
     footer = " ".join((*result.notes, f"Left out: {LEFT_OUT}."))
-    return whole_page(title, el("p", f"Compared with {result.ref}" if result.base else "Simulated"), parts, footer)
-
-
-def _wait_bars(result: Result) -> Iterator[Markup]:
-    """Yield a bar for each team, and one for what it was in the base."""
-    run, base = result.runs[0], result.base[0] if result.base else None
-    keys = sorted({key for each in (run, base) if each for key in each.waits if key[2] == ALL})
-    longest = max((each.waits[key].p90 for each in (run, base) if each for key in keys if key in each.waits), default=0)
-    if not longest:
-        return
-    step = 36 if base else 22
-    rows = []
-    for number, key in enumerate(keys):
-        y = number * step
-        rows.append(el("text", f"{key[1]} ({key[0]})", x="0", y=y + 12, font_size="11", fill="currentColor"))
-        for offset, each, opacity in ((0, run, "0.9"), (14, base, "0.35")):
-            if each and key in each.waits:
-                value = each.waits[key].p90
-                width = 1 + 380 * value / longest
-                rows.append(_rect(200, y + offset + 3, width, 10, opacity))
-                hours = f"{value / 3600:.1f} h{' before' if each is base else ''}"
-                rows.append(
-                    el("text", hours, x=f"{206 + width:.0f}", y=y + offset + 12, font_size="11", fill="currentColor")
-                )
-    yield _svg(rows, len(keys) * step + 8, "90th percentile of the waits of each team, in hours")
+    origin = el("p", f"Compared with {result.ref}" if result.base else "Simulated")
+    return whole_page("training-platform simulate", origin, parts, footer)
 
 
 def _levels(result: Result) -> Iterator[Markup]:
     """Yield, for each flavor, how many of its chips were in use over time; the dashed line is all of them."""
     run = result.runs[0]
     for key, levels in sorted(run.levels.items()):
-        capacity, chips = run.capacity[key]
-        before = result.base[0].levels.get(key) if result.base else None
-        most = max([chips, *levels, *(before or ())], default=0) or 1
-        title = el("h3", f"{key[1]} in {key[0]}: {run.utilisation[key]:.0%} of {chips:,} chips, {capacity}")
-        rows = [_line(levels, most, "0.9")]
-        if before:
-            rows.append(_line(before, most, "0.35"))
-        y = f"{_y(chips, most):.1f}"
-        dashes = {"stroke": "currentColor", "stroke_dasharray": "4 4", "opacity": "0.6"}
-        rows.append(el("line", x1=_LEFT, x2=_WIDTH, y1=y, y2=y, **dashes))
-        rows.append(el("text", f"{most:,.0f}", x="0", y="12", font_size="11", fill="currentColor"))
-        rows.append(el("text", "0", x="0", y=_HEIGHT - _BOTTOM, font_size="11", fill="currentColor"))
-        yield joined(
-            title, _svg(rows, _HEIGHT, f"Chips of {key[1]} in use, over {run.days:.0f} days and until all end")
-        )
+        cluster, flavor, capacity = key
+        row = run.rows["flavors"][key]
+        chips, before = row["chips"] or 0, result.base[0].levels.get(key) if result.base else None
+        title = el("h3", f"{flavor} in {cluster}: {row['utilisation'] or 0:.0%} of {chips:,} chips, {capacity}")
+        label = f"Chips of {flavor} in use, over {run.days:.0f} days and until all end"
+        yield joined(title, lines([levels, *([before] if before else [])], chips, label))
 
 
-def _y(value: float, most: float) -> float:
-    return 4 + (_HEIGHT - _BOTTOM - 4) * (1 - value / most)
+def bars(groups: Mapping[str, Sequence[Bar]], label: str, **more: str) -> Markup:
+    """Return a drawing of bars, each with its text, side by side by group."""
+    most = max((value for rows in groups.values() for _, value in rows), default=0) or 1
+    drawn, y = [], 0
+    for name, rows in groups.items():
+        drawn.append(_text(name, 0, y + 12))
+        for (said, value), opacity in zip(rows, _OPACITIES, strict=False):
+            width = 1 + 380 * value / most
+            drawn.append(el("rect", x="200", y=y + 3, width=f"{width:.1f}", height="10", fill="currentColor",
+                            opacity=f"{opacity}"))  # fmt: skip
+            drawn.append(_text(said, round(206 + width), y + 12))
+            y += 14
+        y += 8
+    return _svg(drawn, y, label, **more)
 
 
-def _line(levels: Sequence[float], most: float, opacity: str) -> Markup:
-    step = (_WIDTH - _LEFT) / max(1, len(levels) - 1)
-    points = " ".join(f"{_LEFT + number * step:.1f},{_y(value, most):.1f}" for number, value in enumerate(levels))
-    return el("polyline", points=points, fill="none", stroke="currentColor", stroke_width="1.5", opacity=opacity)
+def lines(curves: Sequence[Sequence[float]], limit: float, label: str, **more: str) -> Markup:
+    """Return a drawing of curves over the same time, from 0 up, and a dashed line at a limit."""
+    most = max(limit, *(value for curve in curves for value in curve)) or 1
+
+    def y(value: float) -> str:
+        return f"{4 + (_HEIGHT - _BOTTOM - 4) * (1 - value / most):.1f}"
+
+    drawn = [_text(f"{most:,.0f}", 0, 12), _text("0", 0, _HEIGHT - _BOTTOM)]
+    for curve, opacity in zip(curves, _OPACITIES, strict=False):
+        step = (_WIDTH - _LEFT) / max(1, len(curve) - 1)
+        points = " ".join(f"{_LEFT + number * step:.1f},{y(value)}" for number, value in enumerate(curve))
+        drawn.append(el("polyline", points=points, fill="none", stroke="currentColor", stroke_width="1.5",
+                        opacity=f"{opacity}"))  # fmt: skip
+    drawn.append(el("line", x1=_LEFT, x2=_WIDTH, y1=y(limit), y2=y(limit), stroke="currentColor",
+                    stroke_dasharray="4 4", opacity="0.6"))  # fmt: skip
+    return _svg(drawn, _HEIGHT, label, **more)
 
 
-def _rect(x: float, y: float, width: float, height: float, opacity: str) -> Markup:
-    sizes = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
-    return el("rect", fill="currentColor", opacity=opacity, **sizes)
+def _text(text: str, x: int, y: int) -> Markup:
+    return el("text", text, x=x, y=y, font_size="11", fill="currentColor")
 
 
-def _svg(rows: Sequence[Markup], height: int, label: str) -> Markup:
-    return el("svg", rows, viewBox=f"0 0 {_WIDTH} {height}", width="100%", role="img", aria_label=label)
+def _svg(drawn: Sequence[Markup], height: int, label: str, **more: str) -> Markup:
+    return el("svg", drawn, viewBox=f"0 0 {_WIDTH} {height}", width="100%", role="img", aria_label=label, **more)

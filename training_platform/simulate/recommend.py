@@ -213,9 +213,9 @@ class Search:
             self.unusable = len(trace.findings)
         if not trace.jobs or len(trace.findings) > self.unusable:
             return None
-        runs = play_trace(found, trace, self.times, self.seeds)
+        runs = [play_trace(found, trace, self.times, seed) for seed in self.seeds]
         missing = list(self._missing(runs))
-        usd = median(sum(run.usd.values()) for run in runs) or 0.0
+        usd = median(run.usd() for run in runs) or 0.0
         if self.wishes.budget and usd > self.wishes.budget:
             missing.append(
                 (0.01 + math.log(usd / self.wishes.budget), f"${usd:,.0f} a day, wished ${self.wishes.budget:,.0f}")
@@ -224,18 +224,20 @@ class Search:
 
     def _missing(self, runs: list[Figures]) -> Iterator[tuple[float, str]]:
         for wish in self.wishes.wishes:
-            never = median(sum(n for key, n in run.never.items() if key[1] == wish.team) for run in runs)
+            never = median(
+                sum(row["jobs"] or 0 for key, row in run.rows["never"].items() if key[1] == wish.team) for run in runs
+            )
             if never:
                 yield _HOPELESS, f"{wish}, and {never:,.0f} jobs never start"
                 continue
-            values = [
-                max((getattr(row, wish.figure) for key, row in run.waits.items() if key[1:] == (wish.team, ALL)),
-                    default=0.0)
-                for run in runs
-            ]  # fmt: skip
-            value = median(values) or 0.0
+            value = median(max(self._waits(run, wish), default=0.0) for run in runs) or 0.0
             if value >= wish.seconds:
                 yield 0.01 + math.log(value / wish.seconds), f"{wish}, is {duration(value)}"
+
+    def _waits(self, run: Figures, wish: Wish) -> Iterator[float]:
+        for key, row in run.rows["waits"].items():
+            if key[1:] == (wish.team, ALL):
+                yield row[f"{wish.figure}_seconds"] or 0.0
 
     def _errors(self, texts: Mapping[str, str]) -> set[tuple[str, str, str]]:
         """Return what ``check --fast`` finds in the repository with other stack files."""

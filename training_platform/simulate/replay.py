@@ -62,8 +62,8 @@ class Use:
     lost_by_interruption: float = 0.0
 
 
-class LoopKey(NamedTuple):
-    """Who evicted whom, on which flavors and why, in a loop."""
+class EvictionKey(NamedTuple):
+    """Who evicted whom, on which flavors and why."""
 
     team: str
     victim: str
@@ -82,9 +82,9 @@ class Played:
     runs: list[Run] = field(default_factory=list)
     use: dict[Pair, Use] = field(default_factory=dict)
     levels: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
-    loops: Counter[LoopKey] = field(default_factory=Counter)
+    evictions: Counter[EvictionKey] = field(default_factory=Counter)
+    loops: Counter[EvictionKey] = field(default_factory=Counter)
     loop_moments: int = 0
-    evictions: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by whom, of whom, and why
     seconds: float = 0.0
 
 
@@ -156,15 +156,19 @@ class _Replay:
                 run.evictions += 1
                 run.attempts += 1
                 self._hold(run, -1, now)
-                self.played.evictions[move.by.queue, move.job.queue, move.reason] += 1
+                self.played.evictions[self._key(move)] += 1
             else:
                 run.used = move.flavors
                 self._hold(run, 1, now)
                 self._ask_for_machines(run, now)
-        for eviction in moves.loops:
-            names = "+".join(dict.fromkeys(self.flavors[flavor] for flavor in eviction.flavors))
-            self.played.loops[LoopKey(eviction.by.queue, eviction.job.queue, names, eviction.reason)] += 1
+        self.played.loops.update(map(self._key, moves.loops))
         self.played.loop_moments += bool(moves.loops)
+
+    def _key(self, eviction: Eviction) -> EvictionKey:
+        return EvictionKey(eviction.by.queue, eviction.job.queue, self._named(eviction.flavors), eviction.reason)
+
+    def _named(self, flavors: Iterable[int]) -> str:
+        return "+".join(dict.fromkeys(self.flavors[flavor] for flavor in flavors))
 
     def _ask_for_machines(self, run: Run, now: float) -> None:
         run.attempts += 1
@@ -179,7 +183,7 @@ class _Replay:
     def _start(self, run: Run, now: float) -> None:
         if run.started == NEVER:
             run.started = now
-            run.flavors = "+".join(dict.fromkeys(self.flavors[flavor] for flavor in run.used))
+            run.flavors = self._named(run.used)
         run.running_since = now
         if run.loss < run.left:
             self._at(now + run.loss, "lost", run)

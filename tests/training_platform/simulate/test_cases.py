@@ -8,7 +8,7 @@ from tests.training_platform.simulate.clusters import cluster, shares
 from training_platform.simulate.machines import DEFAULTS, CapacityTimes, LossTime
 from training_platform.simulate.queues import Pods
 from training_platform.simulate.replay import NEVER, Played, play
-from training_platform.simulate.results import Result, document, figures, headlines
+from training_platform.simulate.results import ALL, Result, document, duration, figures, headlines
 from training_platform.simulate.traces import TraceJob
 
 GPU = "nvidia.com/gpu"
@@ -91,7 +91,7 @@ def test_a_job_that_never_starts_says_why(team: dict[str, object], gpus: int, wh
     played = play(queues, [job("a", "vision", 0, gpus, 1)], DEFAULTS)
 
     assert played.runs[0].started == NEVER
-    assert dict(figures([played], 1).never) == {("main", "vision", why): 1}
+    assert figures([played], 1).rows["never"] == {("main", "vision", why): {"jobs": 1}}
 
 
 def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:
@@ -100,12 +100,13 @@ def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:
 
     found = figures([play(queues, jobs, DEFAULTS)], 1)
 
-    waits = found.waits["main", "vision", "all"]
-    assert waits.median == pytest.approx(2 * HOUR, abs=2 * REQUEUE)
-    assert waits.longest == waits.p90 == pytest.approx(4 * HOUR, abs=3 * REQUEUE)
-    assert waits.slowdown == pytest.approx(2, abs=0.001)
-    assert found.utilisation["main", "h100-reservation"] == pytest.approx(1, abs=0.001)
-    assert found.idle_hours["main", "h100-reservation"] == pytest.approx(0, abs=1)
+    waits = found.rows["waits"]["main", "vision", ALL]
+    assert waits["median_seconds"] == pytest.approx(2 * HOUR, abs=2 * REQUEUE)
+    assert waits["longest_seconds"] == waits["p90_seconds"] == pytest.approx(4 * HOUR, abs=3 * REQUEUE)
+    assert waits["slowdown"] == pytest.approx(2, abs=0.001)
+    row = found.rows["flavors"]["main", "h100-reservation", "reservation"]
+    assert row["utilisation"] == pytest.approx(1, abs=0.001)
+    assert row["idle_reserved_chip_hours"] == pytest.approx(0, abs=1)
 
 
 def test_a_change_is_told_in_sentences() -> None:
@@ -116,8 +117,9 @@ def test_a_change_is_told_in_sentences() -> None:
 
     told = list(headlines(Result([runs[0]], [runs[1]], "main")))
 
-    was, now = (run.waits["main", "vision", "all"].p90 for run in (runs[1], runs[0]))
-    assert now < was
-    assert told[-1].startswith("It costs $")
-    assert any(line.startswith("vision in main: nine of ten jobs wait") for line in told)
+    was, now = (duration(run.wait(("main", "vision"), "p90_seconds") or 0) for run in (runs[1], runs[0]))
+    assert was != now
+    assert f"Nine of ten jobs of vision in main wait {now} at most; before, {was}." in told
+    assert told[-1].startswith("The machines cost $")
+    assert told[-1].endswith(" a day more.")
     assert document(Result([runs[0]], [runs[1]], "main"))["base"]["ref"] == "main"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks.organisation import dask
 from tests.training_platform.simulate.clusters import cluster, sections, shares
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
@@ -128,7 +129,7 @@ def repository(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("output_format", "parts"),
     [
-        ("text", ["waits", "vision", "h100-reservation", "12 jobs started, 0 never do.", "invented"]),
+        ("text", ["waits", "vision", "h100-reservation", "Jobs that start: 12. All machines cost $", "invented"]),
         ("markdown", ["### Simulated queues", "| cluster | team | flavor |"]),
         ("html", ["<!DOCTYPE html>", "<polyline", "h100-spot in main", "training-platform simulate"]),
     ],
@@ -155,7 +156,7 @@ def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> No
     done = run(repository, str(repository / "trace.csv"), "--base", "HEAD", "--format", "markdown")
 
     assert done.exit_code == 0, done.output
-    assert "vision in main: nine of ten jobs wait" in done.output
+    assert "Nine of ten jobs of vision in main wait" in done.output
     assert "a day less." in done.output  # no spot VMs any more
     assert " → " in done.output
 
@@ -169,6 +170,24 @@ def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path
     assert done.exit_code == 1
     assert "'visin' is not a team" in done.stderr
     assert len(json.loads(done.stdout)["runs"]) == 3
+
+
+@pytest.mark.timeout(120)
+def test_runs_on_the_workers_of_a_scheduler_are_those_of_this_machine(repository: Path, tmp_path: Path) -> None:
+    arguments = (str(repository / "trace.csv"), "--runs", "3", "--format", "json")
+    alone = run(repository, *arguments)
+    with dask(tmp_path, 1) as cluster:
+        there = run(repository, *arguments, "--scheduler", cluster.address)
+
+    assert (there.exit_code, there.stdout) == (0, alone.stdout), (there.stderr, there.exception)
+    assert len({str(row) for row in json.loads(there.stdout)["runs"]}) > 1  # each seed draws its own
+
+
+def test_a_scheduler_that_cannot_be_reached_ends_with_2(repository: Path) -> None:
+    done = run(repository, str(repository / "trace.csv"), "--scheduler", "nonsense://x")
+
+    assert done.exit_code == 2
+    assert "The scheduler nonsense://x cannot be reached" in done.stderr
 
 
 @pytest.mark.parametrize(

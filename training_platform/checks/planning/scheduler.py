@@ -1,4 +1,4 @@
-"""Plans stacks on the workers of a Dask scheduler, behind the same face as processes of this machine.
+"""Plans stacks, or calls functions, on the workers of a Dask scheduler, behind the same face as local processes.
 
 Whoever may speak to the scheduler runs code on its workers, and they on this machine: it has to be as trusted as CI.
 """
@@ -11,12 +11,12 @@ import logging
 import platform
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib.metadata import distributions
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import cloudpickle  # type: ignore[import-untyped] # has no types
 from distributed import Client, Future, as_completed
@@ -24,7 +24,7 @@ from distributed.comm.addressing import get_address_host_port
 
 from training_platform.checks.planning import scheduler_plugin
 from training_platform.checks.planning.cache import PROGRAM, code_files
-from training_platform.checks.planning.scheduler_process import answer_of, job_line
+from training_platform.checks.planning.scheduler_process import answer_of, call_line, job_line, result_of
 from training_platform.checks.planning.workers import Answer, PlanTask
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER
@@ -32,6 +32,7 @@ from training_platform.config.workspace import STACKS_FOLDER
 RETRIES = 3
 """Of a stack whose worker or process was lost, each on another."""
 CONNECT_SECONDS = 30
+Result = TypeVar("Result")
 _NOT_COMPARED = ("pip", "training-platform")  # the one installs, the other is sent
 
 
@@ -83,9 +84,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def give(self, job: PlanTask) -> None:
         """Hand a job to the scheduler."""
-        future = self._client.submit(
-            scheduler_plugin.plan_there, self._name, job_line(job), pure=False, retries=RETRIES
-        )
+        future = self._submit(job_line(job))
         self._jobs[future] = job
         self._done.add(future)
 
@@ -93,15 +92,35 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         """Wait for the next answers; a stack that no worker could plan gives a sentence."""
         for future in self._done.next_batch():
             job = self._jobs.pop(future)
-            if future.status == "finished":
-                answer = answer_of(future.result())
-                if answer.failure and not answer.failure.startswith("stack "):  # it is of the worker itself
-                    answer = Answer(None, f"stack {job.name}: {answer.failure}")
-            else:
-                error = future.exception() if future.status == "error" else None
-                cause = f"{type(error).__name__}: {error}" if error else f"it is {future.status}"
-                answer = Answer(None, f"stack {job.name}: no worker planned it: {cause}.")
+            answer = _answer(future, "planned it")
+            if answer.failure and not answer.failure.startswith("stack "):  # it is of the worker itself
+                answer = Answer(None, f"stack {job.name}: {answer.failure}")
             yield job, answer
+
+    def call(self, function: Callable[..., Result], arguments: Iterable[Sequence[object]]) -> list[Result]:
+        """Return what a function of this package returns on the workers, for each of some arguments, in their order.
+
+        Raises UserError where a call has no result.
+        """
+        results, futures = [], [self._submit(call_line(function, row)) for row in arguments]
+        list(as_completed(futures, loop=self._client.loop, raise_errors=False))  # wait for all
+        for future in futures:
+            answer = _answer(future, "did its part")
+            if answer.data is None:
+                raise UserError(f"The scheduler gave no result: {answer.failure}")
+            results.append(result_of(answer.data))
+        return results
+
+    def _submit(self, line: bytes) -> Future[bytes]:
+        return self._client.submit(scheduler_plugin.plan_there, self._name, line, pure=False, retries=RETRIES)
+
+
+def _answer(future: Future[bytes], done: str) -> Answer:
+    if future.status == "finished":
+        return answer_of(future.result())
+    error = future.exception() if future.status == "error" else None
+    cause = f"{type(error).__name__}: {error}" if error else f"it is {future.status}"
+    return Answer(None, f"no worker {done}: {cause}.")
 
 
 class Content(NamedTuple):
@@ -114,7 +133,7 @@ class Content(NamedTuple):
 
 def content_of(root: Path) -> Content:
     """Pack what plans the stacks of a repository: the same files give the same archive."""
-    files = [(name, root / name) for name in PROGRAM]
+    files = [(name, root / name) for name in PROGRAM if (root / name).exists()]
     files += [(path.relative_to(root).as_posix(), path) for path in sorted((root / STACKS_FOLDER).glob("Pulumi.*"))]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
