@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.measure import table
+from benchmarks.measure import ROOT, table
 from benchmarks.queues import GPU, queue_spec
 from training_platform.simulate.machines import DEFAULTS
+from training_platform.simulate.page import Bar, bars
 from training_platform.simulate.queues import Pods
 from training_platform.simulate.replay import play
 from training_platform.simulate.results import duration, figures
@@ -26,6 +27,7 @@ from training_platform.simulate.stacks import Cluster, FlavorMachines
 from training_platform.simulate.traces import TraceJob
 
 DAY: Final = 86_400.0
+PICTURES: Final = ROOT / "docs" / "pictures"
 USD: Final = {"reserved": 10.0, "spot": 4.0}  # a GPU and hour; invented, only to compare
 TEAMS: Final = {"a": 8, "b": 4, "c": 2, "d": 1}  # of the trace without any: of 15 jobs, how many each has
 
@@ -69,7 +71,7 @@ def gavel(folder: Path) -> Published:
                 continue
             seconds = max(1.0, float(steps) / speed["null"])
             jobs.append(_job(f"{path.stem}-{number}", float(arrival), path.stem, int(gpus), seconds))
-    return Published("gavel, Philly's virtual clusters", jobs, left_out, scale=0.4)
+    return Published("gavel, Philly's virtual clusters", jobs, left_out, scale=0.7)
 
 
 def alibaba(path: Path) -> Published:
@@ -134,8 +136,8 @@ def cluster(published: Published, change: Change) -> Cluster:
     return Cluster("prod", "main", queues, {}, flavors, {}, strategies)
 
 
-def rows(published: Published) -> Iterator[tuple[object, ...]]:
-    """Yield figures of each change: waits of the largest team and of all others, and costs."""
+def rows(published: Published, groups: dict[str, list[Bar]]) -> Iterator[tuple[object, ...]]:
+    """Yield figures of each change: waits of the largest team and of all others, and costs; waits are bars as well."""
     demand = demand_of(published.jobs)
     largest = max(demand, key=lambda team: demand[team])
     days = max(job.submitted for job in published.jobs) / DAY
@@ -143,25 +145,27 @@ def rows(published: Published) -> Iterator[tuple[object, ...]]:
         part = cluster(published, change)
         played = play(part, sorted(published.jobs, key=lambda job: job.submitted), DEFAULTS)
         found = figures([played], days)
-        others = sorted(
+        waits = sorted(
             run.started - run.of.submitted for run in played.runs if run.of.team != largest and run.started >= 0
         )
+        others, own = waits[int(len(waits) * 0.9)], found.wait(("main", largest), "p90_seconds") or 0
+        words = ((f"{duration(own)}, largest team", own), (f"{duration(others)}, others", others))
+        groups[change.words] = list(words)
         never = found.sum("never", "jobs")
         yield (
             change.words, f"{sum(row.chips for row in part.flavors.values()):,}",
-            duration(found.wait(("main", largest), "p90_seconds") or 0), duration(others[int(len(others) * 0.9)]),
-            f"{sum(run.evictions for run in played.runs):,}",
+            duration(own), duration(others), f"{sum(run.evictions for run in played.runs):,}",
             f"{played.loop_moments:,}", f"{never:,.0f}", f"${found.usd():,.0f}",
         )  # fmt: skip
 
 
 def measure() -> None:
-    """Play each trace that a setting names, and print a table."""
+    """Play each trace that a setting names, print a table, and draw the waits for the page on simulated queues."""
     for setting, read in (("TRAINING_PLATFORM_TRACE_GAVEL", gavel), ("TRAINING_PLATFORM_TRACE_ALIBABA", alibaba)):
         if not os.environ.get(setting):
             print(f"{setting} names no trace.")
             continue
-        published = read(Path(os.environ[setting]))
+        published, groups = read(Path(os.environ[setting])), dict[str, list[Bar]]()
         table(
             f"{published.name}: {len(published.jobs):,} jobs, {published.left_out:,} left out",
             (
@@ -174,5 +178,9 @@ def measure() -> None:
                 "never start",
                 "a day",
             ),
-            list(rows(published)),
+            list(rows(published, groups)),
         )
+        label = f"90th percentile of waits: {published.name}"
+        drawing = bars(groups, label, xmlns="http://www.w3.org/2000/svg", style="color: #1f4e79; background: #fff; font-family: sans-serif")
+        PICTURES.mkdir(exist_ok=True)
+        (PICTURES / f"{read.__name__}.svg").write_text(f"{drawing}\n", encoding="utf-8")

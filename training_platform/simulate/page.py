@@ -56,14 +56,14 @@ def _levels(result: Result) -> Iterator[Markup]:
 def bars(groups: Mapping[str, Sequence[Bar]], label: str, **more: str) -> Markup:
     """Return a drawing of bars, each with its text, side by side by group."""
     most = max((value for rows in groups.values() for _, value in rows), default=0) or 1
-    drawn, y = [], 0
+    drawn, y, left = [], 0, min(320, 12 + 6 * max(map(len, groups), default=0))
     for name, rows in groups.items():
         drawn.append(_text(name, 0, y + 12))
         for (said, value), opacity in zip(rows, _OPACITIES, strict=False):
-            width = 1 + 380 * value / most
-            drawn.append(el("rect", x="200", y=y + 3, width=f"{width:.1f}", height="10", fill="currentColor",
+            width = 1 + (_WIDTH - left - 170) * value / most
+            drawn.append(el("rect", x=left, y=y + 3, width=f"{width:.1f}", height="10", fill="currentColor",
                             opacity=f"{opacity}"))  # fmt: skip
-            drawn.append(_text(said, round(206 + width), y + 12))
+            drawn.append(_text(said, round(left + 6 + width), y + 12))
             y += 14
         y += 8
     return _svg(drawn, y, label, **more)
