@@ -181,6 +181,11 @@ def measure() -> None:
             list(rows(published, groups)),
         )
         label = f"90th percentile of waits: {published.name}"
-        drawing = bars(groups, label, xmlns="http://www.w3.org/2000/svg", style="color: #1f4e79; background: #fff; font-family: sans-serif")
+        drawing = bars(
+            groups,
+            label,
+            xmlns="http://www.w3.org/2000/svg",
+            style="color: #1f4e79; background: #fff; font-family: sans-serif",
+        )
         PICTURES.mkdir(exist_ok=True)
         (PICTURES / f"{read.__name__}.svg").write_text(f"{drawing}\n", encoding="utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.traces import CHANGES, alibaba, cluster, gavel, measure, most_in_use, rows
+from training_platform.simulate.page import Bar
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
 
@@ -56,7 +57,10 @@ def test_each_change_changes_what_its_name_says(tmp_path: Path) -> None:
     assert spot.flavors["spot"].chips == round(9 * 0.25)
     weights = [{team: spec["fairSharing"]["weight"] for team, spec in row.queues.items()} for row in (before, weighed)]
     assert weights == [{"one": "1", "two": "1"}, {"one": "1", "two": "3"}]
-    assert [row[0] for row in rows(published)] == [change.words for change in CHANGES]
+    drawn: dict[str, list[Bar]] = {}
+    table = {row[0]: row for row in rows(published, drawn)}
+    assert [*table] == [*drawn] == [change.words for change in CHANGES]
+    assert all(bars[0][0] == f"{table[words][2]}, largest team" for words, bars in drawn.items())
 
 
 @pytest.mark.parametrize("setting", ["TRAINING_PLATFORM_TRACE_GAVEL", "TRAINING_PLATFORM_TRACE_ALIBABA"])

@@ -104,8 +104,9 @@ class Scheduler:
 
     def submit(self, job: Job, now: float) -> None:
         """Put a job into its queue."""
-        job.created, job.tie = now, self.order.random()
-        self.queues[job.queue].push(job)
+        queue = self.queues[job.queue]
+        job.created, job.tie, job.member = now, self.order.random(), queue.member
+        queue.push(job)
         self._happened()
 
     def end(self, job: Job, now: float) -> None:
@@ -295,7 +296,7 @@ class Scheduler:
                 member.add(entry.usage)
                 own = member
                 for above in member.path():
-                    borrows = any(flavor in entry.usage for flavor in own.borrowed())
+                    borrows = own.borrows(entry.usage)
                     keys[above, entry.job] = (borrows, own.share(), -entry.job.priority, entry.job.created)
                     own = above
                 member.remove(entry.usage)
@@ -392,7 +393,7 @@ class Scheduler:
         below_root = [queue.member, *queue.member.path()][:-1] or [queue.member]
         if sign > 0:
             queue.member.add(usage)
-        borrows = any(member.borrows_with(flavor) for member in below_root for flavor in usage)
+        borrows = any(member.borrows(usage) for member in below_root)
         if sign < 0:
             queue.member.remove(usage)
         for flavor in below_root[-1].flavors if borrows else usage:
@@ -400,11 +401,11 @@ class Scheduler:
 
     def _without(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self.queues[job.queue].member.remove(job.usage)
+            job.member.remove(job.usage)
 
     def _with(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self.queues[job.queue].member.add(job.usage)
+            job.member.add(job.usage)
 
 
 def _winner(

@@ -51,14 +51,6 @@ class Waiting(NamedTuple):
             for flavor, amount in self.usage.items()
         )
 
-    def take(self, job: Job) -> None:
-        """Count a running job as gone."""
-        self.cluster.queues[job.queue].member.remove(job.usage)
-
-    def give_back(self, job: Job) -> None:
-        """Count a job as running again."""
-        self.cluster.queues[job.queue].member.add(job.usage)
-
     def rank(self, job: Job) -> tuple[Any, ...]:
         """Return the key that orders candidates: those that go anyway, of other queues, of low priority, the newest."""
         return (not job.evicting, job.queue == self.queue.name, job.priority, -job.reserved, job.tie)
@@ -86,18 +78,18 @@ class Waiting(NamedTuple):
     def fewest(self, taken: list[Target], *, borrowing: bool = True) -> list[Target]:
         """Give back those without whom the job fits as well, then all others; return whom it has to evict."""
         for index in range(len(taken) - 2, -1, -1):
-            self.give_back(taken[index].job)
+            taken[index].job.member.add(taken[index].job.usage)
             if self.fits(borrowing=borrowing):
                 taken[index] = taken[-1]
                 taken.pop()
             else:
-                self.take(taken[index].job)
+                taken[index].job.member.remove(taken[index].job.usage)
         return self.restored(taken)
 
     def restored(self, taken: list[Target]) -> list[Target]:
         """Give all of them back."""
         for target in taken:
-            self.give_back(target.job)
+            target.job.member.add(target.job.usage)
         return taken
 
 
@@ -128,11 +120,7 @@ def _is_hopeless(waiting: Waiting) -> bool:
         return False
     others = []
     if queue.reclaim != "Never":
-        others = [
-            other
-            for other in cluster.users(needed)
-            if other is not queue and any(other.member.borrows_with(flavor) for flavor in needed)
-        ]
+        others = [other for other in cluster.users(needed) if other is not queue and other.member.borrows(needed)]
     next_to_root = member.parent is not None and member.parent.parent is None
     alone = not any(queue.may_give(job, queue.within, flavor) for flavor in needed)
     borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
@@ -151,7 +139,7 @@ def _fair_targets(waiting: Waiting) -> list[Target]:
     own = waiting.queue
     found = waiting.candidates(own)
     for queue in waiting.cluster.users(waiting.needed):
-        if queue is not own and any(queue.member.borrows_with(flavor) for flavor in waiting.needed):
+        if queue is not own and queue.member.borrows(waiting.needed):
             found += waiting.candidates(queue)
     if not found:
         return []
@@ -179,13 +167,13 @@ def _fits_beside(waiting: Waiting) -> bool:
 
 def _by_first_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Target]) -> tuple[bool, list[Job]]:
     """Take candidates by the first strategy; return whether the job fits, and those whom the rule protects."""
-    within_quota = not any(waiting.queue.member.borrows_with(flavor) for flavor in waiting.needed)
+    within_quota = not waiting.queue.member.borrows(waiting.needed)
     by_final_share = waiting.cluster.strategies[0] == FINAL_SHARE
     largest = _Largest(waiting, candidates)
     retried: list[Job] = []
 
     def take(job: Job, reason: str) -> bool:
-        waiting.take(job)
+        job.member.remove(job.usage)
         taken.append(Target(job, reason))
         return _fits_beside(waiting)
 
@@ -200,9 +188,9 @@ def _by_first_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Targ
             job = jobs.pop(0)
             passed = own_share < before
             if by_final_share:
-                waiting.take(job)
+                job.member.remove(job.usage)
                 passed = own_share <= other_side.share()
-                waiting.give_back(job)
+                job.member.add(job.usage)
             if not passed:
                 retried.append(job)
             elif take(job, "share"):
@@ -219,7 +207,7 @@ def _by_second_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Tar
         own_side, other_side = waiting.queue.member.beside(member)
         job = jobs.pop(0)
         if own_side.share() < other_side.share():
-            waiting.take(job)
+            job.member.remove(job.usage)
             taken.append(Target(job, "share"))
             if _fits_beside(waiting):
                 return True
@@ -236,7 +224,7 @@ class _Largest:
         self.rank: Callable[[Job], tuple[Any, ...]] = waiting.rank
         self.jobs: dict[Member, list[Job]] = {}
         for job in candidates:
-            self.jobs.setdefault(waiting.cluster.queues[job.queue].member, []).append(job)
+            self.jobs.setdefault(job.member, []).append(job)
         self.done: set[Member] = set()
 
     def __iter__(self) -> Iterator[tuple[Member, list[Job]]]:
@@ -314,16 +302,12 @@ def _classical_targets(waiting: Waiting) -> list[Target]:
         for row in ordered:
             if not _still_a_candidate(waiting, row, borrowing=borrowing):
                 continue
-            waiting.take(row.job)
+            row.job.member.remove(row.job.usage)
             taken.append(Target(row.job, row.reason))
             if waiting.fits(borrowing=borrowing):
                 return waiting.fewest(taken, borrowing=borrowing)
         waiting.restored(taken)
     return []
-
-
-def _within(member: Member, needed: Needed) -> bool:
-    return not any(member.borrows_with(flavor) for flavor in needed)
 
 
 def _still_a_candidate(waiting: Waiting, row: _Candidate, *, borrowing: bool) -> bool:
@@ -332,9 +316,9 @@ def _still_a_candidate(waiting: Waiting, row: _Candidate, *, borrowing: bool) ->
         return True
     if borrowing and row.if_not_borrowing:
         return False
-    member: Member | None = waiting.cluster.queues[row.job.queue].member
+    member: Member | None = row.job.member
     while member is not None and member is not row.apart:
-        if _within(member, waiting.needed):
+        if not member.borrows(waiting.needed):
             return False
         member = member.parent
     return True
@@ -364,7 +348,7 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[_Candidate], list[_Candidate]]:
 def _borrowed_below(waiting: Waiting, cohort: Member, passed: Member) -> Iterator[Job]:
     """Yield the candidates below a cohort, but for one part of it, whose queues and cohorts use what is not theirs."""
     for child in cohort.children:
-        if child is passed or _within(child, waiting.needed):
+        if child is passed or not child.borrows(waiting.needed):
             continue
         if child.children:
             yield from _borrowed_below(waiting, child, passed)

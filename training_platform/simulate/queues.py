@@ -35,13 +35,14 @@ class Job:
     """
 
     __slots__ = (
-        "created", "evicting", "flavors", "name", "pods", "priority", "queue", "reserved", "shape", "tie", "tried",
-        "tried_at", "usage",
+        "created", "evicting", "flavors", "member", "name", "pods", "priority", "queue", "reserved", "shape", "tie",
+        "tried", "tried_at", "usage",
     )  # fmt: skip
 
     def __init__(self, name: str, queue: str, pods: Iterable[Pods], priority: int = 0) -> None:
         self.name = name
         self.queue = queue
+        self.member: Member  # of the queue, once it is submitted
         self.pods = tuple(each for each in pods if each.amount)  # others need no quota
         self.priority = priority
         self.shape: Shape = (priority, self.pods)

@@ -10,7 +10,7 @@ and fair sharing, read 2026-11-23.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
@@ -38,22 +38,8 @@ class Member:
     """
 
     __slots__ = (
-        "borrowing",
-        "children",
-        "flavors",
-        "height",
-        "kept_beside",
-        "kept_share",
-        "lendable",
-        "lending",
-        "local",
-        "name",
-        "parent",
-        "potential",
-        "resources",
-        "subtree",
-        "usage",
-        "weight",
+        "borrowing", "children", "flavors", "height", "kept_beside", "kept_share", "lendable", "lending", "local",
+        "name", "parent", "potential", "resources", "subtree", "usage", "weight",
     )  # fmt: skip
 
     def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
@@ -133,6 +119,10 @@ class Member:
     def borrows_with(self, flavor: int, amount: int = 0) -> bool:
         """Whether it uses more than its own quota and what its members lend it, with an amount more."""
         return self.subtree[flavor] < self.usage[flavor] + amount
+
+    def borrows(self, flavors: Iterable[int]) -> bool:
+        """Whether it borrows one of some flavors."""
+        return any(self.usage[flavor] > self.subtree[flavor] for flavor in flavors)
 
     def borrowed(self) -> list[int]:
         """Return the flavors of which it uses more than its own."""

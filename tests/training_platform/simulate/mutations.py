@@ -72,7 +72,7 @@ MUTATIONS: Final = {
     "cohorts are not compared": Mutation("preemption", "if cohort_below is not None and of_cohort >= of_queue:", "if cohort_below is not None and queue is None:"),
     "no claim by place": Mutation("preemption", "claim = claim or not any(", "claim = False and not any("),
     "borrowing takes nobody's place": Mutation("preemption", "elif own.takes_while_borrowing and job.priority < waiting.job.priority:", "elif False:"),
-    "candidates stay candidates": Mutation("preemption", "if _within(member, waiting.needed):\n            return False", "if False:\n            return False"),
+    "candidates stay candidates": Mutation("preemption", "if not member.borrows(waiting.needed):\n            return False", "if False:\n            return False"),
     "one attempt without fair sharing": Mutation("preemption", "attempts = [False, True]", "attempts = [False]"),
     "evictions may always lead to borrowing": Mutation("preemption", "if borrowing and row.if_not_borrowing:", "if False:"),
 }  # fmt: skip

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.training_platform.simulate.mutations import KILLED, MUTATIONS, differs, untied
+from tests.training_platform.simulate.mutations import KILLED, MUTATIONS, Mutation, differs, untied
 from tests.training_platform.simulate.record import read_record, record_path
 
 SCENARIOS = {row["name"]: row for row in read_record(record_path())}
@@ -15,6 +15,10 @@ HELD: dict[str, str] = json.loads(KILLED.read_text(encoding="utf-8"))
 
 def test_every_mutation_fails_a_scenario() -> None:
     assert HELD.keys() == MUTATIONS.keys()
+
+
+def test_a_copy_without_a_mutation_plays_like_the_model() -> None:
+    assert not [name for name in set(HELD.values()) if differs(SCENARIOS[name], Mutation("quotas", "", ""))]
 
 
 @pytest.mark.parametrize("name", HELD)
