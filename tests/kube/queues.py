@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
@@ -15,10 +14,9 @@ import yaml
 
 from modules.queues import Flavors, FlavorsArgs, TeamQueues, TeamQueuesArgs
 from modules.serving import ModelServer, ModelServerArgs
+from tests.stack_files import workspace_of
 from training_platform.checks.planning.recorder import record
-from training_platform.config.model.stack import parse_stack
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check, lending
+from training_platform.config.workspace import Workspace, lending
 from training_platform.resources.kueue import priorities
 from training_platform.resources.scope import TEAM_LABEL, environment_scope, team_scope
 
@@ -71,15 +69,11 @@ def stacks(environment: Json, teams: Mapping[str, Json]) -> Workspace:
     whole = {**yaml.safe_load(ENVIRONMENT), **environment}
     whole["clusters"]["main"]["notebooks"] = whole.pop("notebooks", None)
     whole["clusters"]["main"]["serving"] = any("serving" in fields for fields in teams.values())
-    files = {"lab": {"training-platform:environment": whole}}
+    files = {"lab": {"environment": whole}}
     for name, fields in teams.items():
         section = {"environment": "lab", "name": name, "members": ["group:a@example.com"], **fields}
-        files[f"lab-{name}"] = {"training-platform:team": section}
-    parsed = {
-        name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
-        for name, section in files.items()
-    }
-    workspace = cross_check(Workspace(Path(), parsed))
+        files[f"lab-{name}"] = {"team": section}
+    workspace = workspace_of(files)
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
     return workspace
 

@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-import yaml
 
 from benchmarks.fleet import Shape, write_fleet
 from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.places import ORGANISATION, ROOT
+from tests.stack_files import text_of
 from tests.stacks import field_changes, test_reach
 from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
 from training_platform.catalog import CHARTS
 from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.checks.process import collector_off
-from training_platform.config.model.stack import PROJECT, parse_stack
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
 from training_platform.resources.kueue import configuration
@@ -202,7 +202,7 @@ def _taken(environment: Json, team: Json) -> bool:
     """Whether the model takes two stack files together."""
     stacks = {}
     for kind, section in zip(field_changes.KINDS, (environment, team), strict=True):
-        text = yaml.safe_dump({"config": {f"{PROJECT}:{kind.key}": section}})
+        text = text_of({kind.key: section})
         stacks[kind.stack] = parse_stack(kind.stack, parse_source(text, f"stacks/Pulumi.{kind.stack}.yaml"))
     return not any(stack.findings for stack in cross_check(Workspace(Path(), stacks)).stacks.values())
 

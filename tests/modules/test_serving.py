@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -12,12 +11,13 @@ import pytest
 import yaml
 
 from modules.serving import MetricsAccount, MetricsAdapter, MetricsAdapterArgs
+from tests.stack_files import workspace_of
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
+from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import of_servers
 from training_platform.resources.kueue import configuration, priorities
@@ -67,18 +67,11 @@ SERVER = {"flavor": "h100", "image": "example.com/vllm:1", "max_replicas": 2}
 
 def workspace(servers: Json, environment: Json | None = None, cluster: str = "main", **team: Any) -> Workspace:
     section = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"], "shares": SHARES, **team}
-    files = {
-        "dev": {"training-platform:environment": {**ENVIRONMENT, **(environment or {})}},
-        "dev-vision": {"training-platform:team": {**section, "serving": {cluster: servers}}},
-    }
-    return cross_check(
-        Workspace(
-            Path(),
-            {
-                name: parse_stack(name, parse_source(yaml.safe_dump({"config": each}), f"stacks/Pulumi.{name}.yaml"))
-                for name, each in files.items()
-            },
-        )
+    return workspace_of(
+        {
+            "dev": {"environment": {**ENVIRONMENT, **(environment or {})}},
+            "dev-vision": {"team": {**section, "serving": {cluster: servers}}},
+        }
     )
 
 

@@ -7,22 +7,20 @@ from typing import Any
 
 import pulumi
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from modules.vertex import PersistentResource, PersistentResourceArgs, Tensorboard, TensorboardArgs
 from tests.demand_of_model import model_demand, planned_demand
+from tests.stack_files import workspace_of
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import MACHINE_TYPES, replacements
 from training_platform.catalog.prices import machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import team
-from training_platform.config.model.stack import parse_stack
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
+from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
@@ -287,12 +285,7 @@ def plan(environment: dict[str, Any] = ENVIRONMENT, **changes: Any) -> Plan:
 
 
 def checked(section: dict[str, Any]) -> Workspace:
-    files = {"env": {"training-platform:environment": ENVIRONMENT}, "team": {"training-platform:team": section}}
-    stacks = {
-        name: parse_stack(name, parse_source(yaml.safe_dump({"config": text}), f"stacks/Pulumi.{name}.yaml"))
-        for name, text in files.items()
-    }
-    return cross_check(Workspace(None, stacks))  # type: ignore[arg-type] # no file is read
+    return workspace_of({"env": {"environment": ENVIRONMENT}, "team": {"team": section}})
 
 
 def test_an_instance_is_one_person_s_and_acts_as_the_team() -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
-import yaml
 
 from modules.volumes import FilestoreClass, FilestoreVolume, FilestoreVolumeArgs
 from tests.demand_of_model import model_demand
+from tests.stack_files import workspace_of
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
@@ -23,11 +22,8 @@ from training_platform.checks.reports.sections import file_section
 from training_platform.config.data_sets import access_mode, with_own_data
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.stack import parse_stack
 from training_platform.config.model.storage import DataSetSpec, FileClassSpec, FilestoreSpec, TeamDataSpec
 from training_platform.config.model.team import Team
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.ledger import file_ledger
 from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
@@ -445,13 +441,8 @@ def test_a_class_comes_to_what_its_teams_may_claim_of_it(section: dict[str, obje
 
 
 def test_what_claims_come_to_is_counted_alike_from_the_file_and_from_the_plan() -> None:
-    files = {"env": {"training-platform:environment": DECLARED}}
-    stacks = {
-        name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
-        for name, section in files.items()
-    }
-    workspace = Workspace(Path(), stacks)
-    of_model = [each for each in model_demand(stacks["env"], workspace) if each.holder.label == "shared"]
+    workspace = workspace_of({"env": {"environment": DECLARED}})
+    of_model = [each for each in model_demand(workspace.stacks["env"], workspace) if each.holder.label == "shared"]
     classes = [each for each in planned(DECLARED, TEAM, "env").resources if each.type == CLASS]
     of_plan, _ = demand_of_views(views_of_plan(classes), project="example-reach")
 
@@ -463,10 +454,7 @@ def test_what_claims_come_to_is_counted_alike_from_the_file_and_from_the_plan() 
 
 
 def test_the_ledger_of_files_has_a_line_for_all_that_teams_may_claim() -> None:
-    section = parse_source(
-        yaml.safe_dump({"config": {"training-platform:environment": DECLARED}}), "stacks/Pulumi.env.yaml"
-    )
-    lines = {line.instance: line for line in file_ledger(Workspace(Path(), {"env": parse_stack("env", section)}))}
+    lines = {line.instance: line for line in file_ledger(workspace_of({"env": {"environment": DECLARED}}))}
     shared, plain = lines["claims of files-shared in c"], lines["claims of files-plain in c"]
 
     assert (shared.capacity, shared.promised, shared.over) == (2048, 2048, False)

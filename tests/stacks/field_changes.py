@@ -14,15 +14,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel
 
+from tests.stack_files import text_of
 from tests.stacks import test_reach as reach
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.planning.outcome import FlatResource, flat_resource
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.stack import PROJECT, parse_stack
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.model.team import Team
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
@@ -203,8 +203,7 @@ def files(kind: Kind, section: Json) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of both stack files, with one section as given."""
     for each in KINDS:
         if each is kind or each is ENV:
-            text = yaml.safe_dump({"config": {f"{PROJECT}:{each.key}": section if each is kind else each.section}})
-            yield f"Pulumi.{each.stack}.yaml", text
+            yield f"Pulumi.{each.stack}.yaml", text_of({each.key: section if each is kind else each.section})
 
 
 def _workspace(kind: Kind, section: Json) -> Workspace:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
+from tests.stack_files import text_of
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.reading.clock import today
@@ -297,7 +298,7 @@ def found_storage(root: Path, environment: Change, team: Change) -> list[Finding
         ("env", "environment", changed(ENVIRONMENT_STORAGE, environment)),
         ("env-vision", "team", changed(TEAM_STORAGE, team)),
     ):
-        text = yaml.safe_dump({"config": {f"training-platform:{kind}": section}})
+        text = text_of({kind: section})
         (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
     report = check_stacks(root, ["env", "env-vision"], CheckOptions(today=date(2026, 11, 22), fast=True)).report
     return [each for stack in report.stacks for each in stack.findings if each.rule != "quota-no-snapshot"]

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.stack_files import workspace_of
 from tests.stacks.test_reach import changed, planned
 from training_platform.catalog.replacements import forces
-from training_platform.config.model.stack import parse_stack
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources import register
 from training_platform.resources.planned import UNKNOWN
 
@@ -74,12 +72,7 @@ def keys(environment: dict[str, Any], stack: str) -> dict[str, Any]:
 
 
 def findings(environment: dict[str, Any], team: dict[str, Any]) -> list[tuple[str, str | None]]:
-    files = {"env": {"training-platform:environment": environment}, "env-vision": {"training-platform:team": team}}
-    stacks = {
-        name: parse_stack(name, parse_source(yaml.safe_dump({"config": section}), f"stacks/Pulumi.{name}.yaml"))
-        for name, section in files.items()
-    }
-    checked = cross_check(Workspace(None, stacks))  # type: ignore[arg-type] # no file is read
+    checked = workspace_of({"env": {"environment": environment}, "env-vision": {"team": team}})
     return [(each.path or "", each.nearest) for stack in checked.stacks.values() for each in stack.findings]
 
 

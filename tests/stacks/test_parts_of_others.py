@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +12,13 @@ import yaml
 
 from modules.project import HOST_ROLES
 from tests.places import ROOT
+from tests.stack_files import workspace_of
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import replacements
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.stack import parse_stack
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
+from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.model import planned_of_model
@@ -64,18 +62,13 @@ def names(plan: Plan, kind: str) -> set[str]:
     return {each.name for each in plan.of(kind)}
 
 
-def workspace_of(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> Workspace:
-    files = {"env": {"training-platform:environment": section}, "team": {"training-platform:team": team}}
-    stacks = {
-        name: parse_stack(name, parse_source(yaml.safe_dump({"config": given}), f"stacks/Pulumi.{name}.yaml"))
-        for name, given in files.items()
-    }
-    return cross_check(Workspace(Path(), stacks))
+def workspace(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> Workspace:
+    return workspace_of({"env": {"environment": section}, "team": {"team": team}})
 
 
 def refused(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> dict[str, str]:
     """Return what is said of both files, by path."""
-    return {found.path: str(found) for stack in workspace_of(section, team).stacks.values() for found in stack.findings}
+    return {found.path: str(found) for stack in workspace(section, team).stacks.values() for found in stack.findings}
 
 
 def test_an_existing_network_is_joined_and_nothing_of_it_is_made() -> None:
@@ -205,9 +198,9 @@ def test_software_is_installed_as_the_cluster_says(
     ids=["network", "subnet", "host project", "cluster", "no Kueue"],
 )
 def test_the_fast_check_sees_the_same_resources(section: dict[str, Any]) -> None:
-    workspace = workspace_of(section)
+    given = workspace(section)
 
-    fast = {each.key: each for each in planned_of_model(workspace.stacks["env"], workspace)}
+    fast = {each.key: each for each in planned_of_model(given.stacks["env"], given)}
     whole = {each.key: each for each in planned(section, NO_SHARES, "env").resources}
 
     kinds = {NETWORK, SUBNET, NAT, FIREWALL, CLUSTER, POOL, FLAVOR, FILESTORE}
@@ -219,13 +212,13 @@ def test_the_fast_check_sees_the_same_resources(section: dict[str, Any]) -> None
 
 def charged(section: dict[str, Any]) -> set[str]:
     """Return who is charged for what, but for the pool of accelerators."""
-    workspace = workspace_of(section)
-    holders = {charge.holder.label for charge in stack_demand(workspace.stacks["env"], workspace)}
+    given = workspace(section)
+    holders = {charge.holder.label for charge in stack_demand(given.stacks["env"], given)}
     return {label for label in holders if "h100" not in label and "GPU" not in label}
 
 
 def paid(section: dict[str, Any]) -> float:
-    made = workspace_of(section).stacks["env"].environment
+    made = workspace(section).stacks["env"].environment
     assert made
     return stack_cost(made).most
 
@@ -246,7 +239,7 @@ def test_what_is_somebody_elses_is_not_paid() -> None:
 
 
 def test_an_existing_cluster_keeps_its_owners_name() -> None:
-    made = workspace_of(environment(OTHERS)).stacks["env"].environment
+    made = workspace(environment(OTHERS)).stacks["env"].environment
 
     assert made
     assert cluster_name(environment_scope("env", made), "main", made.clusters["main"]) == "shared"
@@ -302,7 +295,7 @@ def test_the_example_of_the_page_is_an_environment() -> None:
     section = yaml.safe_load(example)["config"]["training-platform:environment"]
 
     assert refused(section) == {}
-    assert workspace_of(section).stacks["env"].environment
+    assert workspace(section).stacks["env"].environment
 
 
 def test_the_page_names_the_roles_that_are_granted() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
 from modules.environment import build_environment
 from tests.demand_of_model import model_demand, planned_demand
 from tests.places import ORGANISATION
+from tests.stack_files import workspace_of
 from tests.training_platform.resources.planned_alike import LEFT_OUT
 from training_platform.catalog import IMAGES
 from training_platform.checks.planning.recorder import Plan, record
@@ -49,9 +49,7 @@ def stack_of(pool: dict[str, Any], **fields: Any) -> Stack:
     cluster = {"location": "us-central1", "version": "1.35", "subnet": RANGES, "node_pools": {"train": pool}, **fields}
     alerts = {"emails": ["ml-platform@example.com"]}
     section = {"project": "example-pools", "alerts": alerts, "clusters": {"west": cluster}}
-    text = yaml.safe_dump({"config": {"training-platform:environment": section}})
-    stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
-    return cross_check(Workspace(Path(), {"dev": stack})).stacks["dev"]
+    return workspace_of({"dev": {"environment": section}}).stacks["dev"]
 
 
 def plan_of(stack: Stack) -> Plan:

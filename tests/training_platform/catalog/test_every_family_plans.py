@@ -10,21 +10,20 @@ from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
 from modules.environment import build_environment
 from tests.demand_of_model import model_demand, planned_demand
+from tests.stack_files import workspace_of
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import hosts, legal_topologies
 from training_platform.catalog.types import MachineType
 from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.model.stack import PROJECT, Stack, parse_stack
+from training_platform.config.model.stack import PROJECT, Stack
 from training_platform.config.names import Locator
 from training_platform.config.pools import pools
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
+from training_platform.config.workspace import Workspace
 from training_platform.resources.planned import Planned
 from training_platform.rules import evaluate, program, views_of_plan
 
@@ -97,9 +96,7 @@ def environment() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def stack() -> Stack:
-    text = yaml.safe_dump({"config": {"training-platform:environment": environment()}})
-    parsed = parse_stack("every", parse_source(text, "stacks/Pulumi.every.yaml"))
-    return cross_check(Workspace(Path(), {"every": parsed})).stacks["every"]
+    return workspace_of({"every": {"environment": environment()}}).stacks["every"]
 
 
 @pytest.fixture(scope="module")

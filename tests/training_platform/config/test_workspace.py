@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from rich.console import Console
 
 from tests.places import ORGANISATION, ROOT
+from tests.stack_files import text_of, workspace_of
 from training_platform.checks.comparison.compare import affected
 from training_platform.checks.planning.cache import stack_digest
 from training_platform.checks.planning.outcome import PlanningError
@@ -27,10 +27,8 @@ from training_platform.checks.reports.text import summary
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
-from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check, lending, read_workspace, unpromised
+from training_platform.config.workspace import Workspace, lending, read_workspace, unpromised
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
 from training_platform.resources.model import planned_of_model
@@ -403,25 +401,23 @@ POOLS: Json = {
 }  # fmt: skip
 
 
-def files(teams: Json, **environment: Any) -> dict[str, str]:
+def files(teams: Json, **environment: Any) -> Json:
     cluster = {
         "location": "us-central1-a",
         "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
         "node_pools": POOLS,
     }
     lab = {"project": "example-lab", "production": False, "clusters": {"c": cluster}, **environment}
-    sections: Json = {"lab": {"training-platform:environment": lab}}
+    sections: Json = {"lab": {"environment": lab}}
     for name, shares in teams.items():
         given = {flavor: {"nominal_quota": quota} for flavor, quota in shares.items()}
         team = {"environment": "lab", "name": name, "members": ["group:a@example.com"], "shares": {"c": given}}
-        sections[f"lab-{name}"] = {"training-platform:team": team}
-    return {name: yaml.safe_dump({"config": section}) for name, section in sections.items()}
+        sections[f"lab-{name}"] = {"team": team}
+    return sections
 
 
 def workspace(teams: Json, **environment: Any) -> Workspace:
-    texts = files(teams, **environment)
-    stacks = {name: parse_stack(name, parse_source(text, f"stacks/Pulumi.{name}.yaml")) for name, text in texts.items()}
-    return cross_check(Workspace(Path(), stacks))
+    return workspace_of(files(teams, **environment))
 
 
 def root_quotas(environment: Environment) -> dict[str, int]:
@@ -500,8 +496,8 @@ def test_a_kept_plan_of_an_environment_that_lends_ends_with_a_changed_team(
     digests = []
     (tmp_path / "stacks").mkdir()
     for quota in (24, 16):
-        for name, text in files({"vision": {GPU: quota}}, lend_unpromised=lends).items():
-            (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+        for name, sections in files({"vision": {GPU: quota}}, lend_unpromised=lends).items():
+            (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text_of(sections), encoding="utf-8")
         stack = workspace({}, lend_unpromised=lends).stacks["lab"]
         digests.append(stack_digest("program", tmp_path, stack, inputs=True))
 
@@ -525,8 +521,8 @@ def organisation(tmp_path: Path) -> Callable[..., Path]:
             shutil.copy(ROOT / name, tmp_path / name)
         if not (tmp_path / "modules").exists():
             (tmp_path / "modules").symlink_to(ROOT / "modules")
-        for name, text in files(teams, **environment).items():
-            (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+        for name, sections in files(teams, **environment).items():
+            (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text_of(sections), encoding="utf-8")
         return tmp_path
 
     return write

@@ -48,5 +48,5 @@ def _inputs(path: str, of_model: Any, of_plan: Any) -> Iterable[str]:
     elif isinstance(of_model, list) and isinstance(of_plan, list) and len(of_model) == len(of_plan):
         for index, pair in enumerate(zip(of_model, of_plan, strict=True)):
             yield from _inputs(f"{path}[{index}]", *pair)
-    elif type(of_model) is not type(of_plan) or of_model != of_plan:
+    elif isinstance(of_model, bool) is not isinstance(of_plan, bool) or of_model != of_plan:  # a plan's 1 is our 1.0
         yield f"{path} is {of_model!r}, in the plan {of_plan!r}"

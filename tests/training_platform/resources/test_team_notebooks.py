@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
+from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.ledger_findings import capacity_findings
 from training_platform.resources.data_sets import notebook_data_sets, team_data_sets
@@ -67,16 +65,7 @@ def workspace(notebooks: Json, shares: Json | None = None, **environment: Any) -
     section: Json = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"]}
     wanted = {"h100": 16, "h100-queued-provisioning": 8, "tpu-v5e-4x4": 16} if shares is None else shares
     section["shares"] = {"main": {name: {"nominal_quota": quota} for name, quota in wanted.items()}}
-    files = {"dev": {"training-platform:environment": home}, "dev-vision": {"training-platform:team": section}}
-    return cross_check(
-        Workspace(
-            Path(),
-            {
-                name: parse_stack(name, parse_source(yaml.safe_dump({"config": each}), f"stacks/Pulumi.{name}.yaml"))
-                for name, each in files.items()
-            },
-        )
-    )
+    return workspace_of({"dev": {"environment": home}, "dev-vision": {"team": section}})
 
 
 def home_of(made: Workspace) -> Environment:

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.stack_files import workspace_of
 from tests.training_platform.rules.tables import Alone, AloneNearest
 from training_platform.catalog import CHARTS
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import ALERT_POLICY, RELEASE
 from training_platform.rules import RULES, View, evaluate, program, views_of_model
@@ -118,10 +117,9 @@ def found(alerts: dict[str, Any], *, clusters: bool = True) -> list[Finding]:
     }
     section = {"project": "example-train", "production": True, "alerts": alerts}
     section["clusters"] = {"c": cluster} if clusters else {}
-    text = yaml.safe_dump({"config": {"training-platform:environment": section}})
-    stack = parse_stack("env", parse_source(text, "stacks/Pulumi.env.yaml"))
-    workspace = cross_check(Workspace(None, {"env": stack}))  # type: ignore[arg-type] # no file is read
-    views = views_of_model(workspace.stacks["env"], workspace)
+    workspace = workspace_of({"env": {"environment": section}})
+    stack = workspace.stacks["env"]
+    views = views_of_model(stack, workspace)
     whole = program(views, stack="env", environment="env", team=None, production=True)
     return evaluate(whole, [RULES[RULE]], stack)
 

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.stack_files import workspace_of
 from tests.training_platform.rules.objects import COHORT, JOB, QUEUE, wrong
-from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources.kueue import PODS_READY_MINUTES, configuration
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules import RULES, View, evaluate, program, views_of_model
@@ -370,10 +367,9 @@ def found(capacities: list[str], **more: Any) -> list[Finding]:
         "node_pools": {each: pool(each) for each in capacities},
     }
     section = {"project": "example-train", "production": True, **more, "clusters": {"c": cluster}}
-    text = yaml.safe_dump({"config": {"training-platform:environment": section}})
-    stack = parse_stack("env", parse_source(text, "stacks/Pulumi.env.yaml"))
-    workspace = cross_check(Workspace(None, {"env": stack}))  # type: ignore[arg-type] # no file is read
-    views = views_of_model(workspace.stacks["env"], workspace)
+    workspace = workspace_of({"env": {"environment": section}})
+    stack = workspace.stacks["env"]
+    views = views_of_model(stack, workspace)
     whole = program(views, stack="env", environment="env", team=None, production=True)
     return evaluate(whole, [RULES[RULE]], stack)
 
