@@ -225,6 +225,28 @@ def test_a_job_of_one_gpu_is_packed_beside_seven_others(queues: Queues, pool: Js
     until(lambda: queues.flavor(TEAM, waiting), lambda now: now is None)
 
 
+def test_a_job_without_accelerators_runs_on_the_pool_that_it_names_and_on_no_other(queues: Queues) -> None:
+    pool, _ = case("a2-highgpu-1g", {"nodes": 1}, max_nodes=1)
+    target = {"pool": "general", "flavor": None, "nodes": 2}
+    workspace, job = lab(pool, target, cpu=None, cpu_pools={"general": {"max_nodes": 2}, "other": {"max_nodes": 2}})
+    queues.deploy_all(planned(workspace))
+    for name in ("other", "general"):
+        queues.node(f"{name}-0", {"cloud.google.com/gke-nodepool": name}, "example.com/none", 1)
+    path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
+
+    queues.create(path, jobset(as_run(job, RUN)))
+
+    placed = until(
+        lambda: [pod["spec"].get("nodeName") for pod in queues.get(f"/api/v1/namespaces/{TEAM}/pods")["items"]],
+        lambda nodes: len(nodes) == 2 and all(nodes),
+    )
+    assert set(placed) == {"general-0"}
+    assert queues.conditions(TEAM, RUN)["Admitted"]["status"] == "True"
+    queues.change(f"{KUEUE}/clusterqueues/{TEAM}", {"spec": {"stopPolicy": "Hold"}})
+    queues.create(path, jobset(as_run(job, "train-late")))
+    queues.waits(TEAM, "train-late")  # it is a run of the queue, which a hold stops
+
+
 def variables(pod: Json) -> dict[str, str]:
     """Return the variables of a pod's container as its kubelet would set them."""
     about, found = pod["metadata"], {}
@@ -241,10 +263,12 @@ def command(container: Json) -> list[str]:
     return [sys.executable if part == "python3" else part for part in parts]
 
 
-def lab(pool: Json, target: Json, *others: Json, **spec: Any) -> tuple[Workspace, ResolvedJob]:
+def lab(
+    pool: Json, target: Json, *others: Json, cpu_pools: Json | None = None, **spec: Any
+) -> tuple[Workspace, ResolvedJob]:
     """Return stacks with the pools, of whose flavors the team has all, and a job on the first."""
     pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(others)}}
-    clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools}}
+    clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools, "cpu_pools": cpu_pools or {}}}
     flavors = stacks({"clusters": clusters}, {}).flavors("lab", "main")
     (flavor,) = (name for name, found in flavors.items() if found.pools[0].name == "pool")
     share = {"main": {name: {"nominal_quota": found.capacity_chips} for name, found in flavors.items()}}

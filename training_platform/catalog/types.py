@@ -210,7 +210,7 @@ class Attachment:
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
-    """One generation of TPU or one model of GPU.
+    """One generation of TPU or one model of GPU; of kind ``cpu`` where VMs have neither.
 
     ``name`` is the short name that flavors and reports use (``tpu-v5e``, ``h100-mega``). ``gke_label`` is the value
     of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``. ``quotas`` gives the quota
@@ -237,8 +237,8 @@ class Accelerator:
 
     @property
     def resource(self) -> str:
-        """The Kubernetes extended resource that pods ask for."""
-        return "google.com/tpu" if self.kind == "tpu" else "nvidia.com/gpu"
+        """The Kubernetes resource that pods ask for."""
+        return {"tpu": "google.com/tpu", "gpu": "nvidia.com/gpu", "cpu": "cpu"}[self.kind]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import Accelerator, MachineType
 from training_platform.config.model.capacity import Capacity
@@ -37,6 +38,7 @@ GPU_DIRECT_LABEL, GPU_DIRECT_OFF = "training-platform/gpu-direct", "off"
 QUEUED_LABEL = "cloud.google.com/gke-queued"
 CLASS_LABEL = "cloud.google.com/compute-class"
 ARCHITECTURE_LABEL = "kubernetes.io/arch"
+POOL_LABEL = "cloud.google.com/gke-nodepool"
 RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserved-until")
 
 
@@ -84,7 +86,7 @@ class ExpandedPool:
         Of Arm: GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21.
         """
         arm = {ARCHITECTURE_LABEL: "arm64"} if self.machine.architecture == "arm64" else {}
-        return {self.accelerator.resource: "present", **arm}
+        return {**({} if self.accelerator.kind == "cpu" else {self.accelerator.resource: "present"}), **arm}
 
     @property
     def max_nodes(self) -> int:
@@ -146,6 +148,31 @@ def cpu_pools(cluster: ClusterSpec) -> Iterator[CpuPool]:
             yield CpuPool(path, spec, HEADS_NAME, HEADS_TAINT)
         else:
             yield CpuPool(path, spec, str(path[-1]), None)
+
+
+_NO_ACCELERATOR = Accelerator(
+    name="cpu", kind="cpu", title="CPU", gke_label="", hbm_gb=0, peak_bf16_tflops=None, topologies=None, quotas={},
+    fallback={}, vertex=None, partitions={}, source="",
+)  # fmt: skip
+
+
+def cpu_flavor(cluster_name: str, cluster: ClusterSpec, name: str) -> Flavor:
+    """Return one of a cluster's ``cpu_pools`` as jobs see flavors; Kueue knows no such flavor, and counts no CPUs."""
+    spec = cluster.cpu_pools[name]
+    zone = cluster.location if is_zone(cluster.location) else None
+    pool = ExpandedPool(
+        cluster=cluster_name,
+        name=name,
+        # Not validated: this model is of pools with accelerators.
+        spec=NodePoolSpec.model_construct(machine_type=spec.machine_type, boot_disk=spec.boot_disk),
+        machine=MACHINE_TYPES[spec.machine_type],
+        accelerator=_NO_ACCELERATOR,
+        region=region_of(cluster.location),
+        zone=zone,
+        hosts=1,
+        gke_pools=(GkePool(name, spec.min_nodes, spec.max_nodes),),
+    )
+    return Flavor(name=name, accelerator=_NO_ACCELERATOR, topology=None, capacity="on-demand", pools=(pool,))
 
 
 def pools(environment: Environment) -> Iterator[ExpandedPool]:
@@ -305,6 +332,8 @@ class Flavor:
     @property
     def node_labels(self) -> dict[str, str]:
         """Labels that its nodes carry: those that GKE sets, which jobs must select by, and the flavor's own."""
+        if self.accelerator.kind == "cpu":
+            return {POOL_LABEL: self.name}
         if self.compute_class:
             labels = {CLASS_LABEL: self.compute_class}
         else:

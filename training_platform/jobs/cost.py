@@ -13,7 +13,7 @@ from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
 from training_platform.config.workspace import Workspace
-from training_platform.jobs.gke.pods import chips_each, gke_target, layout, run_hours, shape
+from training_platform.jobs.gke.pods import gke_target, layout, part_of_vm, run_hours, shape
 from training_platform.jobs.model import Target
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.pools import pools, vertex_target, vms
@@ -108,8 +108,10 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
     machines: _Rows = ((pool.machine, jobs * pods),)
     heads = job.environment.clusters[gke.cluster].pathways if gke.pathways else None
     head: _Rows = ((MACHINE_TYPES[heads.machine_type], 1),) if heads else ()
-    part = chips_each(gke, flavor) / pool.machine.chips
+    part = part_of_vm(job)
     whole = _an_hour(machines, pool.region, book, head)
+    if gke.pool:  # such pools have VMs on demand alone
+        whole = {way: cost for way, cost in whole.items() if way == pool.spec.charged}
     return JobCost(
         target="gke",
         place=gke.cluster,
@@ -119,9 +121,15 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
         trials=job.spec.sweep.size if job.spec.sweep else 1,
         parallel=job.spec.sweep.size if job.spec.sweep else 1,
         an_hour={way: replace(cost, least=cost.least * part, most=cost.most * part) for way, cost in whole.items()},
-        part=f", {gke.gpus} of {pool.machine.chips} GPUs each" if part < 1 else "",
+        part=(
+            f", {job.spec.cpu} of {pool.machine.vcpus} vCPUs each"
+            if gke.pool
+            else f", {gke.gpus} of {pool.machine.chips} GPUs each"
+        )
+        if part < 1
+        else "",
         borrowed=_without_own((*head, *machines), book),
-        how=_flavors(job, gke.cluster, flavor),
+        how={} if gke.pool else _flavors(job, gke.cluster, flavor),
         today=today,
     )
 

@@ -251,12 +251,24 @@ class Placement(Section):
 
 
 class GkeTarget(Consistent):
-    """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs."""
+    """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs and CPUs."""
 
     cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
-    flavor: str = Field(description="A flavor of which the team has a share in that cluster.", examples=["h100-spot"])
+    flavor: str | None = Field(
+        default=None, description="A flavor of which the team has a share in that cluster.", examples=["h100-spot"]
+    )
+    pool: Name | None = Field(
+        default=None,
+        description="Instead of flavor: one of the cluster's cpu_pools, without TPUs or GPUs, which no share counts.",
+        examples=["general"],
+    )
     slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
-    nodes: int | None = Field(default=None, ge=1, description="GPU: VMs that train together, each with all its GPUs.")
+    nodes: int | None = Field(
+        default=None,
+        ge=1,
+        description="GPU: VMs that train together, each with all its GPUs. CPU: pods, each on a VM of its own unless "
+        "the job says cpu.",
+    )
     gpus: int | None = Field(
         default=None, ge=1, description="GPU: GPUs of each VM, beside other jobs' on it; default: the whole VM."
     )
@@ -288,8 +300,16 @@ class GkeTarget(Consistent):
     )
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield that none or both of the counts are given."""
-        if (self.slices is None) == (self.nodes is None):
+        """Yield that none or both of the counts are given, or of flavor and pool, and what a pool of CPUs has not."""
+        if (self.flavor is None) == (self.pool is None):
+            given = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
+            yield Conflict((), f"{given} given", "flavor, or pool for VMs without TPUs or GPUs")
+        for field in ("slices", "gpus", "placement", "pathways") if self.pool else ():
+            if getattr(self, field):
+                yield Conflict((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", "none")
+        if self.pool and self.nodes is None:
+            yield Conflict((), "does not say how many pods it has", "nodes")
+        elif not self.pool and (self.slices is None) == (self.nodes is None):
             given = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
             yield Conflict((), f"{given} given", "slices for a flavor of TPUs, nodes for one of GPUs")
 

@@ -186,11 +186,16 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas: Quotas | None =
 
 def _queue_note(job: ResolvedJob) -> str:
     from training_platform.jobs.gke.pods import gke_target, layout
-    from training_platform.jobs.gke.rules import demand, reach
+    from training_platform.jobs.gke.rules import cpu_quota, demand, reach
 
     gke, flavor = gke_target(job)
     jobs, hosts = layout(gke, flavor)
     pods = f"{jobs} x {hosts} VMs" if jobs > 1 else f"{hosts} VM{'s' if hosts > 1 else ''}"
+    if gke.pool:
+        return (
+            f"asks for {demand(job):,} vCPUs of pool {gke.pool} in {gke.cluster} ({hosts} pod{'s' * (hosts > 1)}), "
+            f"which no queue counts; team {job.team.name} may request {cpu_quota(job):,} there"
+        )
     nominal, most = reach(job)
     return (
         f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({pods}); "

@@ -15,7 +15,7 @@ from training_platform.config.data_sets import with_own_data
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor
+from training_platform.config.pools import Flavor, cpu_flavor
 from training_platform.config.reading.finding import Finding, Path, Place, Severity
 from training_platform.config.reading.rejection import right_part, validated
 from training_platform.config.reading.section import enumeration
@@ -198,10 +198,17 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         team=team,
         environment=environment,
         scope=team_scope(team, environment),
-        flavor=workspace.flavors(job.environment, job.gke.cluster)[job.gke.flavor] if job.gke else None,
+        flavor=_flavor(job, job.gke, environment, workspace) if job.gke else None,
         workspace=workspace,
     )
     return resolved, []
+
+
+def _flavor(job: Job, gke: GkeTarget, environment: Environment, workspace: Workspace) -> Flavor:
+    """Return the flavor that a place names, or the pool of CPUs in the shape of one."""
+    if gke.pool:
+        return cpu_flavor(gke.cluster, environment.clusters[gke.cluster], gke.pool)
+    return workspace.flavors(job.environment, gke.cluster)[gke.flavor or ""]
 
 
 def _team_references(
@@ -248,9 +255,14 @@ def _shares(
         message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
         able = [name for name in clusters if environment.clusters[name].software.jobset != "none"]
         yield source.finding(MODEL_RULE, ("gke", "cluster"), message, allowed=enumeration(able) or "vertex")
+    if gke.pool is not None:
+        without_chips = environment.clusters[cluster].cpu_pools
+        if gke.pool not in without_chips:
+            yield _dangling(source, ("gke", "pool"), gke.pool, f"one of cpu_pools of cluster {cluster}", without_chips)
+        return
     known = workspace.flavors(team.environment, cluster)
     flavors = team.shares[cluster].keys() & known.keys()
-    if flavor not in flavors:
+    if flavor is not None and flavor not in flavors:
         what = f"a flavor of which team {team.name} has a share in {cluster}"
         pools = pools_meant(workspace.stacks[team.environment], cluster, flavor, known)
         causes = (*pools[:-1], own.at(("shares", cluster, flavor)), pools[-1], shares)

@@ -92,6 +92,7 @@ JOB = {
 GKE = {
     "cluster": (GPU, "cluster: gpus", "cluster: more"),
     "flavor": (TPU, "4x8", "2x4"),
+    "pool": (GPU, "flavor: h100", "pool: general"),
     "slices": (TPU, "slices: 1", "slices: 2"),
     "nodes": (GPU, "nodes: 1", "nodes: 2"),
     "gpus": (GPU, "nodes: 1", "nodes: 1, gpus: 1"),
@@ -213,6 +214,10 @@ def two(new_lab: Lab) -> Workspace:
         for line, more in (("          h100: ", MORE_POOLS), ("        h100: ", MORE_SHARES)):
             lines = "".join(f"\n{line.removesuffix('h100: ')}{each}" for each in more)
             text = text.replace(f"\n{line}", f"{lines}\n{line}")
+        text = text.replace(
+            "        node_pools:\n          h100",
+            "        cpu_pools: {general: {}}\n        node_pools:\n          h100",
+        )
         *head, gpus = text.partition("gpus:\n")
         gpus, *rest = gpus.partition("    buckets:")
         path.write_text("".join([*head, gpus, "      more:\n", gpus, *rest]))

@@ -57,8 +57,27 @@ def layout(gke: GkeTarget, flavor: Flavor) -> tuple[int, int]:
 
 
 def chips_each(gke: GkeTarget, flavor: Flavor) -> int:
-    """Return the chips or GPUs that each pod has: those that the job says, or all of its VM."""
+    """Return the chips or GPUs that each pod has: those that the job says, or all of its VM; 0 on VMs without."""
     return gke.gpus or shape(flavor).machine.chips
+
+
+def cpus_each(job: ResolvedJob) -> int | None:
+    """Return the vCPUs that each pod asks for; None where it asks for none, since its accelerators hold the VM.
+
+    On VMs without accelerators nine tenths are asked for unless the job says a number: no two such pods share a VM.
+    """
+    if job.spec.cpu or job.flavor is None or job.flavor.accelerator.kind != "cpu":
+        return job.spec.cpu
+    return int(shape(job.flavor).machine.vcpus * 0.9) or 1
+
+
+def part_of_vm(job: ResolvedJob) -> float:
+    """Return the part of a VM that each pod has, by its accelerators, or by its vCPUs where there are none."""
+    gke, flavor = gke_target(job)
+    machine = shape(flavor).machine
+    if machine.chips:
+        return chips_each(gke, flavor) / machine.chips
+    return min(1, job.spec.cpu / machine.vcpus) if job.spec.cpu else 1
 
 
 def placement_levels(flavor: Flavor) -> dict[str, str]:
@@ -173,12 +192,13 @@ def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[di
 
 
 def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, storage: Volumes) -> dict[str, Any]:
-    """Return the one container of a pod, which takes all chips of its VM unless the job says less."""
+    """Return the one container of a pod, which takes all of its VM unless the job says less."""
     chips = chips_each(gke_target(job)[0], flavor)
     ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
     capabilities = list(direct.access.capabilities) if direct else []
     local = job.spec.local_checkpoints
+    asked = {flavor.accelerator.resource: str(chips)} if chips else {}
     platform = {**(direct.variables if direct else {}), **platform_variables(job), **node_variables(job)}
     platform |= {LOCAL_CHECKPOINTS_VARIABLE: LOCAL_CHECKPOINTS_PATH} if local else {}
     return {
@@ -186,9 +206,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
         **container(job, "image", platform, restarts=local.restarts if local else 0),
         "image": pulled_image(job),
         **({"ports": ports} if ports else {}),
-        "resources": resources(
-            job, {flavor.accelerator.resource: str(chips)}, flavor.pools, chips / shape(flavor).machine.chips
-        ),
+        "resources": resources(job, asked, flavor.pools, part_of_vm(job)),
         **({"volumeMounts": mounts} if mounts else {}),
         **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last lines of its log stay with the pod
@@ -208,7 +226,8 @@ def resources(
     Source: Kubernetes v1.36.3, pkg/kubelet/eviction, whose evictions for a pod's own limits are no disruptions.
     """
     spec, most = job.spec, limits_gib(job, pools, share)
-    cpu, caches = ({"cpu": str(spec.cpu)} if spec.cpu else {}), sum(mount.file_cache_gib for mount in spec.mounts)
+    cpus, caches = cpus_each(job), sum(mount.file_cache_gib for mount in spec.mounts)
+    cpu = {"cpu": str(cpus)} if cpus else {}
     if not spec.disk_gib and "ephemeral-storage" in most:
         most["ephemeral-storage"] += caches  # of a container beside it, counted with the pod
     limits = {name: f"{size}Gi" for name, size in most.items()}

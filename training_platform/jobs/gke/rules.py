@@ -20,11 +20,13 @@ from training_platform.jobs.gke.pods import (
     LOCAL_CHECKPOINTS_PATH,
     ROLE,
     chips_each,
+    cpus_each,
     gke_target,
     layout,
     limits_gib,
     local_disk_gib,
     local_ssds,
+    part_of_vm,
     placement_levels,
     pulled_image,
     shape,
@@ -35,6 +37,7 @@ from training_platform.jobs.resolve import NAME_RULE, ResolvedJob
 from training_platform.jobs.rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import longest_run_hours, run_limit_hours
+from training_platform.resources.tenancy import resource_quota
 
 LONGEST_RUN = 7 * 24  # hours that queued VMs live at most
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
@@ -54,7 +57,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     return [
         *_image(job),
         *_shapes(job, flavor),
-        *_counts(job, flavor, right, count),
+        *(_cpus(job, flavor, count) if gke.pool else _counts(job, flavor, right, count)),
         *_part(job, flavor),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
@@ -70,10 +73,10 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
 
 
 def demand(job: ResolvedJob) -> int:
-    """Return the chips or GPUs that Kueue counts for the job: those of whole slices, or of each VM."""
+    """Return the chips or GPUs that Kueue counts for the job: those of whole slices, or of each VM; or its vCPUs."""
     gke, flavor = gke_target(job)
     jobs, hosts = layout(gke, flavor)
-    return jobs * hosts * chips_each(gke, flavor)
+    return jobs * hosts * ((cpus_each(job) or 0) if gke.pool else chips_each(gke, flavor))
 
 
 def reach(job: ResolvedJob) -> tuple[int, float]:
@@ -119,6 +122,34 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
             nearest=fits or (_larger_share(job, flavor, each) if holds >= each else None),
             rests_on=(share,) if rule == "job-fits-share" else (),
         )  # fmt: skip
+
+
+def cpu_quota(job: ResolvedJob) -> int:
+    """Return the vCPUs that all pods of the job's team may request together in the job's cluster."""
+    gke, _ = gke_target(job)
+    known, shares = job.workspace.flavors(job.team.environment, gke.cluster), job.team.shares[gke.cluster]
+    return int(resource_quota({name: shares[name] for name in shares if name in known}, known)["requests.cpu"])
+
+
+def _cpus(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+    """Find more pods than a pool of CPUs has room for, or the team may have, and a queue that admits none of them."""
+    gke, _ = gke_target(job)
+    pool, each, most = shape(flavor), cpus_each(job) or 1, cpu_quota(job)
+    room = pool.max_nodes * max(1, pool.machine.vcpus // each)
+    rule, limit, why = min(
+        ("job-fits-pools", room, f"pool {flavor.name} has room for {room:,}"),
+        ("job-fits-share", most // each, f"team {job.team.name} may request {most:,} vCPUs in {gke.cluster}"),
+        key=lambda row: row[1],
+    )
+    if count > limit:
+        message = f"is {count:,}, pods of {each:,} vCPUs each, and {why}"
+        yield job.finding(("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
+    known = job.workspace.flavors(job.team.environment, gke.cluster)
+    names = [name for name in job.team.shares[gke.cluster] if name in known]
+    if all(known[name].topology_levels for name in names):  # as pathways_findings has it
+        message = f"every flavor of the team's queue has a topology, and pods of pool {flavor.name} ask for none"
+        allowed = "a share of a flavor without topology_aware beside them"
+        yield job.finding(("gke", "pool"), message, rule="job-pool-queue", allowed=allowed)
 
 
 def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
@@ -367,7 +398,7 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
         path = ("local_checkpoints", "medium") if "medium" in local.model_fields_set else ("local_checkpoints",)
         yield job.finding(path, message, rule=rule, allowed="memory, or a flavor with local SSD", nearest="memory")
         return
-    limits = limits_gib(job, flavor.pools, chips_each(gke, flavor) / shape(flavor).machine.chips)
+    limits = limits_gib(job, flavor.pools, part_of_vm(job))
     if local.medium == "memory":
         limit, shared = limits["memory"], job.spec.shared_memory_gib or 0
         has = f"{limit - shared:,} GiB of memory{' beside /dev/shm' if shared else ''}"

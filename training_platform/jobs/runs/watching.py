@@ -245,6 +245,8 @@ def _asked(job: ResolvedJob | None) -> dict[str, Any]:
     if job is None:
         return {}
     gke, flavor = gke_target(job)
+    if gke.pool:
+        return {}
     slices, hosts = layout(gke, flavor)
     nominal, most = reach(job)
     units = slices if flavor.accelerator.kind == "tpu" else slices * hosts
