@@ -235,6 +235,57 @@ def test_a_month_is_asked_for_once_it_has_samples(root: Path) -> None:
     assert (month_before("2027-01"), month_after("2026-12")) == ("2026-12", "2027-01")
 
 
+def test_prometheus_sums_what_leaders_say_of_accelerators_in_twelfths_of_an_hour(root: Path) -> None:
+    """``tests/kube/test_metrics.py`` asks this of a real Kueue's metrics."""
+    home = read_workspace(root).stacks["lab"].environment
+    assert home is not None
+
+    asked = question(home, "lab", "2027-01", datetime(2027, 1, 1, 1, tzinfo=UTC))
+
+    held = (
+        'kueue_cluster_queue_resource_usage{replica_role!="follower",cluster=~"lab-tpus|lab-gpus",'
+        'resource=~"nvidia.com/gpu|google.com/tpu"}'
+    )
+    one_of_replicas = f"max by (cluster, cluster_queue, flavor, resource) ({held})"
+    assert asked is not None
+    assert asked.expr == (
+        f"sum by (cluster, cluster_queue, flavor) (sum_over_time({one_of_replicas}[{60 * 60}s:5m])) / {60 // 5}"
+    )
+
+
+def test_a_reading_replaces_what_the_ledger_had_for_its_months_and_keeps_the_others(
+    root: Path, cloud: Monitored
+) -> None:
+    ledger(root, 7, month="2026-09")
+    cloud.hours["2026-11-21"] = {("lab-gpus", "vision", "h100"): 100}
+    assert usage(root, cloud).exit_code == 0
+    cloud.hours["2026-11-21"] = {("lab-gpus", "vision", "h100"): 140}
+
+    assert usage(root, cloud).exit_code == 0
+
+    usages = read_usages(root)
+    team = next(team for _, team, _ in read_workspace(root).teams() if team.name == "vision")
+    assert [usages.used(team, "gpus", month) for month in ("2026-09", "2026-11")] == [7, 140]
+
+
+def test_a_queue_that_held_nothing_is_not_in_the_ledger(root: Path, cloud: Monitored) -> None:
+    cloud.hours["2026-11-21"] = {("lab-gpus", "vision", "h100"): 0, ("lab-gpus", "vision", "a100-40"): 0.1}
+
+    assert usage(root, cloud).exit_code == 0
+
+    assert "h100" not in (root / LEDGER).read_text()
+    assert "a100-40: 0.1" in (root / LEDGER).read_text()
+
+
+@pytest.mark.parametrize(("used", "held"), [(999.9, False), (1000, True)])
+def test_a_hold_is_proposed_as_soon_as_all_of_a_budget_is_used(
+    root: Path, cloud: Monitored, used: float, *, held: bool
+) -> None:
+    cloud.hours["2026-11-21"] = {("lab-gpus", "vision", "h100"): used}
+
+    assert (OURS in usage(root, cloud).stdout) is held
+
+
 def test_an_answer_that_is_no_vector_ends_the_reading(root: Path, cloud: Monitored) -> None:
     home = read_workspace(root).stacks["lab"].environment
     assert home is not None

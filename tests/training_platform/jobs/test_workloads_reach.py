@@ -215,8 +215,8 @@ def two(new_lab: Lab) -> Workspace:
             lines = "".join(f"\n{line.removesuffix('h100: ')}{each}" for each in more)
             text = text.replace(f"\n{line}", f"{lines}\n{line}")
         text = text.replace(
-            "        node_pools:\n          h100",
-            "        cpu_pools: {general: {}}\n        node_pools:\n          h100",
+            "        node_pools:\n          queue",
+            "        cpu_pools: {general: {}}\n        node_pools:\n          queue",
         )
         *head, gpus = text.partition("gpus:\n")
         gpus, *rest = gpus.partition("    buckets:")

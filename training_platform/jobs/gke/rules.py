@@ -37,7 +37,6 @@ from training_platform.jobs.resolve import NAME_RULE, ResolvedJob
 from training_platform.jobs.rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import longest_run_hours, run_limit_hours
-from training_platform.resources.tenancy import resource_quota
 
 LONGEST_RUN = 7 * 24  # hours that queued VMs live at most
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
@@ -126,6 +125,8 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
 
 def cpu_quota(job: ResolvedJob) -> int:
     """Return the vCPUs that all pods of the job's team may request together in the job's cluster."""
+    from training_platform.resources.tenancy import resource_quota  # noqa: PLC0415 # few jobs need it
+
     gke, _ = gke_target(job)
     known, shares = job.workspace.flavors(job.team.environment, gke.cluster), job.team.shares[gke.cluster]
     return int(resource_quota({name: shares[name] for name in shares if name in known}, known)["requests.cpu"])
