@@ -1,7 +1,8 @@
 """Probes of clusters on a real API server with Kueue and JobSet: clean as deployed, each refuted by its planted fault.
 
-No container runs: a stand-in for kubelets ends a probe's pods with the message of ``MESSAGES``, and one for GKE's
-autoscaler accepts requests. Releases of Helm are Secrets as Helm writes them, and their pods are objects.
+No container runs: a stand-in for kubelets ends a probe's pods with the message of ``MESSAGES`` and tells their lines,
+one for GKE's autoscaler accepts requests, and one for Cloud Logging has a job's events and lines. Releases of Helm are
+Secrets as Helm writes them, and their pods are objects.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +32,7 @@ from tests.training_platform.adopt.conftest import _repository as repository  # 
 from tests.training_platform.verify.conftest import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources import register
+from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.kubernetes.api_servers import free_port
 from training_platform.sandbox.kubernetes.nodes import SimulatedPool, kubelets, node_objects
 from training_platform.verify.probes import Platform, probes
@@ -39,12 +44,32 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
 OF_CLUSTERS = [name for name, one in probes().items() if "kubeconfig" in one.needs]
 OPTIONS: Mapping[Any, str] = {"group": "vision@example.com", "pool": "main.a100"}
+POOLS = {"pools-bandwidth": "main.h100", "pools-slice": "v5e"}  # of probes that a100 is not for
+FURTHER = """\
+    private_services_range: 10.200.0.0/20
+    lustre:
+      scratch: {location: us-central1-a, capacity_gib: 36000, mbps_per_tib: 500}
+    clusters:"""
+LARGE = f"""\
+{HOME.replace("    clusters:", FURTHER)}\
+          h100: {{machine_type: a3-highgpu-8g, max_nodes: 2, capacity: spot}}
+          v5e: {{machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 1}}
+"""
 NLP = TEAM.replace("vision", "nlp").partition("    buckets:")[0]
 MESSAGES = {
     "egress": "dns=yes\ngoogle_apis=yes\ninternet=no\nmetadata_of_node=no\n",
     "disk": "write=240\nread=240\n",
     "files": "write=95\nread=100\n",
+    "lustre": "write=410\nread=450\n",
+    "bucket": "write=\nread=180\n",
+    "image": "ImageStreaming",
     "node": "all=yes\ngpus=8\ndriver=580.65.06\n",
+    "slice": "all=yes\nchips=16\n",
+    "direct": "busbw=86.4\ngpus=16\n",
+    "plain": "busbw=9.8\ngpus=16\n",
+    "job": "1",  # the first attempt that succeeds
+    "lines": "attempt {attempt} of {run}\n",
+    "record": "AllJobsCompleted",
     "request": "Accepted",
 }
 NODE = "/api/v1/nodes/gke-lab-main-a100-0"
@@ -59,8 +84,9 @@ class Site(NamedTuple):
     kubeconfig: str
     messages: dict[str, str]
 
-    def platform(self, folder: Path, **fields: Any) -> Any:
-        return self.lab.platform(folder, self.kubeconfig, options=OPTIONS, seconds=10.0, **fields)
+    def platform(self, folder: Path, probe: str = "", **fields: Any) -> Any:
+        options = {**OPTIONS, "pool": POOLS.get(probe, OPTIONS["pool"])}
+        return self.lab.platform(folder, self.kubeconfig, options=options, seconds=10.0, **fields)
 
 
 Fault = AbstractContextManager[object]
@@ -157,27 +183,49 @@ def silent(site: Site) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def site(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:  # noqa: F811
     folder = tmp_path_factory.mktemp("verify")
-    lab = lab_of(repository({"lab": HOME, "lab-vision": TEAM, "lab-nlp": NLP}), ["lab", "lab-nlp", "lab-vision"])
+    lab = lab_of(repository({"lab": LARGE, "lab-vision": TEAM, "lab-nlp": NLP}), ["lab", "lab-nlp", "lab-vision"])
+    _put_lustre(lab)
     releases = {one.inputs["name"]: one.inputs for one in lab.resources if one.type == register.RELEASE}
     settings = yaml.safe_load(releases["kueue"]["values"]["managerConfig"]["controllerManagerConfigYaml"])
     with ExitStack() as stack:
-        kueue = stack.enter_context(kueue_cluster(folder, settings, (*KINDS, "gmp"), (*NEEDED, "jobset"), quotas=True))
+        kueue = stack.enter_context(
+            kueue_cluster(
+                folder, settings, (*KINDS, "gmp", "TRAINING_PLATFORM_GKE_DEFINITIONS"), (*NEEDED, "jobset"), quotas=True
+            )
+        )
         queues, server = Queues(kueue.client), ApiServer(kueue.client)
-        bodies = {name: lab.body(f"{CLUSTER}/nodePools/{name}") for name in ("a100", "system")}
-        nodes = node_objects(SimulatedPool("lab-main", name, body, 1) for name, body in bodies.items())
+        counts = {"a100": 1, "system": 1, "h100": 2, "v5e-0": 4}
+        bodies = {name: lab.body(f"{CLUSTER}/nodePools/{name}$") for name in counts}
+        nodes = node_objects(SimulatedPool("lab-main", name, body, counts[name]) for name, body in bodies.items())
+        messages = dict(MESSAGES)
+        port = stack.enter_context(told_lines(kueue.server.certificate, messages))
+        for node in nodes.values():
+            node["status"] |= {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                               "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}  # fmt: skip
+        lab.cloud.answers = {"POST .*entries:list": lambda body: (200, {"entries": logged(messages, body["filter"])})}
         stack.enter_context(kubelets(kueue.server, lambda: nodes))
         for release in releases.values():
             _install(queues, server, release)
         _apply(queues, server, lab)
         config = folder / "kubeconfig.json"
         config.write_text(kueue.server.kubeconfig("lab-main"), encoding="utf-8")
-        made = Site(queues, kueue.client, lab, str(config), dict(MESSAGES))
+        made = Site(queues, kueue.client, lab, str(config), messages)
         ended = threading.Event()
         thread = threading.Thread(target=_play, args=(made, list(nodes.values()), ended), daemon=True)
         thread.start()
         yield made
         ended.set()
         thread.join()
+
+
+def _put_lustre(lab: Lab) -> None:
+    """Put the instance of Managed Lustre into the cloud, without the network's peering that its creation asks for."""
+    (planned,) = (one for one in lab.resources if one.type == register.LUSTRE)
+    name = f"projects/example-lab/locations/us-central1-a/instances/{planned.inputs['instanceId']}"
+    fields = {key: value for key, value in planned.inputs.items() if key in ("filesystem", "capacityGib", "labels")}
+    body = {**fields, "name": name, "state": "ACTIVE", "mountPoint": "10.200.0.2@tcp:/lustre",
+            "perUnitStorageThroughput": "500"}  # fmt: skip
+    lab.cloud.store.put(Record(name=f"lustre/{name}", project="example-lab", body=body))
 
 
 def _install(queues: Queues, server: ApiServer, release: Mapping[str, Any]) -> None:
@@ -227,11 +275,65 @@ def _play(site: Site, nodes: Sequence[Json], ended: threading.Event) -> None:
 def _end(site: Site, pod: Json) -> None:
     """End a pod that has a node, or that waits for a claim, since nobody binds claims here."""
     about, has_place = pod["metadata"], pod["spec"].get("nodeName") or "volumes" in pod["spec"]
-    if about["name"].startswith("verify-") and has_place and pod["status"].get("phase") == "Pending":
-        state = {"terminated": {"exitCode": 0, "message": site.messages[about["name"].split("-")[2]]}}
-        row = {"name": "probe", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
-        path = f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}/status"
-        site.queues.change(path, {"status": {"phase": "Succeeded", "containerStatuses": [row]}})
+    if not about["name"].startswith("verify-") or not has_place or pod["status"].get("phase") != "Pending":
+        return
+    part = about["name"].split("-")[2]
+    failed = part == "job" and int(about["labels"]["jobset.sigs.k8s.io/restart-attempt"]) < int(site.messages["job"])
+    path, container = f"/api/v1/namespaces/{about['namespace']}", pod["spec"]["containers"][0]
+    if part == "image":
+        words = f"Image {container['image']} is backed by image streaming. Successfully pulled"
+        event = {"metadata": {"name": f"{about['name']}-pull"}, "reason": site.messages["image"], "message": words,
+                 "involvedObject": {"kind": "Pod", "name": about["name"], "namespace": about["namespace"]}}  # fmt: skip
+        site.queues.create(f"{path}/events", event)
+    state = {"terminated": {"exitCode": int(failed), "message": site.messages[part]}}
+    row = {"name": container["name"], "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
+    status = {"phase": "Failed" if failed else "Succeeded", "containerStatuses": [row]}
+    site.queues.change(f"{path}/pods/{about['name']}/status", {"status": status})
+
+
+@contextmanager
+def told_lines(certificate: Path, messages: Mapping[str, str]) -> Iterator[int]:
+    """Answer as a kubelet whom an API server asks for the lines of a container; yield its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # as the base class names it
+            pod = self.path.split("/")[3]  # /containerLogs/NAMESPACE/POD/CONTAINER
+            data = messages["lines"].format(attempt=1, run=pod.partition("-slice-")[0]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def logged(messages: Mapping[str, str], asked: str) -> list[Json]:
+    """Return what Cloud Logging has of the job that a filter is about: events, or the lines of its first attempt."""
+    run = re.findall(r"verify-[0-9a-f]{8}-job", asked)[0]
+    if 'log_id("events")' in asked:
+        reasons = [("RestartJobSetFailurePolicyAction", "05"), (messages["record"], "09")]
+        return [
+            {
+                "timestamp": f"2026-11-23T12:00:{second}Z",
+                "jsonPayload": {"reason": reason, "message": f"{run}: {reason}"},
+            }
+            for reason, second in reasons
+        ]
+    text = messages["lines"].format(attempt=0, run=run).strip()
+    labels = {"pod_name": f"{run}-slice-0-0-abcde"}
+    return [{"timestamp": "2026-11-23T12:00:04Z", "textPayload": text, "resource": {"labels": labels}}]
 
 
 def _accept(site: Site, nodes: Sequence[Json], request: Json) -> None:
@@ -264,8 +366,12 @@ def ran(platform: Platform, *names: str) -> dict[str, list[str]]:
 def test_a_deployed_cluster_refutes_nothing_and_keeps_nothing(site: Site, tmp_path: Path) -> None:
     before = {kind: _names(site, kind) for kind in ("namespaces", "persistentvolumes")}
     with site.platform(tmp_path) as platform:
-        said = ran(platform, *OF_CLUSTERS)
+        said = ran(platform, *(name for name in OF_CLUSTERS if name not in POOLS))
         made = platform.maker.ledger.made
+    for name in POOLS:
+        with site.platform(tmp_path, name) as platform:
+            for verdict, lines in ran(platform, name).items():
+                said[verdict] += lines
 
     assert (said["refuted"], said["undecided"]) == ([], [])
     assert {line.partition(":")[0] for line in said["proven"]} == set(OF_CLUSTERS)
@@ -373,6 +479,31 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         "a name is resolved: dns is 'no'",
     ),
     "a slow disk": ("storage-disk", lambda site: told(site, "disk", "write=12\nread=240\n"), "write is 12"),
+    "slow Lustre": ("storage-lustre", lambda site: told(site, "lustre", "write=410\nread=80\n"), "read is 80"),
+    "a slow bucket": ("storage-bucket", lambda site: told(site, "bucket", "write=\nread=4\n"), "read is 4"),
+    "an image that is pulled whole": (
+        "cluster-images",
+        lambda site: told(site, "image", "Pulled"),
+        "stream images: the whole image was pulled",
+    ),
+    "a slice with a lost chip": ("pools-slice", lambda site: told(site, "slice", "all=15 of 16\n"), "15 of 16"),
+    "a slow network": ("pools-bandwidth", lambda site: told(site, "direct", "busbw=31\n"), "busbw is 31, of at least"),
+    "GPUDirect that is not used": (
+        "pools-bandwidth",
+        lambda site: told(site, "plain", "busbw=90\n"),
+        "is faster than its VMs' plain network",
+    ),
+    "a job that fails twice": ("queues-job", lambda site: told(site, "job", "2"), "fails once restarts, and ends"),
+    "lines of another program": (
+        "queues-job",
+        lambda site: told(site, "lines", "hello\n"),
+        "the cluster has the lines of a job that ended",
+    ),
+    "an end without a record": (
+        "queues-job",
+        lambda site: told(site, "record", "Other"),
+        "Cloud Logging has the record of the job's end",
+    ),
     "slow files": ("storage-files", lambda site: told(site, "files", "write=95\nread=3.5\n"), "read is 3.5"),
     "a queue with another cohort": (
         "queues-as-planned",
@@ -398,7 +529,7 @@ def test_each_probe_of_clusters_has_a_fault() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_refuted_by_its_probe(site: Site, tmp_path: Path, fault: str) -> None:
     name, spoil, says = FAULTS[fault]
-    with spoil(site), site.platform(tmp_path) as platform:
+    with spoil(site), site.platform(tmp_path, name) as platform:
         try:
             said = verdicts(answers_of(name, platform))
         finally:

@@ -26,7 +26,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "simulate": ("checks", "resources", "config", "catalog"),
     "jobs": ("clients", "rules", "quota", "views", "resources", "config", "catalog"),
     "sandbox": ("checks", "rules", "quota", "views", "resources", "config", "catalog"),
-    "verify": ("adopt", "checks", "clients", "sandbox", "quota", "views", "resources", "config", "catalog"),
+    "verify": ("adopt", "checks", "jobs", "clients", "sandbox", "quota", "views", "resources", "config", "catalog"),
     "cli": (
         "verify",
         "adopt",

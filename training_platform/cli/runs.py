@@ -480,7 +480,7 @@ def why_it_waits(run: str, **chosen: Any) -> None:
         sentences = why_vertex(api, place, record)
     if place.target == "gke" and (record.gone or record.restarts or record.interruptions):
         try:
-            sentences += earlier_attempts(options.log(place), place, record.name)
+            sentences += earlier_attempts(options.log(place), place.cluster, place.team.name, record.name)
         except GoogleError as error:
             sentences.append(f"Its earlier attempts could not be read: {error}")
     if options.output_format == "json":

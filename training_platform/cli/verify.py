@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from training_platform.verify.probes import Probe
 
 _STAGES = ("project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy")
+_PAGE = "monitoring-page"
 _WIDTH = 160
 
 
@@ -41,6 +44,7 @@ _WIDTH = 160
 @click.option("--kubeconfig", help="Ask the clusters by this kubeconfig; default: do not ask them.")
 @click.option("--group", metavar="ADDRESS", help="Test group of a team, which is impersonated to try its limits.")
 @click.option("--pool", metavar="CLUSTER.POOL", help="Node pool that probes chosen by name bring a node of up.")
+@click.option("--page", is_flag=True, help="Send a test alert to the environment's addresses, and ask for its code.")
 @click.option(
     "--report", "files", multiple=True, type=PATH, help="Also write FILE.html, FILE.json or FILE.txt. Repeatable."
 )
@@ -60,6 +64,7 @@ def verify(
     kubeconfig: str | None,
     group: str | None,
     pool: str | None,
+    page: bool,
     files: tuple[Path, ...],
     only_facts: bool,
     only_plan: bool,
@@ -85,8 +90,8 @@ def verify(
     from training_platform.checks.process import progress_bar
     from training_platform.config.workspace import read_workspace
     from training_platform.verify import report, run
-    from training_platform.verify.ledger import Ledger, Maker, alone
-    from training_platform.verify.probes import chosen
+    from training_platform.verify.ledger import Ledger, alone
+    from training_platform.verify.probes import chosen, priced
 
     folder = repository(root)
     formats = {path: {".html": "html", ".json": "json", ".txt": "text"}.get(path.suffix, "") for path in files}
@@ -95,11 +100,13 @@ def verify(
     check_writable(files)
     workspace = read_workspace(folder)
     run.stack_names(workspace, environment)
-    project = next(spec.project for stack, spec in workspace.environments() if stack.name == environment)
+    spec = next(spec for stack, spec in workspace.environments() if stack.name == environment)
+    project = spec.project
     if only_facts:
         _say_facts(environment, project, local_cloud)
         return
-    picked, dear = chosen(stages=stages, names=names, at_most=at_most)
+    further, usd = [_PAGE] if page else [], priced(spec, pool or "")
+    picked, dear = chosen(stages=stages, names=names, further=further, at_most=at_most, usd=usd)
     _say_plan(picked, dear)
     if only_plan:
         return
@@ -113,14 +120,16 @@ def verify(
             say(f"Going on with {ledger.path.name}: {len(ledger.done)} of {len(picked)} probes are done.", err=True)
         if not yes and not (sys.stdin.isatty() and click.confirm("Run these probes?", err=True)):
             fail("nothing was asked; --yes runs the plan without a question.")
-        with progress_bar() as progress:
+        asks = page and sys.stdin.isatty()
+        with nullcontext(_say_progress) if asks else progress_bar() as progress:
             progress("planning stacks and reading the project")
             platform = run.read_platform(
                 folder, environment, ledger, kubeconfig=kubeconfig, local_cloud=local_cloud,
-                options={"group": group or "", "pool": pool or ""}, seconds=wait,
+                options={"group": group or "", "pool": pool or "", "page": "yes" if page else ""}, seconds=wait,
+                confirm=partial(click.prompt, default="", show_default=False, err=True) if asks else None,
             )  # fmt: skip
             if old is not None and old.open:
-                _say_left(Maker(old, platform.clusters, wait))
+                _say_left(run.maker_of(old, platform.contents, wait, local_cloud))
             try:
                 run.go_on(picked, platform, ledger, progress)
             except KeyboardInterrupt:
@@ -163,6 +172,11 @@ def _say_plan(picked: Sequence[Probe], dear: Sequence[Probe]) -> None:
     say(f"{len(picked)} probes, at most {minutes:,.0f} minutes and {usd:,.2f} USD.")
     for one in dear:
         say(f"Left out by --at-most: {one.name}, up to {one.usd:,.2f} USD.")
+
+
+def _say_progress(what: str, done: int = 0, total: int = 0) -> None:
+    """Print a line for each probe, where a bar would be in the way of a question."""
+    say(f"{done + 1} of {total}: {what}" if total else what, err=True)
 
 
 def _say_left(maker: Maker) -> None:

@@ -86,7 +86,7 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     return contents
 
 
-def project_api(name: str, project: str, region: str, local_cloud: str | None) -> GoogleApi:
+def project_api(name: str, project: str, region: str, local_cloud: str | None, *, read_only: bool = True) -> GoogleApi:
     """Return one API of a project; the local cloud has it below its name, Google at a host of its own."""
     row = _TABLE["apis"][name]
     service, version = row.get("name", name), row["version"]
@@ -95,7 +95,7 @@ def project_api(name: str, project: str, region: str, local_cloud: str | None) -
     else:
         endpoint = f"https://{row.get('host', f'{service}.googleapis.com').format(region=region)}/"
     where = f"projects/{project}" + (f"/locations/{region}" if region else "")
-    return GoogleApi(service, version, endpoint, title=row["title"], where=where, read_only=True)
+    return GoogleApi(service, version, endpoint, title=row["title"], where=where, read_only=read_only)
 
 
 def _listings(asked_for: str) -> list[Listing]:

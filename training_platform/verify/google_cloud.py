@@ -1,19 +1,24 @@
-"""Probes that read a project by the lists of its APIs: the plan against what is there, limits, series of alerts.
+"""Probes of a project by its APIs: the plan against what is there, limits, series of alerts.
 
-All of them only read, as a viewer may. ``refusals.yaml`` has requests that every project refuses for free.
+All but two only read, as a viewer may: ``vertex_jobs`` and ``monitoring_page``, which are chosen by name, create what
+they then delete. ``refusals.yaml`` has requests that every project refuses for free.
 """
 
 from __future__ import annotations
 
 import re
+import secrets
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from training_platform.adopt.comparison import differences
 from training_platform.adopt.matches import Match
+from training_platform.catalog import IMAGES
 from training_platform.catalog.reading import table
-from training_platform.clients.google_api import GoogleError
+from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleApi, GoogleError
+from training_platform.clients.kubernetes_api import ApiKind
 from training_platform.clients.project_contents import POLICY
 from training_platform.clients.quota_pull import CloudQuotas
 from training_platform.quota.charges import QuotaKey, shown
@@ -21,9 +26,9 @@ from training_platform.resources import register
 from training_platform.resources.monitoring import alert_rules
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import REGISTER
-from training_platform.verify.probes import Answer, Platform, probe, proven, refuted, undecided
+from training_platform.verify.ledger import ENDED, found, wait_for
+from training_platform.verify.probes import Answer, Platform, proven, refuted, undecided
 
-READER: Final = ("roles/viewer", "roles/iam.securityReviewer")
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
     register.CLUSTER: ("status", "RUNNING"),
     register.NODE_POOL: ("status", "RUNNING"),
@@ -35,12 +40,13 @@ _STOCKOUT: Final = ("GCE_STOCKOUT", "ZONE_RESOURCE_POOL_EXHAUSTED", "does not ha
 _SHOWN: Final = 6  # names in an answer
 
 
-def as_planned(platform: Platform, *types: str) -> Iterator[Answer]:
-    """Answer for each planned resource of some types: whether it is there, ready, and has the values of the plan.
+def as_planned(platform: Platform, kinds: Sequence[str]) -> Iterator[Answer]:
+    """Answer for each planned resource of some kinds: whether it is there, ready, and has the values of the plan.
 
     Values that no stack file names are not compared. What is as planned is one answer by kind.
     """
-    for token in types:
+    tokens = {row.kind: token for token, row in REGISTER.items()}
+    for token in (tokens[kind] for kind in kinds):
         wanted = [one for one in platform.resources if one.custom and one.type == token]
         good: list[str] = []
         for planned in wanted:
@@ -87,7 +93,8 @@ def _missing(planned: Planned, platform: Platform) -> Iterator[Answer]:
 
 
 _TOLD_ELSEWHERE: Final = {
-    register.NODE_POOL, register.SERVICE, register.IAM_MEMBER, register.ROUTER_NAT, register.SERVICE_CONNECTION
+    register.NODE_POOL, register.SERVICE, register.IAM_MEMBER, register.ROUTER_NAT, register.SERVICE_CONNECTION,
+    register.LUSTRE,
 }  # fmt: skip
 """Kinds without a list of their own which the answer of another list tells of."""
 
@@ -117,31 +124,13 @@ def _names(paths: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + rest
 
 
-@probe(
-    "project-apis", stage="project", proves="The APIs that the stacks need are enabled.",
-    roles=("roles/serviceusage.serviceUsageViewer",),
-)  # fmt: skip
-def project_apis(platform: Platform) -> Iterator[Answer]:
-    """Answer for the enabled APIs."""
-    yield from as_planned(platform, register.SERVICE)
-
-
-@probe(
-    "project-accounts", stage="project", proves="Accounts and custom roles are there; members have their roles.",
-    roles=READER,
-)  # fmt: skip
 def project_accounts(platform: Platform) -> Iterator[Answer]:
     """Answer for accounts and roles, and for accounts that somebody has disabled."""
-    yield from as_planned(platform, register.SERVICE_ACCOUNT, register.CUSTOM_ROLE, register.IAM_MEMBER)
     for match in platform.found(register.SERVICE_ACCOUNT):
         if (match.body or {}).get("disabled"):
             yield refuted(f"service account {match.planned.name} is disabled", match.path)
 
 
-@probe(
-    "project-quotas", stage="project", proves="The project's limits cover the stacks at the autoscaling maximum.",
-    roles=("roles/cloudquotas.viewer",),
-)  # fmt: skip
 def project_quotas(platform: Platform) -> Iterator[Answer]:
     """Answer for each limit: the demand of all stacks of the project against what Cloud Quotas says now."""
     quotas = CloudQuotas(platform.contents.project, platform.endpoint("cloudquotas"))
@@ -178,59 +167,14 @@ def _limit(key: QuotaKey, rows: Any) -> int | None:
     return 0
 
 
-@probe("network-as-planned", stage="network", proves="Networks, subnets, NAT, addresses and firewalls are as planned.",
-       roles=("roles/compute.networkViewer",))  # fmt: skip
-def network_as_planned(platform: Platform) -> Iterator[Answer]:
-    """Answer for the resources of networks."""
-    yield from as_planned(
-        platform, register.NETWORK, register.SUBNETWORK, register.ROUTER, register.ROUTER_NAT, register.ADDRESS,
-        register.GLOBAL_ADDRESS, register.FIREWALL, register.SERVICE_CONNECTION, register.NETWORK_ATTACHMENT,
-    )  # fmt: skip
-
-
-@probe("network-names", stage="network", proves="Private zones answer for Google's APIs as planned.",
-       roles=("roles/dns.reader",))  # fmt: skip
-def network_names(platform: Platform) -> Iterator[Answer]:
-    """Answer for DNS zones and their records."""
-    yield from as_planned(platform, register.MANAGED_ZONE, register.RECORD_SET)
-
-
-@probe("cluster-as-planned", stage="cluster", proves="Clusters run as planned, at private addresses.",
-       roles=("roles/container.clusterViewer",), after=("project-apis",))  # fmt: skip
 def cluster_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for clusters, and for addresses that the internet could reach."""
-    yield from as_planned(platform, register.CLUSTER)
     for match in platform.found(register.CLUSTER):
         endpoints = ((match.body or {}).get("controlPlaneEndpointsConfig") or {}).get("ipEndpointsConfig") or {}
         if endpoints.get("enabled") and endpoints.get("publicEndpoint"):
             yield refuted(f"the control plane of {match.planned.name} answers at a public address", match.path)
 
 
-@probe("pools-as-planned", stage="pools", proves="Node pools run with the machines and labels of the plan.",
-       roles=("roles/container.clusterViewer",), after=("cluster-as-planned",))  # fmt: skip
-def pools_as_planned(platform: Platform) -> Iterator[Answer]:
-    """Answer for node pools; one that waits for machines is undecided."""
-    yield from as_planned(platform, register.NODE_POOL, register.RESOURCE_POLICY)
-
-
-@probe("storage-as-planned", stage="storage", proves="Filestore, Lustre, buckets and secrets are as planned and ready.",
-       after=("project-apis",))  # fmt: skip
-def storage_as_planned(platform: Platform) -> Iterator[Answer]:
-    """Answer for whatever keeps data; the content of a bucket is never listed."""
-    yield from as_planned(
-        platform, register.FILESTORE, register.LUSTRE, register.BUCKET, register.REPOSITORY, register.SECRET
-    )
-
-
-@probe("vertex-as-planned", stage="vertex", proves="Persistent resources and TensorBoards are as planned.",
-       roles=("roles/aiplatform.viewer",))  # fmt: skip
-def vertex_as_planned(platform: Platform) -> Iterator[Answer]:
-    """Answer for Vertex AI's resources."""
-    yield from as_planned(platform, register.PERSISTENT_RESOURCE, register.TENSORBOARD, register.METADATA_STORE)
-
-
-@probe("vertex-refusals", stage="vertex", proves="Google refuses what the local cloud of the sandbox refuses.",
-       roles=("roles/viewer",), after=("project-apis",))  # fmt: skip
 def vertex_refusals(platform: Platform) -> Iterator[Answer]:
     """Answer for requests that create nothing even if they were let in, by the code of the refusal.
 
@@ -263,19 +207,46 @@ def _region(platform: Platform) -> dict[str, str]:
     return {"region": place.rpartition("-")[0] if place.count("-") > 1 else place, "location": place}
 
 
-@probe("monitoring-as-planned", stage="monitoring", proves="Alerts, their channels and dashboards are as planned.",
-       roles=("roles/monitoring.viewer",))  # fmt: skip
+def vertex_jobs(platform: Platform) -> Iterator[Answer]:
+    """Answer for two jobs on each persistent resource, on a machine as its first pool has: the second finds it free."""
+    for match in platform.found(register.PERSISTENT_RESOURCE):
+        _, _, _, region, _, resource = match.path.split("/")
+        pool = ((match.body or {}).get("resourcePools") or [{}])[0]
+        worker = {
+            "machineSpec": pool.get("machineSpec") or {}, "replicaCount": "1",
+            "containerSpec": {"imageUri": IMAGES["vertex-training-cpu"], "command": ["true"]},
+        }  # fmt: skip
+        spec = {"persistentResourceId": resource, "workerPoolSpecs": [worker]}
+        kind = ApiKind(f"projects/{platform.contents.project}/locations/{region}/customJobs", "customJobs")
+        for order in ("a first", "a second"):
+            body = {"displayName": platform.maker.name(order.split()[-1]), "jobSpec": spec}
+            job = str(platform.maker.make_in_project("aiplatform", region, kind, body, "labels")["name"])
+            api = platform.api("aiplatform", region)
+            ended = wait_for(lambda: _job_in(api, job, *ENDED), platform.seconds)  # noqa: B023 # asked at once
+            last = ended or found(api, job) or {}
+            says, state = f"{resource} takes {order} job", str(last.get("state", "nowhere"))
+            if state == ENDED[0]:
+                times = f"from {last.get('startTime')} to {last.get('endTime')}"
+                yield proven(says, f"{job.rpartition('/')[2]}: {times}")
+            elif ended:
+                yield refuted(f"{says}: {state}", str((last.get("error") or {}).get("message", "no reason is given")))
+            else:
+                yield undecided(f"{says}: {state} after {platform.seconds:.0f} s", job)
+
+
+def _job_in(api: GoogleApi, job: str, *states: str) -> Json | None:
+    body = found(api, job)
+    return body if body and body.get("state") in states else None
+
+
 def monitoring_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for alerts and dashboards, and for policies and channels that somebody has turned off."""
-    yield from as_planned(platform, register.ALERT_POLICY, register.NOTIFICATION_CHANNEL, register.DASHBOARD)
     for token in (register.ALERT_POLICY, register.NOTIFICATION_CHANNEL):
         for match in platform.found(token):
             if (match.body or {}).get("enabled") is False:
                 yield refuted(f"{REGISTER[token].kind} {match.planned.name} is turned off", match.path)
 
 
-@probe("monitoring-series", stage="monitoring", proves="The series that each alert is about arrive.",
-       roles=("roles/monitoring.viewer",), after=("monitoring-as-planned", "cluster-as-planned"))  # fmt: skip
 def monitoring_series(platform: Platform) -> Iterator[Answer]:
     """Answer for each metric of the planned alerts: whether a series of it had a value within a day.
 
@@ -315,8 +286,46 @@ def _has_series(api: Any, project: str, selector: str) -> bool:
     return bool((answer.get("data") or {}).get("result"))
 
 
-@probe("tenancy-accounts", stage="tenancy", proves="The accounts of jobs can be used by their own team's pods alone.",
-       roles=("roles/iam.securityReviewer",), after=("project-accounts",))  # fmt: skip
+def monitoring_page(platform: Platform) -> Iterator[Answer]:
+    """Answer for a policy that always fires, with the environment's channels: its alert opens, and its code is read.
+
+    Only somebody who has the message can tell its code, so that is proof of the whole way. A series of one's own would
+    leave a metric behind; a constant needs none (that Cloud Monitoring takes it as a condition is unverified).
+    """
+    channels = [str((match.body or {})["name"]) for match in platform.found(register.NOTIFICATION_CHANNEL)]
+    if not channels:
+        yield undecided("the environment's alerts have no address", "no notification channel is there")
+        return
+    project, code = platform.contents.project, f"{secrets.randbelow(10**6):06}"
+    title = f"A test of training-platform ({platform.maker.name()}): nothing is wrong"
+    query = {"query": "vector(1)", "duration": "0s", "evaluationInterval": "30s", "disableMetricValidation": True}
+    body = {
+        "displayName": title, "combiner": "OR", "severity": "WARNING", "notificationChannels": channels,
+        "conditions": [{"displayName": title, "conditionPrometheusQueryLanguage": query}],
+        "documentation": {"content": f"The code is {code}. This policy will be deleted.", "mimeType": "text/markdown"},
+    }  # fmt: skip
+    kind = ApiKind(f"projects/{project}/alertPolicies", "alertPolicies")
+    policy = str(platform.maker.make_in_project("monitoring", "", kind, body, "userLabels")["name"])
+    api, asked = platform.api("monitoring"), f'state = "OPEN" AND policy.name = "{policy}"'
+
+    def opened() -> Json | None:
+        rows = api.call("GET", f"projects/{project}/alerts", filter=asked).get("alerts") or ()
+        return next((row for row in rows if (row.get("policy") or {}).get("name") == policy), None)
+
+    alert = wait_for(opened, platform.seconds)
+    if not alert:
+        yield refuted("no alert opened on a condition that always holds", policy)
+        return
+    yield proven("an alert opens on a condition that always holds", f"at {alert.get('openTime')}")
+    says = f"the alert reached an address of {len(channels)}"
+    if platform.confirm is None:
+        yield undecided(f"{says}: nobody was asked for the code in its message", "there is no terminal")
+    elif (told := platform.confirm("The code in the message (nothing, if none came in ten minutes)")) == code:
+        yield proven(says, "somebody read its code")
+    else:
+        yield refuted(f"{says}: its code was not read", f"another was given: {told!r}" if told else "none was given")
+
+
 def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
     """Answer for each account that jobs of a team run as: who may act as it, against the plan."""
     policies = platform.contents.of(POLICY)

@@ -4,7 +4,8 @@ One file a run, ``.verify/<environment>/<run>.jsonl``, a record a line, on the d
 that is killed leaves objects behind; the next start deletes those that the ledger names, and nothing else: an object
 has to have the run's label and the UID of the ledger, which the API server compares once more. Where the process was
 killed before the answer came, the ledger has no UID; then the object is known by a number of 128 bits in its
-annotation, which was drawn for it alone and written down before. Buckets are never created, so none is ever deleted.
+annotation, which was drawn for it alone and written down before. Resources of Google Cloud carry both as labels, and
+the name that Google gave them is their UID. Buckets are never created, so none is ever deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleApi, GoogleError
 from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError
+from training_platform.clients.rest import ApiError
 from training_platform.config.reading.finding import UserError
 from training_platform.resources.scope import MANAGED_BY
 
@@ -30,11 +33,17 @@ RUN_LABEL: Final = f"{MANAGED_BY}/verify-run"
 _NONCE: Final = f"{MANAGED_BY}/verify-nonce"
 _POLL_SECONDS: Final = 0.2
 _OTHER_UID: Final = 409  # an object that has the name since, which is left alone
+_RUN, _NUMBER = "verify-run", "verify-nonce"  # labels of resources of Google Cloud, which take no slash
+_LEFT: Final = "left alone: an object of this name is there that the run did not create"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Creation:
-    """An object that the ledger names; ``uid`` is empty where the process ended before it knew the object's."""
+    """An object that the ledger names; ``uid`` is empty where the process ended before it knew the object's.
+
+    A resource of Google Cloud has the name of its ``api`` and of the field of its ``labels``; its namespace is the
+    region that is asked, its kind the path of the list and the list's field.
+    """
 
     number: int
     cluster: str
@@ -43,9 +52,13 @@ class Creation:
     name: str
     nonce: str
     uid: str = ""
+    api: str = ""
+    labels: str = ""
 
     def __str__(self) -> str:
         """Return the object as messages name it."""
+        if self.api:
+            return self.uid or f"{self.kind.plural} of {self.kind.path.rpartition('/')[0]}"
         return (
             f"{self.kind.plural} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.plural} {self.name}"
         )
@@ -118,7 +131,8 @@ class Ledger:
     def _take(self, record: Mapping[str, Any]) -> None:
         if "making" in record:
             number = int(record["making"])
-            names = {key: record[key] for key in ("cluster", "namespace", "name", "nonce")}
+            known = ("cluster", "namespace", "name", "nonce", "api", "labels")
+            names = {key: record[key] for key in known if key in record}
             self.open[number] = Creation(number=number, kind=ApiKind(*record["kind"]), **names)
             self.made = max(self.made, number)
         elif "made" in record:
@@ -149,11 +163,15 @@ def alone(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Maker:
-    """Creates objects for a run and deletes them again; the ledger knows of each before its cluster does."""
+    """Creates objects for a run and deletes them again; the ledger knows of each before its server does.
+
+    ``google`` returns an API of the project by its name and a region.
+    """
 
     ledger: Ledger
     clusters: Mapping[str, ClusterApi]
     seconds: float = 120.0
+    google: Callable[[str, str], GoogleApi] | None = None
     left: list[str] = field(default_factory=list)
 
     def name(self, part: str = "") -> str:
@@ -162,29 +180,44 @@ class Maker:
 
     def make(self, cluster: str, kind: ApiKind, obj: Json) -> Json:
         """Create an object with the run's label, and return it as the server has it. Raises ClusterError."""
-        about = obj["metadata"]
-        number, nonce = self.ledger.made + 1, secrets.token_hex(16)
+        about, nonce = obj["metadata"], secrets.token_hex(16)
         namespace = about.get("namespace", "")
         labels = {**about.get("labels", {}), RUN_LABEL: self.ledger.run}
         marked = {**about, "labels": labels, "annotations": {**about.get("annotations", {}), _NONCE: nonce}}
         where = {"cluster": cluster, "kind": list(kind), "namespace": namespace, "name": about["name"], "nonce": nonce}
+        create = self.clusters[cluster].create
+        made = self._made(where, lambda: create(kind, namespace, {**obj, "metadata": marked}, dry_run=False))
+        self.ledger.write({"made": self.ledger.made, "uid": made["metadata"]["uid"]})
+        return made
+
+    def make_in_project(self, api: str, region: str, kind: ApiKind, body: Json, labels: str) -> Json:
+        """Create a resource of Google Cloud by its list, with the run's labels. Raises GoogleError."""
+        assert self.google is not None
+        nonce, call = secrets.token_hex(16), self.google(api, region).call
+        marked = {**body, labels: {**body.get(labels, {}), _RUN: self.ledger.run, _NUMBER: nonce}}
+        where = {"cluster": "", "kind": list(kind), "namespace": region, "name": "", "nonce": nonce}
+        made = self._made({**where, "api": api, "labels": labels}, lambda: call("POST", kind.path, marked))
+        self.ledger.write({"made": self.ledger.made, "uid": made["name"]})
+        return made
+
+    def _made(self, where: Json, create: Callable[[], Json]) -> Json:
+        """Write down what is about to be created, and create it; a refusal has surely created nothing."""
+        number = self.ledger.made + 1
         self.ledger.write({"making": number, **where})
         try:
-            made = self.clusters[cluster].create(kind, namespace, {**obj, "metadata": marked}, dry_run=False)
-        except ClusterError as error:
-            if error.status is not None and 400 <= error.status < 500:  # surely not created
+            return create()
+        except ApiError as error:
+            if error.status is not None and 400 <= error.status < 500:
                 self.ledger.write({"gone": number, "how": "refused"})
             raise
-        self.ledger.write({"made": number, "uid": made["metadata"]["uid"]})
-        return made
 
     def remove(self) -> None:
         """Delete what the ledger names, the newest first; whatever is not surely of this run stays and is in ``left``.
 
-        Raises ClusterError where a cluster cannot be asked; then the ledger goes on naming the object.
+        Raises ApiError where a server cannot be asked; then the ledger goes on naming the object.
         """
         for creation in sorted(self.ledger.open.values(), key=lambda made: -made.number):
-            how = self._removed(creation)
+            how = self._removed_from_project(creation) if creation.api else self._removed(creation)
             if how.startswith("left"):
                 self.left.append(f"{creation}: {how}")
             self.ledger.write({"gone": creation.number, "how": how})
@@ -206,24 +239,61 @@ class Maker:
             else (about.get("annotations") or {}).get(_NONCE) == creation.nonce
         )
         if (about.get("labels") or {}).get(RUN_LABEL) != self.ledger.run or not own:
-            return "left alone: an object of this name is there that the run did not create"
+            return _LEFT
         uid = str(about["uid"])
         try:
             api.delete(creation.kind, creation.namespace, creation.name, uid=uid)
         except ClusterError as error:
             if error.status != _OTHER_UID:
                 raise
-        deadline = time.monotonic() + self.seconds
-        while _is_there(api, creation, uid):
-            if time.monotonic() > deadline:
-                raise ClusterError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
-            time.sleep(_POLL_SECONDS)
+
+        def is_gone() -> bool:
+            there = api.get(creation.kind, creation.namespace, creation.name)
+            return there is None or there["metadata"]["uid"] != uid
+
+        if not wait_for(is_gone, self.seconds):
+            raise ClusterError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
+        return "deleted"
+
+    def _removed_from_project(self, creation: Creation) -> str:
+        assert self.google is not None
+        api = self.google(creation.api, creation.namespace)
+        if creation.uid:
+            body = found(api, creation.uid)
+        else:
+            pages = (page.get(creation.kind.plural) or () for page in api.pages(creation.kind.path))
+            numbered = (row for page in pages for row in page if _number(row, creation) == creation.nonce)
+            body = next(numbered, None)
+        if body is None:
+            return "not there"
+        if _number(body, creation) != creation.nonce or body[creation.labels].get(_RUN) != self.ledger.run:
+            return _LEFT
+        name = str(body["name"])
+        if creation.api == "aiplatform" and str(body.get("state")) not in ENDED:
+            api.call("POST", f"{name}:cancel", {})
+            wait_for(lambda: str((found(api, name) or {}).get("state")) in {*ENDED, "None"}, self.seconds)
+        api.call("DELETE", name)
+        if not wait_for(lambda: found(api, name) is None, self.seconds):
+            raise GoogleError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
         return "deleted"
 
 
-def _is_there(api: ClusterApi, creation: Creation, uid: str) -> bool:
-    body = api.get(creation.kind, creation.namespace, creation.name)
-    return body is not None and body["metadata"]["uid"] == uid
+ENDED: Final = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
+"""States of a custom job in which it may be deleted."""
+
+
+def found(api: GoogleApi, name: str) -> Json | None:
+    """Return a resource of Google Cloud, None where there is none. Raises GoogleError."""
+    try:
+        return api.call("GET", name)
+    except GoogleError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def _number(body: Json, creation: Creation) -> Any:
+    return (body.get(creation.labels) or {}).get(_NUMBER)
 
 
 def wait_for(look: Callable[[], Any], seconds: float) -> Any:

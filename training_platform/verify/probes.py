@@ -8,35 +8,39 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from training_platform.adopt.matches import Match, matches, object_matches
 from training_platform.catalog.nearest import find_nearest
-from training_platform.clients.google_api import GoogleApi
+from training_platform.catalog.prices import machines_cost
+from training_platform.catalog.reading import table
+from training_platform.clients.google_api import GoogleApi, GoogleError
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api
 from training_platform.clients.rest import ApiError
 from training_platform.config.model.environment import Environment
+from training_platform.config.pools import ExpandedPool, pools
 from training_platform.config.reading.finding import UserError
 from training_platform.quota.charges import QuotaKey
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
-from training_platform.resources.register import KUBERNETES
-from training_platform.verify.ledger import Maker
+from training_platform.resources.register import KUBERNETES, LUSTRE, REGISTER
+from training_platform.verify.ledger import Maker, found
 
 Key = tuple[str, str, str]  # of a planned resource: its stack, type and name
 Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 Verdict = Literal["proven", "refuted", "undecided"]
-Need = Literal["kubeconfig", "group", "pool"]
+Need = Literal["kubeconfig", "group", "pool", "page"]
 _NEEDS: Final[Mapping[Need, str]] = {
     "kubeconfig": "--kubeconfig names no kubeconfig",
     "group": "--group names no test group",
     "pool": "--pool names no node pool",
+    "page": "--page sends a message to people, and was not given",
 }
-_FILES: Final = ("google_cloud", "clusters", "queues", "tenancy")
+_ROOM: Final = "training_platform.verify"
 
 
 class Answer(NamedTuple):
@@ -67,7 +71,8 @@ class Platform:
     """What probes ask: an environment with its teams as planned, its project as listed, and its clusters by path.
 
     ``demand`` is the need of all stacks in the project by quota. ``options`` are the command's: the test group, the
-    pool to start a node of. ``seconds`` is the longest wait for a controller, ``local_cloud`` asked in Google's place.
+    pool to start a node of. ``seconds`` is the longest wait for a controller, ``local_cloud`` asked in Google's place,
+    ``confirm`` asks a person for a text, None where there is no terminal.
     """
 
     name: str
@@ -79,6 +84,7 @@ class Platform:
     local_cloud: str | None = None
     options: Mapping[Need, str] = field(default_factory=dict)
     seconds: float = 120.0
+    confirm: Callable[[str], str] | None = None
 
     def api(self, name: str, region: str = "") -> GoogleApi:
         """Return a Google API of the project, by its name in ``clients/listings.yaml``."""
@@ -96,6 +102,14 @@ class Platform:
     @cached_property
     def in_project(self) -> dict[Key, Match]:
         """The planned resources of Google Cloud that are there."""
+        for one in (one for one in self.resources if one.type == LUSTRE):  # which no list of ``adopt`` has
+            path = str(REGISTER[LUSTRE].import_id).format_map(one.inputs)
+            try:
+                body = found(self.api("lustre"), path)
+            except GoogleError as error:
+                self.contents.unread[LUSTRE] = str(error)
+            else:
+                self.contents.bodies.setdefault(LUSTRE, {}).update({path: body} if body else {})
         return self._of_stacks(lambda _, resources: matches(resources, self.contents))
 
     @cached_property
@@ -131,82 +145,91 @@ class Platform:
         return next((str(one.inputs.get("clusterIdentifier")) for one in providers if one.name == name), "")
 
 
-Run = Callable[[Platform], Iterator[Answer]]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What a probe proves, what it needs, and what it costs.
-
-    ``after`` are probes without whose promise this one could not be decided. ``roles`` are the fewest that let it ask;
-    ``usd`` and ``minutes`` are the most that it takes. A ``by_name`` one is not in the default list. ``makes`` says
-    what it creates for its duration, nothing where it only reads.
-    """
+    """A row of ``probes.yaml``, which says what its fields mean."""
 
     name: str
     stage: Stage
     proves: str
-    roles: tuple[str, ...]
-    run: Run
-    after: tuple[str, ...] = ()
-    needs: tuple[Need, ...] = ()
+    roles: Sequence[str]
+    planned: Sequence[str] = ()
+    by: str = ""
+    after: Sequence[str] = ()
+    needs: Sequence[Need] = ()
     makes: str = ""
     usd: float = 0.0
     minutes: float = 1.0
+    vms: Literal["one", "two", "slice"] | None = None
     by_name: bool = False
 
-
-_PROBES: dict[str, Probe] = {}
-
-
-def probe(
-    name: str, *, stage: Stage, proves: str, roles: tuple[str, ...] = ("roles/viewer",), **more: Any
-) -> Callable[[Run], Run]:
-    """Register the function below as a probe; ``more`` are the other fields of Probe."""
-
-    def register(run: Run) -> Run:
-        if name in _PROBES:
-            raise ValueError(f"two probes are called {name}")
-        _PROBES[name] = Probe(name=name, stage=stage, proves=proves, roles=roles, run=run, **more)
-        return run
-
-    return register
+    def run(self, platform: Platform) -> Iterator[Answer]:
+        """Yield the answers, of which there is none where there is nothing to ask about."""
+        if self.planned:
+            yield from import_module(f"{_ROOM}.google_cloud").as_planned(platform, self.planned)
+        if self.by:
+            yield from getattr(import_module(f"{_ROOM}.{self.by}"), self.name.replace("-", "_"))(platform)
 
 
+@cache
 def probes() -> Mapping[str, Probe]:
     """Return every probe by its name, in the order of stages, each after those that it needs."""
-    files = [f"training_platform.verify.{name}" for name in _FILES]
-    for file in files:
-        import_module(file)
+    stages = table(__file__, "probes.yaml").items()
+    known = {name: Probe(name=name, stage=stage, **row) for stage, rows in stages for name, row in rows.items()}
     ordered: dict[str, Probe] = {}
 
     def add(one: Probe) -> None:
         for name in one.after:
-            add(_PROBES[name])
+            add(known[name])
         ordered.setdefault(one.name, one)
 
-    # Whoever imported one of the files before has registered its probes first.
-    for one in sorted(_PROBES.values(), key=lambda one: (STAGES.index(one.stage), files.index(one.run.__module__))):
+    for one in known.values():
         add(one)
     return ordered
 
 
+def pool_named(environment: Environment, wanted: str) -> ExpandedPool | None:
+    """Return a pool by CLUSTER.POOL or POOL."""
+    every = pools(environment)
+    return next((pool for pool in every if wanted in (pool.name, f"{pool.cluster}.{pool.name}")), None)
+
+
+def priced(environment: Environment, wanted: str) -> dict[str, float]:
+    """Return the list price of the VMs of a pool that probes start, for their minutes, in USD by probe."""
+    pool = pool_named(environment, wanted)
+    if pool is None:
+        return {}
+    counts, usd = {"one": 1, "two": 2, "slice": pool.hosts}, dict[str, float]()
+    for one in probes().values():
+        vms = counts[one.vms] if one.vms else 0
+        cost = machines_cost(pool.machine, "on-demand", pool.region, vms, vms)
+        if vms and not cost.unpriced:
+            usd[one.name] = round(cost.most * one.minutes / 60, 2)
+    return usd
+
+
 def chosen(
-    *, stages: Collection[str] = (), names: Collection[str] = (), at_most: float | None = None
+    *,
+    stages: Collection[str] = (),
+    names: Collection[str] = (),
+    further: Collection[str] = (),
+    at_most: float | None = None,
+    usd: Mapping[str, float] | None = None,
 ) -> tuple[list[Probe], list[Probe]]:
     """Return the probes to run, and those that are too expensive. Raises UserError for an unknown name.
 
-    Names choose alone; stages choose all of theirs but the ``by_name`` ones, and neither chooses the default list. What
-    a chosen probe has to come after comes along. ``at_most`` is in USD, for all together: cheap ones first.
+    Names choose alone; stages choose all of theirs but the ``by_name`` ones, and neither chooses the default list. The
+    ``further`` ones are added, and so is each that a chosen one has to come after. ``at_most`` is in USD, for all
+    together: cheap ones first. ``usd`` are costs by probe where they are known better than in the table.
     """
-    known = probes()
-    for name in names:
+    known = {name: replace(one, usd=(usd or {}).get(name, one.usd)) for name, one in probes().items()}
+    for name in (*names, *further):
         if name not in known:
             raise UserError(f"{name!r} is not a probe. Nearest: {find_nearest(name, known)}.")
     wanted = {
         one.name
         for one in known.values()
-        if one.name in names or (not names and not one.by_name and (not stages or one.stage in stages))
+        if one.name in {*names, *further} or (not names and not one.by_name and (not stages or one.stage in stages))
     }
     for one in reversed(list(known.values())):  # those that come after others are behind them
         if one.name in wanted:

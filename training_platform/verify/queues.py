@@ -1,82 +1,93 @@
-"""Probes of Kueue: the queues as planned, and a cohort of the run's own in which jobs are admitted and preempted.
+"""Probes of Kueue: the queues as planned, and a cohort of the run's own in which jobs are admitted, preempted and run.
 
-The jobs ask for a resource that no node has, so their pods never run, no node is started, and nobody's quota is used:
-flavor, cohort, queues and namespace are the run's own.
+Flavor, cohort, queues and namespace are the run's own, so that nobody's quota is used. All jobs but one ask for a
+resource that no node has: their pods never run, and no node is started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from training_platform.catalog.types import Json
+from training_platform.clients.google_services import CloudLogging
 from training_platform.clients.kubernetes_api import (
     CLUSTER_QUEUES,
     COHORTS,
+    JOBSETS,
     LOCAL_QUEUES,
     PROVISIONING_REQUESTS,
     WORKLOADS,
     ApiKind,
     ClusterApi,
 )
-from training_platform.config.pools import pools
+from training_platform.jobs.gke.pods import CONTAINER, ROLE, job_spec, pod_template
+from training_platform.jobs.runs.logs import earlier_attempts, gke_logs, recorded_end
+from training_platform.jobs.runs.on_gke import condition, gke_run, holds, words, workload_of
 from training_platform.resources.kueue import API_VERSION, PRIORITY_LABEL, QUEUE_LABEL
-from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.scope import TEAM_LABEL
-from training_platform.verify.clusters import MAKER, POOL_LABEL, cluster_of, namespace_of_run, objects_as_planned
+from training_platform.verify.clusters import objects_as_planned, short
 from training_platform.verify.ledger import wait_for
-from training_platform.verify.probes import Answer, Platform, probe, proven, refuted, undecided
+from training_platform.verify.pods import named_pool, namespace_of_run, pod_of, programs
+from training_platform.verify.probes import Answer, Platform, proven, refuted, undecided
 
 FLAVORS: Final = ApiKind("apis/kueue.x-k8s.io/v1beta2", "resourceflavors")
 JOBS: Final = ApiKind("apis/batch/v1", "jobs")
+_JOBSET: Final = JOBSETS.path.removeprefix("apis/")
+_ATTEMPT: Final = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"  # which JobSet 0.12 gives pods
 POD_TEMPLATES: Final = ApiKind("api/v1", "podtemplates")
 RESOURCE: Final = "verify.training-platform.invalid/piece"
 """A resource that no machine has; a queue of the run has two pieces of it."""
 
 
-@probe("queues-as-planned", stage="queues", proves="Flavors, cohorts, queues, priorities are as planned, and active.",
-       roles=("roles/container.viewer",), needs=("kubeconfig",), after=("cluster-answers",))  # fmt: skip
 def queues_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for Kueue's objects, and for queues that Kueue does not serve."""
     yield from objects_as_planned(platform, queues=True)
     for path, api in platform.clusters.items():
         for kind in (CLUSTER_QUEUES, COHORTS):
             for body in api.objects(kind, ""):
-                active = _condition(body, "Active")
+                active = condition(body, "Active") or {}
                 held = (body.get("spec") or {}).get("stopPolicy") not in (None, "None")
                 if active.get("status") == "False" and not held:
-                    name = f"{kind.plural} {body['metadata']['name']} of {path.rpartition('/')[2]}"
+                    name = f"{kind.plural} {body['metadata']['name']} of {short(path)}"
                     yield refuted(f"{name} is not active: {active.get('reason')}", str(active.get("message", "")))
 
 
-@probe("queues-admission", stage="queues", proves="Kueue admits, borrows, reclaims and preempts.",
-       roles=MAKER, needs=("kubeconfig",), after=("queues-as-planned",), minutes=3,
-       makes="a namespace, a flavor, a cohort of two queues, and four jobs whose pods never run")  # fmt: skip
 def queues_admission(platform: Platform) -> Iterator[Answer]:
     """Answer for each step, in every cluster that has Kueue."""
+    for cohort in _cohorts(platform, (API_VERSION,), {RESOURCE: "2"}):
+        yield from [cohort] if isinstance(cohort, Answer) else cohort.play()
+
+
+def queues_job(platform: Platform) -> Iterator[Answer]:
+    """Answer for a job's life as `job list`, `job logs` and `job why` read it, also once its pods are gone."""
+    for cohort in _cohorts(platform, (API_VERSION, _JOBSET), {"cpu": "1", "memory": "1Gi"}):
+        yield from [cohort] if isinstance(cohort, Answer) else cohort.life()
+
+
+def _cohorts(platform: Platform, apis: Iterable[str], quota: Mapping[str, str]) -> Iterator[_Cohort | Answer]:
+    """Yield a cohort in each cluster, or which API it lacks."""
     for path, api in platform.clusters.items():
-        if api.kinds(API_VERSION):
-            yield from _Cohort(platform, path).play()
-        else:
-            yield undecided(f"{path.rpartition('/')[2]} has no Kueue")
+        missing = [version for version in apis if not api.kinds(version)]
+        yield undecided(f"{short(path)} lacks {missing[0]}") if missing else _Cohort(platform, path, quota)
 
 
 class _Cohort:
-    """A cohort of the run's own, with queues ``a`` and ``b`` of two pieces each."""
+    """A cohort of the run's own, with queues ``a`` and ``b`` of the same quota."""
 
-    def __init__(self, platform: Platform, cluster: str) -> None:
+    def __init__(self, platform: Platform, cluster: str, quota: Mapping[str, str]) -> None:
         self._platform, self._cluster = platform, cluster
         self._maker, self._api = platform.maker, platform.clusters[cluster]
         self._name = platform.maker.name()
         self._namespace = namespace_of_run(platform, cluster, {TEAM_LABEL: self._name})
         self._make(FLAVORS, "ResourceFlavor", self._name, {})
         for queue in "ab":
-            quota = {"name": RESOURCE, "nominalQuota": "2"}
-            flavor = {"name": self._name, "resources": [quota]}
+            rows = [{"name": name, "nominalQuota": amount} for name, amount in quota.items()]
+            flavor = {"name": self._name, "resources": rows}
             spec = {
                 "cohortName": self._name,
                 "namespaceSelector": {"matchLabels": {TEAM_LABEL: self._name}},
-                "resourceGroups": [{"coveredResources": [RESOURCE], "flavors": [flavor]}],
+                "resourceGroups": [{"coveredResources": list(quota), "flavors": [flavor]}],
                 "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
             }
             self._make(CLUSTER_QUEUES, "ClusterQueue", f"{self._name}-{queue}", spec)
@@ -90,9 +101,7 @@ class _Cohort:
         yield self._answer("second", "Admitted", "a job borrows what another queue of the cohort leaves idle")
         self._job("third", "b")
         yield self._answer("third", "Admitted", "a queue reclaims its quota from the one that borrowed it")
-        evicted = [
-            name for name in ("first", "second") if self._condition(name, "Evicted").get("reason") == "Preempted"
-        ]
+        evicted = [name for name in ("first", "second") if self._evicted(name) == "Preempted"]
         says = "the job that borrowed was preempted, and no other"
         yield proven(says, f"{evicted[0]}: Preempted") if len(evicted) == 1 else refuted(says, f"preempted: {evicted}")
         environment = self._platform.environment
@@ -103,8 +112,50 @@ class _Cohort:
         self._job("urgent", "b", {PRIORITY_LABEL: priorities[-1]})
         yield self._answer("urgent", "Admitted", f"a job of priority {priorities[-1]} is admitted before others")
         says = "the job of the same queue with less priority was preempted"
-        reason = self._condition("third", "Evicted").get("reason")
+        reason = self._evicted("third")
         yield (proven if reason == "Preempted" else refuted)(says, f"third: {reason}")
+
+    def life(self) -> Iterator[Answer]:
+        """Yield whether a job restarts after its first failure and ends, and whether its lines and end are found."""
+        api, namespace, run = self._api, self._namespace, f"{self._name}-job"
+        pod = pod_of(self._platform, programs()["attempt"], container=CONTAINER, env={"RUN": run})
+        pod["containers"][0]["env"].append({"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": _ATTEMPT}}})
+        template = {"spec": job_spec(1, pod_template({}, pod))}
+        body = {
+            "apiVersion": _JOBSET, "kind": "JobSet",
+            "metadata": {"name": run, "namespace": namespace, "labels": {QUEUE_LABEL: "a"}},
+            "spec": {"failurePolicy": {"maxRestarts": 1},
+                     "replicatedJobs": [{"name": ROLE, "replicas": 1, "template": template}]},
+        }  # fmt: skip
+        self._maker.make(self._cluster, JOBSETS, body)
+
+        def jobset() -> Json:
+            return api.get(JOBSETS, namespace, run) or body
+
+        wait_for(lambda: holds(jobset(), "Completed") or holds(jobset(), "Failed"), self._platform.seconds)
+        last = gke_run(jobset(), workload_of(jobset(), api.objects(WORKLOADS, namespace)), short(self._cluster))
+        says, seen = "a job that fails once restarts, and ends", f"{run}: {last.state}, {last.restarts} restarts"
+        if last.state not in ("succeeded", "failed"):
+            yield undecided(f"{says}: it is {last.state} after {self._platform.seconds:.0f} s", last.reason or seen)
+            return
+        yield (proven if (last.state, last.restarts) == ("succeeded", 1) else refuted)(says, last.reason or seen)
+        lines = [line for _, line in gke_logs(api, namespace, run, follow=False)]
+        written = [line for line in lines if line == f"attempt 1 of {run}"]
+        says = "the cluster has the lines of a job that ended"
+        yield proven(says, written[0]) if written else refuted(says, f"{len(lines)} lines, none of {run}")
+        log = CloudLogging(self._platform.contents.project, self._platform.endpoint("logging"))
+        place = (short(self._cluster), namespace, run)
+        end = wait_for(lambda: recorded_end(log, *place), self._platform.seconds)
+        says = "Cloud Logging has the record of the job's end"
+        held = end is not None and end[0] == "succeeded"
+        yield (proven if held else refuted)(says, str(end[1].get("reason")) if end else f"no event of {run}")
+
+        def first() -> str:
+            return next((one for one in earlier_attempts(log, *place) if f"attempt 0 of {run}" in one), "")
+
+        says = "Cloud Logging has the lines of an attempt whose pods are gone"
+        told = wait_for(first, self._platform.seconds)
+        yield proven(says, told) if told else refuted(says, f"none of the first attempt of {run}")
 
     def _job(self, name: str, queue: str, labels: Mapping[str, str] | None = None) -> None:
         pieces = {RESOURCE: "2"}
@@ -123,67 +174,49 @@ class _Cohort:
         body = {"apiVersion": API_VERSION, "kind": name_of_kind, "metadata": about, "spec": spec}
         self._maker.make(self._cluster, kind, body)
 
-    def _condition(self, job: str, kind: str) -> Json:
-        workload = _workload_of(self._api, self._namespace, job)
-        return _condition(workload or {}, kind)
+    def _workload(self, job: str) -> Json | None:
+        for workload in self._api.objects(WORKLOADS, self._namespace):
+            if any(owner["name"] == job for owner in workload["metadata"].get("ownerReferences") or ()):
+                return workload
+        return None
+
+    def _evicted(self, job: str) -> str:
+        return str((condition(self._workload(job), "Evicted") or {}).get("reason"))
 
     def _answer(self, job: str, kind: str, says: str) -> Answer:
         """Return whether a job's workload gets a condition; what Kueue says of it otherwise is the evidence."""
-        held = wait_for(lambda: self._condition(job, kind).get("status") == "True", self._platform.seconds)
-        if held:
-            return proven(says, f"{job}: {self._condition(job, kind).get('message', kind)}")
-        if _workload_of(self._api, self._namespace, job) is None:
+        if wait_for(lambda: holds(self._workload(job), kind), self._platform.seconds):
+            return proven(says, f"{job}: {words(self._workload(job), kind)}")
+        workload = self._workload(job)
+        if workload is None:
             return refuted(f"{says}: Kueue does not see the job", f"{job}: no Workload")
-        return refuted(says, f"{job}: {self._condition(job, 'QuotaReserved').get('message', 'Kueue says nothing')}")
+        return refuted(says, f"{job}: {words(workload, 'QuotaReserved') or 'Kueue says nothing'}")
 
 
-def _workload_of(api: ClusterApi, namespace: str, job: str) -> Json | None:
-    for workload in api.objects(WORKLOADS, namespace):
-        if any(owner["name"] == job for owner in workload["metadata"].get("ownerReferences") or ()):
-            return workload
-    return None
-
-
-def _condition(body: Mapping[str, Any], kind: str) -> Json:
-    rows = (body.get("status") or {}).get("conditions") or ()
-    return next((dict(row) for row in rows if row["type"] == kind), {})
-
-
-@probe("queues-request", stage="queues", proves="GKE accepts a request for queued VMs, which is then deleted.",
-       roles=MAKER, needs=("kubeconfig", "pool"), after=("cluster-answers",), by_name=True, minutes=6, usd=30.0,
-       makes="a request for one VM of the pool of --pool, deleted as soon as GKE accepts it")  # fmt: skip
 def queues_request(platform: Platform) -> Iterator[Answer]:
     """Answer for a pool of queued provisioning; VMs that come before the deletion cost their minutes."""
-    wanted = platform.options["pool"]
-    for pool in pools(platform.environment):
-        cluster, named = cluster_of(platform, pool), wanted in (pool.name, f"{pool.cluster}.{pool.name}")
-        if not (named and cluster and pool.gke_pools and pool.machine.accelerator):
+    for named in named_pool(platform):
+        if isinstance(named, Answer):
+            yield named
             continue
-        namespace = namespace_of_run(platform, cluster)
-        chips = {pool.machine.accelerator.resource: str(pool.machine.chips)}
-        container = {"name": "a", "image": "verify.invalid/none", "resources": {"limits": chips}}
-        selector = {POOL_LABEL: node_pool_name(pool, pool.gke_pools[0])}
-        spec = {"containers": [container], "nodeSelector": selector, "tolerations": [{"operator": "Exists"}]}
-        about = {"name": "request", "namespace": namespace}
+        api, namespace = platform.clusters[named.cluster], namespace_of_run(platform, named.cluster)
+        about, spec = {"name": "request", "namespace": namespace}, pod_of(platform, programs()["gpu"], **named.vm)
         template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": about, "template": {"spec": spec}}
-        platform.maker.make(cluster, POD_TEMPLATES, template)
+        platform.maker.make(named.cluster, POD_TEMPLATES, template)
         request = {
             "apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": about,
             "spec": {"provisioningClassName": "queued-provisioning.gke.io",
                      "podSets": [{"count": 1, "podTemplateRef": {"name": "request"}}]},
         }  # fmt: skip
-        platform.maker.make(cluster, PROVISIONING_REQUESTS, request)
-        api = platform.clusters[cluster]
+        platform.maker.make(named.cluster, PROVISIONING_REQUESTS, request)
 
-        def look(api: ClusterApi = api, namespace: str = namespace) -> Json:
-            return api.get(PROVISIONING_REQUESTS, namespace, "request") or {}
+        def asked(api: ClusterApi = api, namespace: str = namespace) -> Json | None:
+            return api.get(PROVISIONING_REQUESTS, namespace, "request")
 
-        says = f"GKE accepts a request for a VM of {wanted}"
-        if wait_for(lambda: _condition(look(), "Accepted").get("status") == "True", platform.seconds):
+        says = f"GKE accepts a request for a VM of {named.pool.name}"
+        if wait_for(lambda: holds(asked(), "Accepted"), platform.seconds):
             yield proven(says, "Accepted")
-        elif failed := _condition(look(), "Failed").get("message"):
-            yield refuted(says, str(failed))
+        elif condition(asked(), "Failed"):
+            yield refuted(says, words(asked(), "Failed"))
         else:
             yield undecided(says, "GKE has not answered yet")
-        return
-    yield undecided(f"{wanted} is not a pool of a cluster that can be asked")

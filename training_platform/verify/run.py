@@ -13,8 +13,9 @@ from typing import Final
 from training_platform.adopt.cluster_objects import reach_clusters
 from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
+from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.kubernetes_api import ClusterApi
-from training_platform.clients.project_contents import Contents, read_contents
+from training_platform.clients.project_contents import Contents, project_api, read_contents
 from training_platform.clients.rest import ApiError
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace, read_workspace
@@ -79,6 +80,7 @@ def read_platform(
     local_cloud: str | None,
     options: Mapping[Need, str],
     seconds: float,
+    confirm: Callable[[str], str] | None = None,
 ) -> Platform:
     """Plan the stacks and read the project. Raises UserError, GoogleError where it cannot be read at all."""
     workspace = read_workspace(root)
@@ -97,12 +99,22 @@ def read_platform(
         environment=spec,
         resources=[resource for plan in plans for resource in plan.resources],
         contents=contents,
-        maker=Maker(ledger, contents.clusters, seconds),
+        maker=maker_of(ledger, contents, seconds, local_cloud),
         demand={line.key: line.used for line in lines},
         local_cloud=local_cloud,
         options=options,
         seconds=seconds,
+        confirm=confirm,
     )
+
+
+def maker_of(ledger: Ledger, contents: Contents, seconds: float, local_cloud: str | None) -> Maker:
+    """Return the maker of a ledger, which asks the servers of a project and of its clusters."""
+
+    def google(api: str, region: str) -> GoogleApi:
+        return project_api(api, contents.project, region, local_cloud, read_only=False)
+
+    return Maker(ledger, contents.clusters, seconds, google)
 
 
 def clusters_of(environment: str, contents: Contents, kubeconfig: str | None) -> Contents:

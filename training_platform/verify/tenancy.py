@@ -17,14 +17,12 @@ from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import LOCAL_QUEUES, MEMBER, ApiKind, ClusterApi, ClusterError
 from training_platform.resources.scope import MANAGED_BY, TEAM_LABEL
 from training_platform.verify.ledger import wait_for
-from training_platform.verify.probes import Answer, Platform, probe, proven, refuted, undecided
+from training_platform.verify.probes import Answer, Platform, proven, refuted, undecided
 
 _RBAC: Final = "apis/rbac.authorization.k8s.io/v1"
 _REVIEWS: Final = ApiKind("apis/authorization.k8s.io/v1", "selfsubjectaccessreviews")
 _SELF: Final = ApiKind("apis/authentication.k8s.io/v1", "selfsubjectreviews")
-_ROLES: Final = ("roles/container.admin",)
 EVERY_DAY: Final = "every day"
-_MAKES: Final = "a ClusterRole and its binding, which let you impersonate the test group, and nobody else"
 
 
 class Right(NamedTuple):
@@ -160,8 +158,6 @@ def _grant(platform: Platform, cluster: str, group: str) -> None:
     platform.maker.make(cluster, ApiKind(_RBAC, "clusterrolebindings"), binding)
 
 
-@probe("tenancy-rights", stage="tenancy", proves="A member has the rights of every day, and none beyond the team.",
-       roles=_ROLES, needs=("kubeconfig", "group"), after=("cluster-answers",), makes=_MAKES)  # fmt: skip
 def tenancy_rights(platform: Platform) -> Iterator[Answer]:
     """Answer for each right by an access review; a group without any right proves nothing, so that is undecided."""
     for member in _members(platform):
@@ -183,8 +179,6 @@ def tenancy_rights(platform: Platform) -> Iterator[Answer]:
                 yield proven(f"none of {len(rows)} rights to {gain}", member.path)
 
 
-@probe("tenancy-writes", stage="tenancy", proves="Policies refuse what would pass a member by its queue.",
-       roles=_ROLES, needs=("kubeconfig", "group"), after=("tenancy-rights",), makes=_MAKES)  # fmt: skip
 def tenancy_writes(platform: Platform) -> Iterator[Answer]:
     """Answer for each write by a dry run, which creates nothing."""
     for member in _members(platform):

@@ -16,6 +16,7 @@ import yaml
 from tests.training_platform.adopt.conftest import Repository
 from tests.training_platform.adopt.conftest import _repository as repository  # noqa: F401 # a fixture
 from tests.training_platform.adopt.seeding import Seeded, served
+from training_platform.catalog.locations import is_zone
 from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.clients.project_contents import read_contents
@@ -27,9 +28,9 @@ from training_platform.resources.planned import Planned
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Record
-from training_platform.verify.ledger import Ledger, Maker
+from training_platform.verify.ledger import Ledger
 from training_platform.verify.probes import Answer, Platform, probes
-from training_platform.verify.run import clusters_of
+from training_platform.verify.run import clusters_of, maker_of
 
 PROJECT = "example-lab"
 HOME = """\
@@ -69,21 +70,37 @@ config:
 
 
 class MonitoredCloud(LocalCloud):
-    """A local cloud whose Cloud Monitoring has series of every metric that does not begin with ``silent``."""
+    """A local cloud whose Cloud Monitoring has series of every metric that does not begin with ``silent``.
+
+    A policy that always fires has an alert, unless ``silent`` is ``alerts``.
+    """
 
     silent: str = "none"
+    answers: Mapping[str, Callable[[Any], tuple[int, dict[str, Any]]]] = {}  # by a pattern of verb and path
 
     def handle(
         self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
     ) -> tuple[int, dict[str, Any]]:
         """Answer a query of PromQL; everything else as the local cloud does."""
+        for pattern, answer in self.answers.items():
+            if re.search(pattern, f"{verb} {path}"):
+                return answer(body)
         if service == "monitoring" and path.endswith("prometheus/api/v1/query"):
             metric = re.findall(r"last_over_time\(([\w:]+)", body["query"])[0]
             return 200, {
                 "status": "success",
                 "data": {"result": [] if metric.startswith(self.silent) else [{"value": [0, "1"]}]},
             }
+        if service == "monitoring" and path.endswith("/alerts") and verb == "GET":
+            return 200, {"alerts": [] if self.silent == "alerts" else [*self._alerts()]}
         return super().handle(service, verb, path, query, body)
+
+    def _alerts(self) -> Iterator[dict[str, Any]]:
+        """Yield an alert of each policy whose condition always holds."""
+        for record in self.store.all():
+            body = record.body
+            if "alertPolicies/" in record.name and "vector(1)" in str(body.get("conditions")):
+                yield {"state": "OPEN", "openTime": "2026-11-23T12:00:00Z", "policy": {"name": body["name"]}}
 
 
 class Lab:
@@ -100,7 +117,8 @@ class Lab:
         }
         self.limits: dict[str, dict[str, list[dict[str, Any]]]] = {}
         for key, used in self.demand.items():
-            row = {"limit": int(used), **({"region": key.location} if key.location else {}), **dict(key.dimensions)}
+            place = {"zone" if is_zone(key.location) else "region": key.location} if key.location else {}
+            row = {"limit": int(used), **place, **dict(key.dimensions)}
             self.limits.setdefault(key.service, {}).setdefault(key.quota_id, []).append(row)
         self.cloud = MonitoredCloud(self.projects())
         self.seeded = Seeded(PROJECT)
@@ -138,7 +156,7 @@ class Lab:
             change(self)
             yield
         finally:
-            self.cloud.silent = "none"
+            self.cloud.silent, self.cloud.answers = "none", {}
             self.limits = limits
             self.set_limits()
             self.cloud.store.clear()
@@ -159,8 +177,8 @@ class Lab:
             contents = clusters_of("lab", read_contents(PROJECT, {"us-central1"}, address), kubeconfig)
             yield Platform(
                 name="lab", environment=self.environment, resources=self.resources, contents=contents,
-                maker=Maker(Ledger.begin(folder, {}), contents.clusters), demand=self.demand, local_cloud=address,
-                **fields,
+                maker=maker_of(Ledger.begin(folder, {}), contents, 120.0, address), demand=self.demand,
+                local_cloud=address, **{"seconds": 3.0, **fields},
             )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,70 @@ from training_platform.verify.probes import probes
 from training_platform.verify.run import go_on
 
 pytestmark = pytest.mark.timeout(300)
-READING = [name for name, one in probes().items() if not one.needs]
+READING = [name for name, one in probes().items() if not one.needs and not one.makes]
 MAIN = f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main"
 POLICY = f"cloudresourcemanager/projects/{PROJECT}"
 
 
-@pytest.mark.parametrize("name", READING)
-def test_a_project_as_planned_refutes_nothing(lab: Lab, tmp_path: Path, name: str) -> None:
-    with lab.platform(tmp_path) as platform:
+@pytest.mark.parametrize("name", [*READING, "vertex-jobs", "monitoring-page"])
+def test_a_project_as_planned_refutes_nothing_and_keeps_nothing(lab: Lab, tmp_path: Path, name: str) -> None:
+    def there() -> set[str]:
+        return {record.name for record in lab.cloud.store.all() if "/operations/" not in record.name}
+
+    before = there()
+    with lab.platform(tmp_path, confirm=code_of(lab)) as platform:
         said = verdicts(answers_of(name, platform))
+        assert bool(probes()[name].makes) == bool(platform.maker.ledger.made)
+        platform.maker.remove()
+    assert there() == before
 
     assert said["refuted"] == []
     assert said["undecided"] == []
     assert said["proven"]
+
+
+def code_of(lab: Lab) -> Callable[[str], str]:
+    """Return somebody who reads the code in the message of the alert that always fires."""
+
+    def read(_: str) -> str:
+        policies = (one.body for one in lab.cloud.store.all() if "alertPolicies/" in one.name)
+        texts = [body["documentation"]["content"] for body in policies if "vector(1)" in str(body["conditions"])]
+        return re.findall(r"code is (\d{6})", texts[0])[0] if len(texts) == 1 else ""
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("confirm", "verdict", "says"),
+    [
+        (lambda _: "", "refuted", "its code was not read"),
+        (lambda _: "none", "refuted", "its code was not read"),
+        (None, "undecided", "nobody was asked"),
+    ],
+    ids=["no code", "another code", "no terminal"],
+)
+def test_an_alert_whose_code_nobody_read_did_not_reach_them(
+    lab: Lab, tmp_path: Path, confirm: Callable[[str], str] | None, verdict: str, says: str
+) -> None:
+    with lab.platform(tmp_path, confirm=confirm) as platform:
+        said = verdicts(answers_of("monitoring-page", platform))
+        platform.maker.remove()
+
+    assert len(said["proven"]) == 1
+    assert [says in each for each in said[verdict]] == [True]
+
+
+def test_a_page_says_nothing_secret_and_has_the_channels_of_the_environment(lab: Lab, tmp_path: Path) -> None:
+    with lab.platform(tmp_path, confirm=code_of(lab)) as platform:
+        answers = answers_of("monitoring-page", platform)
+        (policy,) = (one.body for one in lab.cloud.store.all() if "vector(1)" in str(one.body.get("conditions")))
+        platform.maker.remove()
+
+    (channel,) = (one.body for one in lab.cloud.store.all() if "/notificationChannels/" in one.name)
+    assert policy["notificationChannels"] == [channel["name"]]
+    assert policy["userLabels"]["verify-run"] == platform.maker.ledger.run
+    code = re.findall(r"\d{6}", policy["documentation"]["content"])[0]
+    assert not any(code in part for answer in answers for part in answer)
 
 
 def test_requests_that_everybody_is_refused_are_twenty_at_least(lab: Lab, tmp_path: Path) -> None:
@@ -90,6 +142,11 @@ def forget_quota(lab: Lab) -> None:
 
 def silence(source: str) -> Callable[[Lab], None]:
     return lambda lab: setattr(lab.cloud, "silent", source)
+
+
+def answer(pattern: str, code: int, **body: Any) -> Callable[[Lab], None]:
+    """Have the cloud answer some requests otherwise."""
+    return lambda lab: setattr(lab.cloud, "answers", {pattern: lambda _: (code, body)})
 
 
 FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
@@ -161,6 +218,18 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
         "notification",
     ),
     "an alert without a series": ("monitoring-series", silence("kube_jobset"), "no series of jobset"),
+    "an alert that does not fire": ("monitoring-page", silence("alerts"), "no alert opened"),
+    "a request that is let in": (
+        "vertex-refusals",
+        answer("POST .*/global/networks$", 200),
+        "an unknown field of a network: let in",
+    ),
+    "a refusal of another kind": ("vertex-refusals", answer("GET .*/networks/verify-", 409), "409, expected 404"),
+    "jobs that fail": (
+        "vertex-jobs",
+        answer("GET .*/customJobs/", 200, state="JOB_STATE_FAILED"),
+        "first job: JOB_STATE_FAILED",
+    ),
     "somebody may act as jobs": ("tenancy-accounts", let_in("user:eve@example.com"), "which no stack file grants"),
 }
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.training_platform.jobs.runs.api_stub import write_kubeconfig
+from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError, connect
+from training_platform.clients.project_contents import project_api
 from training_platform.config.reading.finding import UserError
 from training_platform.verify.ledger import RUN_LABEL, Ledger, Maker, alone
 
@@ -29,11 +32,14 @@ CHILD = """
 import sys
 from pathlib import Path
 from training_platform.clients.kubernetes_api import ApiKind, connect
+from training_platform.clients.project_contents import project_api
 from training_platform.verify.ledger import Ledger, Maker
 api = connect("lab", contexts=["lab"], kubeconfig=sys.argv[1], log_in="")
-maker = Maker(Ledger.begin(Path(sys.argv[2]), {}), {"lab": api})
+google = lambda name, region: project_api(name, "p", region, sys.argv[3], read_only=False)
+maker = Maker(Ledger.begin(Path(sys.argv[2]), {}), {"lab": api}, google=google)
 number = 0
 while True:
+    maker.make_in_project("monitoring", "", ApiKind("projects/p/alertPolicies", "alertPolicies"), {}, "userLabels")
     for part in range(3):
         number += 1
         about = {"name": maker.name(str(number)), "namespace": "lab"}
@@ -43,8 +49,15 @@ while True:
 """
 
 
+POLICIES = ApiKind("projects/p/alertPolicies", "alertPolicies")
+GOOGLE = "/monitoring/v3/"
+
+
 class Cluster:
-    """Objects by path, with UIDs that are never given twice; deletions keep to the UID that they name."""
+    """Objects by path, with UIDs that are never given twice; deletions keep to the UID that they name.
+
+    Below ``GOOGLE`` are resources of Google Cloud, which get names that are never given twice.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
@@ -55,6 +68,8 @@ class Cluster:
     def answer(self, method: str, url: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
         path = urlsplit(url).path
         with self._lock:
+            if path.startswith(GOOGLE):
+                return self._answer_as_google(method, path, body)
             if method == "POST":
                 return 201, self.put(f"{path}/{(body or {})['metadata']['name']}", body or {})
             if path not in self.objects:
@@ -66,6 +81,24 @@ class Cluster:
                 self.deleted.append(path)
                 return 200, self.objects.pop(path)
             return 200, self.objects[path]
+
+    def _answer_as_google(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
+        if method == "POST":
+            return 200, self.put_policy(body or {})
+        if method == "GET" and path.endswith("/alertPolicies"):
+            return 200, {"alertPolicies": [row for at, row in self.objects.items() if at.startswith(f"{path}/")]}
+        if path not in self.objects:
+            return 404, {"error": {"message": "not found"}}
+        if method == "DELETE":
+            self.deleted.append(path)
+            return 200, self.objects.pop(path) and {}
+        return 200, self.objects[path]
+
+    def put_policy(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._count += 1
+        name = f"projects/p/alertPolicies/{self._count}"
+        self.objects[f"{GOOGLE}{name}"] = {**body, "name": name}
+        return self.objects[f"{GOOGLE}{name}"]
 
     def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self._count += 1
@@ -105,30 +138,39 @@ def served(cluster: Cluster) -> Iterator[str]:
 
 
 @contextmanager
-def reached(folder: Path) -> Iterator[tuple[Cluster, ClusterApi, Path]]:
+def reached(folder: Path) -> Iterator[tuple[Cluster, ClusterApi, str]]:
     cluster = Cluster()
     with served(cluster) as address:
-        kubeconfig = write_kubeconfig(folder / "kubeconfig", address, "lab")
-        yield cluster, connect("lab", contexts=["lab"], kubeconfig=str(kubeconfig), log_in=""), kubeconfig
+        kubeconfig = str(write_kubeconfig(folder / "kubeconfig", address, "lab"))
+        yield cluster, connect("lab", contexts=["lab"], kubeconfig=kubeconfig, log_in=""), address
 
 
 def begun(folder: Path, api: ClusterApi) -> Maker:
     return Maker(Ledger.begin(folder, {}), {"lab": api})
 
 
+def in_project(folder: Path, address: str) -> Maker:
+    return Maker(Ledger.begin(folder, {}), {}, google=partial(asked, address))
+
+
+def asked(address: str, name: str, region: str) -> GoogleApi:
+    return project_api(name, "p", region, address, read_only=False)
+
+
 def reread(maker: Maker) -> Maker:
     """Return the maker of the next start."""
-    return Maker(Ledger.read(maker.ledger.path), maker.clusters)
+    return Maker(Ledger.read(maker.ledger.path), maker.clusters, google=maker.google)
 
 
 def test_killed_at_ten_random_moments_nothing_is_left_and_nothing_else_is_touched(tmp_path: Path) -> None:
-    chance = random.Random(27)
-    with reached(tmp_path) as (cluster, api, kubeconfig):
+    chance, kept = random.Random(27), set[str]()
+    with reached(tmp_path) as (cluster, api, address):
         for number in range(10):
             folder = tmp_path / str(number)
             folder.mkdir()
             child = subprocess.Popen(
-                [sys.executable, "-c", CHILD, str(kubeconfig), str(folder)], stdout=subprocess.PIPE
+                [sys.executable, "-c", CHILD, str(tmp_path / "kubeconfig"), str(folder), address],
+                stdout=subprocess.PIPE,
             )
             assert child.stdout is not None
             child.stdout.readline()  # the first object is there
@@ -142,13 +184,15 @@ def test_killed_at_ten_random_moments_nothing_is_left_and_nothing_else_is_touche
             planted = {f"{PATH}/planted-{number}", f"{PATH}/verify-{ledger.run}-999999"}
             for path in planted:
                 cluster.put(path, {"metadata": {"name": path.rpartition("/")[2], **labels}})
+            policy = cluster.put_policy({"userLabels": {"verify-run": ledger.run}})
+            planted.add(f"{GOOGLE}{policy['name']}")
+            others = planted | kept
             cluster.deleted.clear()
 
-            Maker(ledger, {"lab": api}).remove()
+            Maker(ledger, {"lab": api}, google=partial(asked, address)).remove()
 
-            own = {path for path in cluster.objects if ledger.run in path} - planted
-            assert own == set()
-            assert planted <= cluster.objects.keys()
+            assert cluster.objects.keys() == others
+            kept = others
             assert Ledger.read(ledger.path).open == {}
 
 
@@ -181,6 +225,33 @@ def test_another_object_of_the_same_name_and_label_stays(tmp_path: Path, with_ui
         assert f"{PATH}/a" in cluster.objects
         assert len(again.left) == 1
         assert cluster.deleted == []
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_resource_of_google_cloud_is_known_by_its_name_or_its_number(tmp_path: Path, lost: bool) -> None:
+    with reached(tmp_path) as (cluster, _, address):
+        maker = in_project(tmp_path, address)
+        made = maker.make_in_project("monitoring", "", POLICIES, {"displayName": "a"}, "userLabels")
+        other = cluster.put_policy({"userLabels": {"verify-run": maker.ledger.run}})
+        if lost:
+            lines = maker.ledger.path.read_text().splitlines()
+            maker.ledger.path.write_text("\n".join([*lines[:-1], ""]))  # killed before the answer came
+
+        reread(maker).remove()
+
+        assert made["displayName"] == "a"
+        assert cluster.objects.keys() == {f"{GOOGLE}{other['name']}"}
+
+
+def test_a_resource_whose_labels_somebody_changed_stays(tmp_path: Path) -> None:
+    with reached(tmp_path) as (cluster, _, address):
+        maker = in_project(tmp_path, address)
+        made = maker.make_in_project("monitoring", "", POLICIES, {}, "userLabels")
+        cluster.objects[f"{GOOGLE}{made['name']}"]["userLabels"] = {"verify-run": maker.ledger.run}
+
+        maker.remove()
+
+        assert len(cluster.objects) == len(maker.left) == 1
 
 
 def test_an_object_without_the_label_stays(tmp_path: Path) -> None:

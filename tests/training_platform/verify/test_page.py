@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+from importlib import import_module
+
+import pytest
 
 from tests.places import ROOT
-from training_platform.verify.probes import STAGES, probes
+from tests.training_platform.verify.conftest import Lab
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.prices import hourly_usd
+from training_platform.resources.register import REGISTER
+from training_platform.verify.probes import STAGES, chosen, priced, probes
 
+HEADS = ("stage", "probe", "---")
 PAGE = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
 
 
-def test_the_table_has_the_probes_cost_and_roles_of_each_stage() -> None:
-    rows = {
-        cells[0]: cells[1:]
-        for cells in re.findall(r"^\| (\w+) \| (`[^|]+) \| ([\d.]+) \| (\d+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
-    }
+def rows(columns: int) -> dict[str, list[str]]:
+    """Return the page's table of so many columns, by the first one."""
+    lines = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
+    return {cells[0].strip("`"): cells[1:] for cells in lines if len(cells) == columns and cells[0] not in HEADS}
 
-    assert list(rows) == list(STAGES)
-    for stage, (names, usd, minutes, roles) in rows.items():
+
+def test_the_table_has_the_probes_cost_and_roles_of_each_stage() -> None:
+    table = rows(5)
+
+    assert list(table) == list(STAGES)
+    for stage, (names, usd, minutes, roles) in table.items():
         own = [one for one in probes().values() if one.stage == stage and not one.by_name]
         assert sorted(re.findall(r"`([\w-]+)`", names)) == sorted(one.name for one in own)
-        assert float(usd) == sum(one.usd for one in own)
+        assert float(usd) == pytest.approx(sum(one.usd for one in own))
         assert float(minutes) == sum(one.minutes for one in own)
-        assert set(roles.split(", ")) == {role.removeprefix("roles/") for one in own for role in one.roles}
+        assert set(roles.split(", ")) == {role for one in own for role in one.roles}
 
 
-def test_probes_that_start_vms_are_named_with_their_cost() -> None:
-    for one in probes().values():
-        if one.by_name:
-            assert f"`{one.name}` (up to {one.usd:g} USD and {one.minutes:g} minutes" in PAGE
+def test_probes_that_are_chosen_by_name_have_a_row_of_their_own() -> None:
+    table = rows(7)
+
+    assert list(table) == [one.name for one in probes().values() if one.by_name]
+    for name, (proves, makes, usd, minutes, needs, roles) in table.items():
+        one = probes()[name]
+        assert (f"{proves}.", makes, float(usd), float(minutes)) == (one.proves, one.makes, one.usd, one.minutes)
+        assert (re.findall(r"--(\w+)", needs), roles.split(", ")) == (list(one.needs), list(one.roles))
 
 
 def test_the_default_list_fits_into_five_dollars_and_an_hour() -> None:
@@ -40,13 +53,26 @@ def test_the_default_list_fits_into_five_dollars_and_an_hour() -> None:
     assert sum(one.minutes for one in own) <= 60
 
 
-def test_the_order_of_probes_is_the_same_whoever_imported_a_file_first() -> None:
-    """The page on what is proven is written in this order."""
-    program = "import training_platform.verify.{}\nfrom training_platform.verify.probes import probes\nprint(*probes())"
-    said = [
-        subprocess.run([sys.executable, "-c", program.format(name)], capture_output=True, text=True, check=True).stdout
-        for name in ("google_cloud", "tenancy")
-    ]
+def test_each_probe_has_a_function_or_kinds_that_are_planned_and_comes_after_what_it_needs() -> None:
+    kinds = {row.kind for row in REGISTER.values()}
+    seen: set[str] = set()
+    for one in probes().values():
+        assert one.planned or one.by
+        assert set(one.planned) <= kinds
+        assert not one.by or callable(
+            getattr(import_module(f"training_platform.verify.{one.by}"), one.name.replace("-", "_"))
+        )
+        assert set(one.after) <= seen
+        seen.add(one.name)
 
-    assert said[0] == said[1]
-    assert said[0].split() == list(probes())
+
+def test_vms_of_a_named_pool_cost_their_list_price_for_the_minutes_of_the_probe(lab: Lab) -> None:
+    usd, machine = priced(lab.environment, "main.a100"), MACHINE_TYPES["a2-highgpu-8g"]
+    hourly = hourly_usd(machine, "on-demand", "us-central1")
+
+    assert hourly is not None
+    assert usd["pools-node"] == round(hourly * probes()["pools-node"].minutes / 60, 2)
+    assert usd["pools-bandwidth"] == round(2 * hourly * probes()["pools-bandwidth"].minutes / 60, 2)
+    assert usd.keys() == {one.name for one in probes().values() if one.vms}
+    assert priced(lab.environment, "none") == {}
+    assert [one.usd for one in chosen(names=["pools-node"], usd=usd)[0] if one.vms] == [usd["pools-node"]]

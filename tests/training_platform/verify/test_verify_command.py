@@ -17,10 +17,13 @@ from click.testing import CliRunner, Result
 from tests.training_platform.adopt.seeding import served
 from tests.training_platform.verify.conftest import PROJECT, Lab
 from tests.training_platform.verify.test_google_cloud import let_in
+from training_platform.catalog.reading import table
+from training_platform.cli import verify as cli
 from training_platform.cli.main import app
+from training_platform.verify import probes as probing
 from training_platform.verify import run
 from training_platform.verify.ledger import Ledger
-from training_platform.verify.probes import chosen, probes
+from training_platform.verify.probes import STAGES, chosen, probes
 
 pytestmark = pytest.mark.timeout(300)
 TWO = ["project-apis", "network-names"]
@@ -122,7 +125,7 @@ def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
 def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
     result = verify(lab, "--plan", "--stage", "network", "--stage", "vertex")
 
-    wanted = {one.name for one in probes().values() if one.stage in ("network", "vertex")}
+    wanted = {one.name for one in probes().values() if one.stage in ("network", "vertex") and not one.by_name}
     assert picked(result) == wanted | {"project-apis", "cluster-as-planned", "cluster-answers"}
     assert result.exit_code == 0
 
@@ -135,9 +138,46 @@ def test_a_plan_leaves_out_what_is_above_the_price_and_says_so(lab: Lab) -> None
     assert "0.00 USD" in result.stdout
 
 
-def test_what_starts_machines_is_chosen_by_name_alone(lab: Lab) -> None:
-    assert not {"pools-node", "queues-request"} & picked(verify(lab, "--plan", "--at-most", "1000"))
+def test_what_starts_machines_or_sends_messages_is_chosen_by_name_alone(lab: Lab) -> None:
+    by_name = {one.name for one in probes().values() if one.by_name}
+
+    assert by_name >= {"pools-node", "pools-slice", "pools-bandwidth", "storage-lustre", "monitoring-page"}
+    assert not by_name & picked(verify(lab, "--plan", "--at-most", "1000"))
     assert "pools-node" in picked(verify(lab, "--plan", "--probe", "pools-node", "--at-most", "60"))
+    assert picked(verify(lab, "--plan", "--page", "--probe", "project-apis")) == {
+        "project-apis", "monitoring-as-planned", "monitoring-page"
+    }  # fmt: skip
+
+
+def test_a_page_is_sent_once_and_a_terminal_is_asked_for_its_code(lab: Lab) -> None:
+    ours, theirs = pty.openpty()
+    words = ["verify", "lab", "--root", str(lab.root), "--probe", "monitoring-page", "--page", "--anew", "--yes"]
+    with served(lab.seeded) as address:
+        os.write(ours, b"000000x\n")
+        ran = subprocess.run(
+            [sys.executable, "-m", "training_platform.cli.main", *words, "--local-cloud", address],
+            check=False, stdin=theirs, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    os.close(ours)
+    os.close(theirs)
+    assert ran.stderr.count("The code in the message") == 1
+    assert "another was given: '000000x'" in " ".join(ran.stdout.split())
+    assert ran.returncode == 1
+    assert not any("vector(1)" in str(record.body) for record in lab.cloud.store.all())
+
+
+def test_a_probe_of_a_page_without_the_option_sends_nothing(lab: Lab) -> None:
+    with served(lab.seeded) as address:
+        result = verify(lab, "--probe", "monitoring-page", "--anew", "--yes", "--local-cloud", address)
+
+    assert "--page sends a message to people, and was not given" in " ".join(result.stdout.split())
+    assert "making" not in ledgers(lab)[-1].read_text()
+
+
+def test_stages_and_what_asks_the_page_are_named_as_the_table_of_probes_has_them() -> None:
+    assert cli._STAGES == STAGES == tuple(table(probing.__file__, "probes.yaml"))
+    assert probes()[cli._PAGE].needs == ["page"]
 
 
 @pytest.mark.parametrize(

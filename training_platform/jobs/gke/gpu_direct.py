@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from training_platform.catalog import IMAGES
 from training_platform.catalog.reading import table
 from training_platform.config.gpu_fabric import gpu_fabrics
+from training_platform.config.model.environment import Environment
 from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SOCKETS, NodeAccess, access, pod_fabric
@@ -53,11 +54,16 @@ def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
 
 
 def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
-    """Return what a job's pods need, None where they need nothing. ``node_images`` of the environment wins."""
+    """Return what a job's pods need, None where they need nothing."""
     gke, flavor = job.spec.gke, job.flavor
-    if gke is None or flavor is None or (name := fabric_of(flavor, gke.nodes or 1)) is None:
+    return flavor_direct(flavor, gke.nodes or 1, gke.cluster, job.environment) if gke and flavor else None
+
+
+def flavor_direct(flavor: Flavor, nodes: int, cluster: str, environment: Environment) -> GpuDirect | None:
+    """Return what pods on ``nodes`` VMs of a cluster, by its key, need. ``node_images`` of the environment wins."""
+    if (name := fabric_of(flavor, nodes)) is None:
         return None
-    fabric = gpu_fabrics(gke.cluster, job.environment.clusters[gke.cluster])[name]
+    fabric = gpu_fabrics(cluster, environment.clusters[cluster])[name]
     pool = next(pool for pool in flavor.pools if pod_fabric(pool) == name)
     cards = {
         f"eth{number}": nic.name
@@ -65,7 +71,7 @@ def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
         if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC stays the node's
     }
     interfaces = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **cards}.items()]
-    seen = access(fabric.gpudirect, {**IMAGES, **job.environment.node_images})
+    seen = access(fabric.gpudirect, {**IMAGES, **environment.node_images})
     names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
     return GpuDirect(
         annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(interfaces), **seen.annotations},

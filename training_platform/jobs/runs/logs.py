@@ -136,14 +136,14 @@ def vertex_lines(
 
 def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[Line]:
     """Yield what the pods of a run wrote that may be gone."""
-    for entry in log.entries(_of_pods(place, run)):
+    for entry in log.entries(_of_pods(place.cluster, place.team.name, run)):
         yield _line(entry, run)
 
 
-def _of_pods(place: RunPlace, run: str) -> str:
+def _of_pods(cluster: str, namespace: str, run: str) -> str:
     return (
-        f'resource.type="k8s_container" AND resource.labels.cluster_name="{place.cluster}" AND '
-        f'resource.labels.namespace_name="{place.team.name}" AND resource.labels.container_name="{CONTAINER}" AND '
+        f'resource.type="k8s_container" AND resource.labels.cluster_name="{cluster}" AND '
+        f'resource.labels.namespace_name="{namespace}" AND resource.labels.container_name="{CONTAINER}" AND '
         f'resource.labels.pod_name=~"^{run}-({ROLE}|{HEAD})-"'
     )
 
@@ -152,27 +152,26 @@ def _line(entry: Json, run: str) -> Line:
     return str(entry["resource"]["labels"].get("pod_name")).removeprefix(f"{run}-"), _text(entry)
 
 
-def _of_jobset(place: RunPlace, run: str) -> str:
+def _of_jobset(cluster: str, namespace: str, run: str) -> str:
     return (
-        f'log_id("events") AND resource.labels.cluster_name="{place.cluster}" AND '
-        f'jsonPayload.involvedObject.kind="JobSet" AND jsonPayload.involvedObject.namespace="{place.team.name}" AND '
+        f'log_id("events") AND resource.labels.cluster_name="{cluster}" AND '
+        f'jsonPayload.involvedObject.kind="JobSet" AND jsonPayload.involvedObject.namespace="{namespace}" AND '
         f'jsonPayload.involvedObject.name="{run}"'
     )
 
 
-def earlier_attempts(log: CloudLogging, place: RunPlace, run: str) -> Iterator[str]:
+def earlier_attempts(log: CloudLogging, cluster: str, namespace: str, run: str) -> Iterator[str]:
     """Yield a sentence about the end of each of a run's last attempts that ended badly, with the end of its log.
 
     JobSet deletes the pods of an attempt when the next begins, and writes an event; Cloud Logging keeps both events and
     lines. Raises GoogleError.
     """
-    ends = [(str(entry["timestamp"]), _event(entry)) for entry in log.entries(_of_jobset(place, run))]
+    ends = [(str(entry["timestamp"]), _event(entry)) for entry in log.entries(_of_jobset(cluster, namespace, run))]
     ends = [(at, event) for at, event in ends if event.get("reason") in (*RESTARTS, *_FAILURES)]
     for number, (at, event) in [*enumerate(ends, 1)][-_ATTEMPTS:]:
         after = f' AND timestamp>="{ends[number - 2][0]}"' if number > 1 else ""
-        lines = [
-            _line(entry, run) for entry in log.last(f'{_of_pods(place, run)} AND timestamp<="{at}"{after}', _LINES)
-        ]
+        written = f'{_of_pods(cluster, namespace, run)} AND timestamp<="{at}"{after}'
+        lines = [_line(entry, run) for entry in log.last(written, _LINES)]
         said = " / ".join(f"{pod} | {text}" for pod, text in lines)
         verb = RESTARTS.get(str(event["reason"]), "failed")
         yield (
@@ -181,12 +180,19 @@ def earlier_attempts(log: CloudLogging, place: RunPlace, run: str) -> Iterator[s
         )
 
 
+def recorded_end(log: CloudLogging, cluster: str, namespace: str, run: str) -> tuple[State, Json, str] | None:
+    """Return how a run ended, the event of its end and its time; None where there is no such event. GoogleError."""
+    entries = log.entries(_of_jobset(cluster, namespace, run))
+    ends = [(_event(entry), str(entry["timestamp"])) for entry in entries if _event(entry).get("reason") in _ENDS]
+    return (_ENDS[ends[-1][0]["reason"]], *ends[-1]) if ends else None
+
+
 def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
     """Return a run that is not in its cluster any more, by the event of its end; None where there is no such event."""
-    ends = [entry for entry in log.entries(_of_jobset(place, run)) if _event(entry).get("reason") in _ENDS]
-    if not ends:
+    end = recorded_end(log, place.cluster, place.team.name, run)
+    if end is None:
         return None
-    event, ended = _event(ends[-1]), str(ends[-1]["timestamp"])
+    state, event, ended = end
     return Run(
         name=run,
         job=job_of(run),
@@ -194,7 +200,7 @@ def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
         target="gke",
         place=place.key,
         identity=run,
-        state=_ENDS[event["reason"]],
+        state=state,
         created="",
         reason=str(event.get("message") or event["reason"]),
         ended=ended,
