@@ -302,29 +302,31 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_field_says_what_it_is(field: str) -> None:
+def description_of(field: str) -> str:
     described = FIELDS[field][0]
     if field.startswith("/properties/config/training-platform:"):  # a section, which its own definition describes
         described = SCHEMA["$defs"][described["$ref"].rpartition("/")[2]]
-
-    text = described.get("description", "")
-    assert text.endswith(".")
-    assert not ODD.search(text)
+    return str(described.get("description", ""))
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_value_of_a_form_has_an_example(field: str) -> None:
-    text = json.dumps(FIELDS[field][0])
+def test_every_field_says_what_it_is() -> None:
+    texts = {field: description_of(field) for field in FIELDS}
 
-    assert '"pattern"' not in text or '"examples"' in text
+    assert {field: text for field, text in texts.items() if not text.endswith(".") or ODD.search(text)} == {}
 
 
-@pytest.mark.parametrize("field", [field for field in FIELDS if field.startswith("/$defs/")])
-def test_a_field_that_may_be_left_out_says_what_holds_then(field: str) -> None:
-    described, required = FIELDS[field]
+def test_every_value_of_a_form_has_an_example() -> None:
+    texts = {field: json.dumps(described) for field, (described, _) in FIELDS.items()}
+    of_a_form = [field for field, text in texts.items() if '"pattern"' in text]
 
-    assert required != ("default" in described)
+    assert [field for field in of_a_form if '"examples"' not in texts[field]] == []
+    assert of_a_form
+
+
+def test_every_field_that_may_be_left_out_says_what_holds_then() -> None:
+    own = {field: found for field, found in FIELDS.items() if field.startswith("/$defs/")}
+
+    assert [field for field, (described, required) in own.items() if required == ("default" in described)] == []
 
 
 def test_no_object_takes_a_key_that_means_nothing() -> None:
