@@ -95,10 +95,12 @@ clean: ## Delete .venv, caches and build leftovers.
 	@"$(PYTHON)" -m venv --clear .venv
 	@touch $@
 
-# Compiled in one go on all cores, where pip would use one: pulumi_gcp alone is 2,400 files. A file that does not compile is
-# none that we import.
-$(RUNTIME): .venv/.created requirements.txt pyproject.toml
+# Compiled in one go on all cores, where pip would use one: pulumi_gcp alone is 2,400 files. The providers' SDKs are compiled
+# without evaluated annotations, which is most of the time that importing them takes; compileall passes over these. A file
+# that does not compile is none that we import.
+$(RUNTIME): .venv/.created requirements.txt pyproject.toml tools/byte_code.py
 	@$(PIP) install --no-compile --require-hashes --requirement requirements.txt
+	@$(BIN)/python -m tools.byte_code
 	@$(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@

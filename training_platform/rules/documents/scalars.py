@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import ip_address, ip_interface, ip_network
 from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
@@ -235,8 +235,18 @@ def _off_step(value: str, step: str, where: Where) -> Problem | None:
 
 def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
     """Return what tells whether a pattern matches: Google's are those of whole texts, and Python wants flags first."""
-    compiled = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
-    return lru_cache(_REMEMBERED)(compiled.fullmatch if whole else compiled.search)  # names and labels are repeated
+
+    @lru_cache(_REMEMBERED)  # names and labels are repeated
+    def match(text: str) -> object:
+        return _compiled(pattern).fullmatch(text) if whole else _compiled(pattern).search(text)
+
+    return match
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern where a text is first held against it: most inputs of a type are written nowhere."""
+    return re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
 
 
 _GOOGLE_DURATION: Final = re.compile(r"-?[0-9]+(\.[0-9]{1,9})?s\Z")

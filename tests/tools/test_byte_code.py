@@ -1,0 +1,95 @@
+"""The SDKs compiled without evaluated annotations: what Pulumi reads of them, and what it registers, is the same."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pulumi_gcp
+import pytest
+from pulumi import _types
+
+from tools.byte_code import compile_file
+from training_platform.checks.planning.recorder import record
+
+SDK = Path(pulumi_gcp.__file__).parent / "filestore"
+EARLY = sys.version_info < (3, 14)
+
+
+@pytest.fixture(scope="module", name="copies")
+def _copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """A module of the SDK twice, as Python compiles it and as we do."""
+    folder = tmp_path_factory.mktemp("sdk")
+    (folder / "twice").mkdir()
+    (folder / "twice/__init__.py").touch()
+    (folder / "twice/_utilities.py").write_text("from pulumi_gcp._utilities import *\n", encoding="utf-8")
+    for name in ("plain", "ours"):
+        shutil.copytree(SDK, folder / "twice" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in (folder / "twice/ours").glob("*.py"):
+        compile_file(file)
+    sys.path.insert(0, str(folder))
+    invalidate_caches()
+    yield import_module("twice.plain"), import_module("twice.ours")
+    sys.path.remove(str(folder))
+
+
+def test_pulumi_reads_the_same_types_of_every_class(copies: tuple[ModuleType, ModuleType]) -> None:
+    plain, ours = ({name: _types_of(made) for name, made in _classes(copy)} for copy in copies)
+
+    assert len(plain) > 20
+    assert (
+        "COPY._inputs.InstanceFileSharesNfsExportOptionArgs"
+        in plain["_inputs.InstanceFileSharesArgs"]["nfsExportOptions"]
+    )
+    assert ours == plain
+
+
+def test_the_same_is_registered(copies: tuple[ModuleType, ModuleType]) -> None:
+    plain, ours = (record(partial(_instance, copy), project="a", stack_name="b") for copy in copies)
+
+    assert plain.resources[0].inputs["fileShares"]["nfsExportOptions"] == [{"ipRanges": ["10.0.0.0/8"]}]
+    assert ours == plain
+
+
+@pytest.mark.skipif(not EARLY, reason="Python 3.14 evaluates no annotation early")
+def test_annotations_are_not_evaluated_and_a_changed_file_is_compiled_again(tmp_path: Path) -> None:
+    file = tmp_path / "with_an_unknown_name.py"
+    file.write_text("def start(when: unknown) -> None: ...\n", encoding="utf-8")
+    compile_file(file)
+    sys.path.insert(0, str(tmp_path))
+    invalidate_caches()
+    try:
+        assert import_module(file.stem).start.__annotations__ == {"when": "unknown", "return": "None"}
+        del sys.modules[file.stem]
+        file.write_text("def start(when: unknown_too) -> None: ...\n", encoding="utf-8")
+        with pytest.raises(NameError, match="unknown_too"):
+            import_module(file.stem)
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def _classes(copy: ModuleType) -> Iterator[tuple[str, type]]:
+    for module in (copy, *(import_module(f"{copy.__name__}.{name}") for name in ("_inputs", "outputs"))):
+        for name, made in vars(module).items():
+            if isinstance(made, type) and made.__module__.startswith(copy.__name__):
+                yield f"{made.__module__.rpartition('.')[2]}.{name}", made
+
+
+def _types_of(made: type) -> dict[str, str]:
+    """Return what Pulumi reads of a class, by the names of its properties, of either copy alike."""
+    read = _types._types_from_py_properties(made)  # what the SDK serialises by
+    return {name: str(kind).replace("twice.plain", "twice.COPY").replace("twice.ours", "twice.COPY")
+            for name, kind in read.items()}  # fmt: skip
+
+
+def _instance(sdk: Any) -> None:
+    sdk.Instance(
+        "shared", tier="ZONAL", location="us-central1-a", networks=[{"network": "a", "modes": ["MODE_IPV4"]}],
+        file_shares={"name": "data", "capacity_gb": 1024, "nfs_export_options": [{"ip_ranges": ["10.0.0.0/8"]}]},
+    )  # fmt: skip
