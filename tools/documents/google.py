@@ -160,7 +160,7 @@ _RULES: Final[Mapping[str, tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]]]
         "list": ((_ENTRIES, ("most",)),),
     }.items()
 }
-_SENTENCE: Final = re.compile(r"(?<=[.!])\s+(?=[A-Z*`(-])|(?<=[a-z])\.(?=[A-Z])|(?<=:)\s+(?=[-*])")
+SENTENCE_END: Final = re.compile(r"(?<=[.!])\s+(?=[A-Z*`(-])|(?<=[a-z])\.(?=[A-Z])|(?<=:)\s+(?=[-*])")
 _SOMETIMES: Final = re.compile(
     r"\b(?:if (?!set\b|specified\b)|when |whe(?:n|re)ver |for (?!this field|the year)|depending|recommend|custom |"
     r"approximately|valid values? (?:are|is) \S+,|by default|resulting name|unless|minimum \(default\)|API may|"
@@ -178,7 +178,7 @@ def prose_facts(kind: str, texts: Sequence[str], shape: Mapping[str, Any]) -> Sh
     if kind == "text" and ("pattern" in shape or any(map(_PATH.search, texts))):
         return {}
     facts: Shape = {}
-    for sentence in (part for text in texts for part in _SENTENCE.split(re.sub(r"\s+", " ", text))):
+    for sentence in (part for text in texts for part in SENTENCE_END.split(re.sub(r"\s+", " ", text))):
         if not _SOMETIMES.search(sentence) and not any(words in sentence for words in _OUTDATED):
             facts |= _facts(kind, sentence)
     return {name: value for name, value in facts.items() if (name, value) != ("shortest", 1)}  # empty is not written

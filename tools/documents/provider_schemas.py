@@ -23,7 +23,7 @@ from training_platform.catalog.types import Json
 Rows = dict[str, dict[str, Any]]
 SOURCE = {"terraform-provider-google-beta": "93c65b2d60fea598528f2769b5b09de856f8cb8c, of 2026-08-21"}
 _TABLE: Mapping[str, Mapping[str, Any]] = table(__file__, "provider_schemas.yaml")
-_POSSIBLE = re.compile(r"(?:Possible values are:|Each value may be one of:) *((?:`[\w-]+`(?:, )?)+)")
+LISTED = re.compile(r"(?:Possible values are:|Each value may be one of:) *((?:`[\w-]+`(?:, )?)+)")
 _RESOURCE = r"^func Resource\w+\(\) \*schema\.Resource \{.*?return &schema\.Resource"
 _GRANTED = r"^var \w+ = (?=map\[string\]\*schema\.Schema)"  # of grants: of what the role is
 
@@ -174,7 +174,7 @@ def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
         return facts
     words = set(re.findall(r"(?<![\w-])[\w-]+(?![\w-])", docs))
     named = {value for value in facts["enum"] if "UNSPECIFIED" not in value}
-    listed = set(re.findall(r"`([\w-]+)`", "".join(_POSSIBLE.findall(docs))))
+    listed = set(re.findall(r"`([\w-]+)`", "".join(LISTED.findall(docs))))
     return {"enum": sorted({*facts["enum"], *listed}), "closed": named <= words}
 
 

@@ -180,7 +180,7 @@ def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
     """Report entries that are told apart by their keys, or by themselves where there are none, and are not."""
     seen: list[Any] = []
     for index, item in enumerate(value):
-        own = [item.get(key) for key in keys] if keys and isinstance(item, Mapping) else [item]
+        own = [_below(item, key) for key in keys] if keys and isinstance(item, Mapping) else [item]
         if own in seen and UNKNOWN not in own and own not in ([None], [""]):
             name = ", ".join(str(part) for part in own if part is not None)
             report(Problem("range", (where, index), f"{name} is listed twice", "each entry once"))

@@ -242,7 +242,10 @@ def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Dr
     source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
 )
 def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a class that creates pools in a cluster without a limit on their accelerator."""
+    """Find a class that creates pools in a cluster without a limit on their accelerator.
+
+    A class without its cluster is not found: nothing in the program says the limits, and so every class would be.
+    """
     cluster = _cluster(view, program)
     if cluster is None or not view.makes_pools:
         return

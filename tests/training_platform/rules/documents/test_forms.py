@@ -12,10 +12,12 @@ import pytest
 from tests.training_platform.rules.documents.test_rules import found, of
 from tools.documents import __main__
 from training_platform.rules import documents
-from training_platform.rules.documents.additions import with_names
-from training_platform.rules.documents.scalars import FORMS
+from training_platform.rules.documents.additions import with_additions, with_names
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.scalars import FORMS, scalar
 
 FOLDER = Path(documents.__file__).parent
+GOOGLE = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
 JOB = "kubernetes:batch/v1:Job"
 POD = "spec.template.spec"
 
@@ -137,6 +139,53 @@ def test_every_name_with_a_form_is_an_input_and_every_input_that_is_called_so_ha
 
     assert {name for name in fields if called.search(name)} - names.keys() - other == set()
     assert names.keys() - fields.keys() == set()
+
+
+def test_no_form_refuses_what_the_provider_takes_for_the_same() -> None:
+    """Of each input that the provider compares by the name at a link's end, or in any case, by its source."""
+    refused, links, cases = [], 0, 0
+    for token, path, alike in _alike():
+        shape = _shape(token, path)
+        check = scalar(shape, strict=False)[1]
+        if alike == "case":
+            names = shape.get("enum", ())
+            cases += bool(names)
+            pairs = [(name, other) for name in names for other in (name.lower(), name.upper())]
+        else:
+            name = next((name for name in NAMES if not _problems(check, name)), None)
+            links += name is not None and bool(shape.keys() - {"is", "alike"})
+            pairs = [(name, f"{start}projects/a/global/all/{name}") for start in LINKS if name is not None]
+        refused += [(token, path, *pair) for pair in pairs if _problems(check, pair[1])]
+
+    assert links > 20
+    assert cases > 3
+    assert refused == []
+
+
+NAMES = ("default", "us-central1", "us-central1-a", "10.0.0.5")
+LINKS = ("", "https://www.googleapis.com/compute/v1/", "//compute.googleapis.com/")
+
+
+def _alike() -> list[tuple[str, str, str]]:
+    rows = json.loads((FOLDER / "provider.json").read_text(encoding="utf-8"))["types"]
+    return [(token, path, row["alike"]) for token, of_type in rows.items() for path, row in of_type.items()
+            if "alike" in row]  # fmt: skip
+
+
+def _shape(token: str, path: str) -> Any:
+    """Return what an input is held against, with all that is added to its document."""
+    shapes = [*GOOGLE["shapes"]]
+    shape = shapes[with_additions(token, GOOGLE["types"][token], shapes)]
+    for part in path.split("."):
+        shape = shapes[with_names(shape, shapes, strict=False)["fields"][part.removesuffix("[]")]]
+        shape = shapes[shape["of"]] if part.endswith("[]") else shape
+    return shape
+
+
+def _problems(check: Any, value: str) -> list[Problem]:
+    found = list[Problem]()
+    check(value, (None, "input"), found.append)
+    return found
 
 
 def test_a_name_says_nothing_of_an_input_of_another_kind() -> None:
