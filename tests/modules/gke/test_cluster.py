@@ -370,7 +370,8 @@ def test_the_system_pool_is_the_system_s_alone_once_other_pods_have_a_place() ->
 
 def test_a_cpu_pool_has_a_name_of_its_own() -> None:
     gpus = {"data": NodePoolSpec(machine_type="a3-highgpu-8g", zone="us-central1-a")}
-    for name, owner in {"data": "data of node_pools", "system": "a pool of the platform's own"}.items():
+    owners = {"data": "data of node_pools", **dict.fromkeys(("system", "cpu-np"), "a pool of the platform's own")}
+    for name, owner in owners.items():
         with pytest.raises(ValueError, match=f"has the name of {owner}"):
             spec_of(node_pools=gpus, cpu_pools={name: CpuPoolSpec()})
 

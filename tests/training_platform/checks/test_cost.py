@@ -88,6 +88,20 @@ def test_what_is_around_machines_is_in_the_sum() -> None:
     assert more.least - bare.least == pytest.approx(2 * 0.005)
 
 
+def test_pools_of_cpus_are_in_the_sum_up_to_their_most_vms() -> None:
+    pool = {"machine_type": "n2-standard-16", "min_nodes": 1, "max_nodes": 4}
+    cluster = environment().clusters["c"].model_dump(mode="json", exclude_unset=True)
+    bare, more = (
+        stack_cost(environment()),
+        stack_cost(environment(clusters={"c": {**cluster, "cpu_pools": {"a": pool}}})),
+    )
+    machine = machines_cost(MACHINE_TYPES["n2-standard-16"], "on-demand", "us-central1", 1, 4)
+    disk = 100 * 0.1 / HOURS_OF_MONTH
+
+    assert more.least - bare.least == pytest.approx(machine.least + disk)
+    assert more.most - bare.most == pytest.approx(machine.most + 4 * disk)
+
+
 def test_local_ssd_of_h100_is_in_the_price_of_its_vms() -> None:
     ssd = 16 * 375
 

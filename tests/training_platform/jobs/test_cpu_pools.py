@@ -117,6 +117,7 @@ def test_it_costs_its_machines_on_demand(take: Take) -> None:
         ("{cluster: gpus, pool: general, nodes: 1, placement: {level: host}}", "", "gke.placement", "none"),
         ("{cluster: gpus, pool: general, nodes: 5}", "", "gke.nodes", "at most 4"),
         ("{cluster: gpus, pool: general, nodes: 17}", "cpu: 4\n", "gke.nodes", "at most 16"),
+        ("{cluster: gpus, pool: general, nodes: 9}", "cpu: 6\n", "gke.nodes", "at most 8"),
         ("{cluster: gpus, pool: general, nodes: 1}", "cpu: 16\n", "cpu", "less than 16"),
         ("{cluster: gpus, pool: general, nodes: 1}", "memory_gib: 64\n", "memory_gib", "less than 64"),
     ],

@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
 from tests.training_platform.rules.tables import Alone, AloneNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
@@ -209,7 +214,7 @@ def _size(mbps: int, gib: int, found: int) -> Alone:
     return ("lustre-capacity", "lustre", {"mbps_per_tib": mbps, "capacity_gib": gib}, found)
 
 
-ALONE_LUSTRE: list[Alone] = [
+ALONE += [
     _size(1000, 9_000, 0),
     _size(1000, 8_999, 1),
     _size(1000, 18_000, 0),
@@ -231,7 +236,7 @@ ALONE_LUSTRE: list[Alone] = [
     ("lustre-location", "lustre", {}, 0),
     ("lustre-location", "lustre", {"location": "us-central1"}, 1),
 ]
-NEAREST_LUSTRE: list[AloneNearest] = [
+NEAREST += [
     ("lustre-capacity", "lustre", {"capacity_gib": 10_000}, "18000"),
     ("lustre-capacity", "lustre", {"capacity_gib": 1}, "9000"),
     ("lustre-location", "lustre", {"location": "us-central1"}, "us-central1-a"),

@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 
 from tests.stack_files import workspace_of
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
 from tests.training_platform.rules.tables import Alone, AloneNearest
 from training_platform.catalog import CHARTS
 from training_platform.config.model.stack import parse_stack

@@ -6,6 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_across_resources_names_the_nearest_that_passes,
+    test_finding_names_the_nearest_that_passes,
+    test_rule_across_resources_that_meets_an_unknown_value_says_so,
+    test_rule_finds_what_does_not_go_together,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
 from tests.training_platform.rules.tables import Alone, AloneNearest, Together, TogetherNearest
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import View
@@ -81,7 +89,7 @@ NEAREST: list[AloneNearest] = [
 ]
 
 
-ALONE_IDENTITIES: list[Alone] = [
+ALONE += [
     ("node-scopes", "gpu_pool", {}, 0),
     ("node-scopes", "gpu_pool", {"scopes": ()}, 1),
     ("node-scopes", "gpu_pool", {"scopes": ("https://www.googleapis.com/auth/devstorage.read_only",)}, 1),
@@ -92,7 +100,7 @@ ALONE_IDENTITIES: list[Alone] = [
 ]
 
 
-TOGETHER_IDENTITIES: list[Together] = [
+TOGETHER += [
     ("workload-identity", {}, (), 0),
     ("workload-identity", {"cluster": {"workload_pool": None}}, ("system_pool",), 1),
     (

@@ -7,6 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
+    test_finding_names_the_nearest_that_passes,
+    test_rule_across_resources_that_meets_an_unknown_value_says_so,
+    test_rule_finds_what_does_not_go_together,
+    test_rule_finds_what_is_spoiled_and_nothing_else,
+    test_rule_that_meets_an_unknown_value_says_so,
+)
 from tests.training_platform.rules.tables import Alone, AloneNearest, Together
 from training_platform.config.reading.finding import Finding
 from training_platform.views.node_pool import Taint
@@ -125,7 +132,7 @@ RESERVED_PLACEMENT = {
 }
 
 
-ALONE_PLACEMENT: list[Alone] = [
+ALONE += [
     ("placement-type", "slice_pool", {}, 0),
     ("placement-type", "slice_pool", {"placement_type": "SPREAD"}, 1),
     ("placement-machine", "gpu_pool", COMPACT, 0),
@@ -168,7 +175,7 @@ ALONE_PLACEMENT: list[Alone] = [
 ]
 
 
-TOGETHER_PLACEMENT: list[Together] = [
+TOGETHER += [
     ("placement-policy", {"gpu_pool": {**IRONWOOD, "policy": "slices"}}, (), 0),
     ("placement-policy", {"gpu_pool": {**IRONWOOD, "policy": "elsewhere", "tpu_topology": "4x4x8"}}, (), 0),
     ("placement-policy", {"gpu_pool": {**IRONWOOD, "policy": "slices", "tpu_topology": "4x4x8"}}, (), 1),
@@ -201,7 +208,7 @@ TOGETHER_PLACEMENT: list[Together] = [
 ]
 
 
-NEAREST_PLACEMENT: list[AloneNearest] = [
+NEAREST += [
     ("placement-size", "gpu_pool", {**COMPACT, "max_nodes": 97}, "several pools of 96"),
     ("nvlink-domain", "gpu_pool", GB200, "18"),
 ]
