@@ -42,15 +42,17 @@ def page(result: Result) -> str:
 
 
 def _levels(result: Result) -> Iterator[Markup]:
-    """Yield, for each flavor, how many of its chips were in use over time; the dashed line is all of them."""
+    """Yield, for each flavor in use, how many of its chips were over time; the dashed line is all of them."""
     run = result.runs[0]
     for key, levels in sorted(run.levels.items()):
         cluster, flavor, capacity = key
         row = run.rows["flavors"][key]
-        chips, before = row["chips"] or 0, result.base[0].levels.get(key) if result.base else None
+        chips, before = row["chips"] or 0, result.base[0].levels.get(key, []) if result.base else []
+        if not any((*levels, *before)):
+            continue
         title = el("h3", f"{flavor} in {cluster}: {row['utilisation'] or 0:.0%} of {chips:,} chips, {capacity}")
         label = f"Chips of {flavor} in use, over {run.days:.0f} days and until all end"
-        yield joined(title, lines([levels, *([before] if before else [])], chips, label))
+        yield joined(title, lines([levels, before] if before else [levels], chips, label))
 
 
 def bars(groups: Mapping[str, Sequence[Bar]], label: str, **more: str) -> Markup:
