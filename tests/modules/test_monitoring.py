@@ -19,12 +19,14 @@ from training_platform.config.workspace import read_workspace
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.monitoring import (
     COLUMNS,
+    UNSEEN,
     UNTRIED,
     AlertRule,
     DashboardChart,
     DashboardSubject,
     alert_rules,
     dashboard,
+    log_rules,
     parts,
     platform_dashboard,
     team_dashboard,
@@ -84,7 +86,7 @@ def test_a_policy_says_what_is_wrong_to_whom_and_what_to_do() -> None:
 def test_every_rule_is_a_policy_and_nothing_else_is() -> None:
     plan = deploy()
 
-    assert {policy.name for policy in plan.of(POLICY)} == {f"alerts-{name}" for name in alert_rules()}
+    assert {policy.name for policy in plan.of(POLICY)} == {f"alerts-{name}" for name in (*alert_rules(), *LOGS)}
     assert {resource.type for resource in plan.resources if resource.custom} == {POLICY, CHANNEL}
     assert {resource.parent for resource in plan.resources if resource.custom} == {
         ("training-platform:monitoring:Alerts", "alerts")
@@ -97,7 +99,7 @@ def test_an_alert_on_a_metric_that_no_document_confirms_is_off_unless_it_is_aske
     policies = {policy.name.removeprefix("alerts-") for policy in deploy(undocumented=False).of(POLICY)}
 
     assert undocumented == {"GpuXid"}
-    assert policies == alert_rules().keys() - undocumented
+    assert policies == (alert_rules().keys() | LOGS.keys()) - undocumented
     assert all(str(rule.undocumented) in rule.documentation for rule in alert_rules().values() if rule.undocumented)
     assert not environment.AlertsSpec().undocumented
 
@@ -128,7 +130,7 @@ def test_without_addresses_incidents_open_and_nobody_is_told() -> None:
     plan = deploy(emails=())
 
     assert plan.of(CHANNEL) == []
-    assert len(plan.of(POLICY)) == len(alert_rules())
+    assert len(plan.of(POLICY)) == len(alert_rules()) + len(LOGS)
 
 
 @pytest.mark.parametrize("fields", [{"enabled": False}, {"clusters": ()}])
@@ -162,9 +164,48 @@ def test_no_alert_is_made_that_no_cluster_has_series_for() -> None:
     plan = deploy(software={name: SoftwareSpec(kueue="none", jobset="none") for name in CLUSTERS})
 
     made = {each.name.removeprefix("alerts-") for each in plan.of(POLICY)}
-    assert made == {name for name, rule in alert_rules().items() if rule.needs in WITHOUT_SOFTWARE}
+    assert made == {name for name, rule in alert_rules().items() if rule.needs in WITHOUT_SOFTWARE} | LOGS.keys()
 
 
+def test_an_entry_of_a_log_that_tells_of_maintenance_is_an_incident_for_each_node() -> None:
+    policy = deploy().one(POLICY, "alerts-HostMaintenance").inputs
+
+    matched = policy["conditions"][0]["conditionMatchedLog"]
+    assert set(matched["labelExtractors"]) == {"node", "starts"}
+    assert policy["alertStrategy"] == {"notificationRateLimit": {"period": "3600s"}}
+    assert policy["notificationChannels"] == [UNKNOWN]
+    assert policy["documentation"]["content"].endswith(UNSEEN)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, True),
+        ({"methodName": "compute.instances.upcomingInfraMaintenance"}, True),
+        ({"methodName": "compute.instances.preempted"}, False),
+        ({"resourceName": "projects/p/zones/z/instances/notebook"}, False),
+        ({"status": "Maintenance window has completed for this instance."}, False),
+    ],
+    ids=["planned", "of infrastructure", "preempted", "no node of GKE", "over"],
+)
+def test_the_filter_takes_entries_that_tell_of_coming_maintenance_and_no_others(
+    changed: dict[str, str], told: bool
+) -> None:
+    """The filter's comparisons, read by themselves: Cloud Logging is not at hand."""
+    entry = {"methodName": "compute.instances.upcomingMaintenance", "status": "",
+             "resourceName": "projects/p/zones/z/instances/gke-prod-h100-1", **changed}  # fmt: skip
+    text = LOGS["HostMaintenance"].filter
+    methods = re.findall(r'methodName=\("([^"]+)" OR "([^"]+)"\)', text)[0]
+    nodes, over = re.findall(r'resourceName=~"([^"]+)"', text)[0], re.findall(r'NOT \S+message:"([^"]+)"', text)[0]
+
+    assert told == (
+        entry["methodName"] in methods
+        and re.search(nodes, entry["resourceName"]) is not None
+        and over not in entry["status"]
+    )
+
+
+LOGS = log_rules()
 RULES = alert_rules()
 PROJECT = "example-train-prod"
 LIMIT_CHARACTERS, LIMIT_BYTES = 8192, 10240  # of the documentation of an alert policy
@@ -327,7 +368,7 @@ def test_a_spoiled_rule_is_refused(field: str, value: Any) -> None:
 def test_the_page_for_who_is_on_call_has_a_section_for_each_alert_and_no_other() -> None:
     sections = re.split(r"^### (\w+)$", (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
-    assert sorted(sections[1::2]) == sorted(RULES)
+    assert sorted(sections[1::2]) == sorted([*RULES, *LOGS])
     assert [name for name, text in zip(sections[1::2], sections[2::2], strict=True) if len(text.split()) < 10] == []
 
 

@@ -231,6 +231,25 @@ def alert_policies(
             user_labels=scope.labels,
         )
         yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs)
+    for rule_name, log in log_rules().items():
+        inputs = gcp.alert_policy(
+            display_name=f"{scope.environment}: {log.title}",
+            conditions=[
+                {
+                    "display_name": log.title,
+                    "condition_matched_log": {"filter": log.filter, "label_extractors": dict(log.labels)},
+                }
+            ],
+            # Such a policy has to name one; each combination of labels is told by itself.
+            alert_strategy={"notification_rate_limit": {"period": f"{LOG_PERIOD_SECONDS}s"}},
+            severity=log.severity,
+            documentation={"content": log.documentation, "mime_type": "text/markdown"},
+            project=scope.project,
+            combiner="OR",
+            notification_channels=list(told),
+            user_labels=scope.labels,
+        )
+        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs)
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
@@ -300,6 +319,37 @@ class AlertRule(Section):
 def alert_rules() -> Mapping[str, AlertRule]:
     """Return every rule by its name, read once. Raises pydantic.ValidationError where a rule is not as it should be."""
     return TypeAdapter(dict[str, AlertRule]).validate_python(read_file(_RULES)["rules"])
+
+
+UNSEEN = "No such entry of a live node was seen."
+LOG_PERIOD_SECONDS = 3600  # between two messages about the same labels
+
+
+class LogRule(Section):
+    """Entries of Cloud Logging that somebody has to be told of, where no metric tells it.
+
+    ``filter`` is in the query language of Cloud Logging and takes entries of the project, so other environments there
+    have the alert too. ``labels`` are extracted from an entry; each combination is an incident.
+    """
+
+    title: str = Field(min_length=1, max_length=100)
+    severity: Literal["CRITICAL", "ERROR", "WARNING"]
+    filter: str = Field(min_length=1)
+    labels: dict[str, str]
+    meaning: str = Field(min_length=1)
+    action: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+
+    @property
+    def documentation(self) -> str:
+        """What the person who is told reads, as Markdown."""
+        return "\n\n".join((self.meaning, f"**What to do:** {self.action}", UNSEEN))
+
+
+@cache
+def log_rules() -> Mapping[str, LogRule]:
+    """Return every rule on entries of logs by its name. Raises pydantic.ValidationError."""
+    return TypeAdapter(dict[str, LogRule]).validate_python(read_file(_RULES)["logs"])
 
 
 BUDGET_NAME = "budget"
