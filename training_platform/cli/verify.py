@@ -26,6 +26,7 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from training_platform.config.model.environment import Environment
     from training_platform.verify.ledger import Maker
     from training_platform.verify.probes import Probe
 
@@ -83,7 +84,8 @@ def verify(
     nothing could be asked.
 
     --facts runs no probe. It compares machine types and ids of quotas in the catalogue with the lists of the project,
-    and prints what differs as a patch of the catalogue's data files, to be piped to `git apply`.
+    and prints what differs as a patch of the catalogue's data files, to be piped to `git apply`. It also asks GKE for
+    its versions, Vertex AI for its regions, and registries for the catalogue's charts and images.
     """
     need("adopt", "verify")
     from training_platform.checks.output import check_writable, write_files
@@ -103,7 +105,7 @@ def verify(
     spec = next(spec for stack, spec in workspace.environments() if stack.name == environment)
     project = spec.project
     if only_facts:
-        _say_facts(environment, project, local_cloud)
+        _say_facts(environment, spec, local_cloud)
         return
     further, usd = [_PAGE] if page else [], priced(spec, pool or "")
     picked, dear = chosen(stages=stages, names=names, further=further, at_most=at_most, usd=usd)
@@ -144,23 +146,40 @@ def verify(
     sys.exit(1 if "refuted" in counts else 0 if "proven" in counts else 2)
 
 
-def _say_facts(environment: str, project: str, local_cloud: str | None) -> None:
+def _say_facts(environment: str, spec: Environment, local_cloud: str | None) -> None:
     """Print the patch, and beside it what differs and what was confirmed."""
+    from training_platform.clients.google_api import GoogleApi
     from training_platform.clients.project_contents import project_api
     from training_platform.clients.quota_pull import CloudQuotas
+    from training_platform.clients.registries import Registries
     from training_platform.verify import facts
 
-    compute = project_api("compute", project, "", local_cloud)
-    quotas = CloudQuotas(project, f"{local_cloud.rstrip('/')}/cloudquotas/" if local_cloud else None)
-    machines, ids = facts.listed_machines(compute, project), facts.listed_quotas(quotas)
+    def endpoint(service: str) -> str | None:
+        return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
+
+    project = spec.project
+    machines = facts.listed_machines(project_api("compute", project, "", local_cloud), project)
+    ids = facts.listed_quotas(CloudQuotas(project, endpoint("cloudquotas")))
+    container, where = project_api("container", project, "", local_cloud), f"projects/{project}"
+    vertex = GoogleApi("aiplatform", "v1beta1", endpoint("aiplatform"), title="Vertex AI", where=where, read_only=True)
     found = facts.compare(machines, ids, datetime.now(UTC).date())
-    for line in (*(f"different: {one}" for one in found.differ), *(f"decided: {one}" for one in found.confirmed)):
-        say(f"{line}.", err=True)
-    say(f"{found.asked} facts were compared, and {len(found.differ)} differ.", err=True)
+    told = [
+        *facts.or_why(facts.offered_versions(container, project, spec.clusters)),
+        *facts.or_why(facts.vertex_regions(vertex, project)),
+        *(facts.published_software(Registries()) if not local_cloud else ()),
+    ]
+    differ = [*found.differ, *(one.says for one in told if one.holds is False)]
+    confirmed = [*found.confirmed, *(one.says for one in told if one.holds)]
+    unknown = [one.says for one in told if one.holds is None]
+    asked = found.asked + len(told) - len(unknown)
+    for word, lines in (("different", differ), ("decided", confirmed), ("not decided", unknown)):
+        for line in lines:
+            say(f"{word}: {line}.", err=True)
+    say(f"{asked} facts were compared, and {len(differ)} differ.", err=True)
     if found.patch:
         say(f"Apply the patch in the repository: training-platform verify {environment} --facts | git apply", err=True)
         say(found.patch.rstrip("\n"))
-    sys.exit(2 if not found.asked else 1 if found.differ else 0)
+    sys.exit(2 if not asked else 1 if differ else 0)
 
 
 def _say_plan(picked: Sequence[Probe], dear: Sequence[Probe]) -> None:

@@ -1,6 +1,8 @@
 """Facts of the catalogue against Google Cloud's own lists; what differs is a change of the catalogue's data files.
 
-Reads two lists of a project and nothing else: machine types (Compute Engine) and the ids of quotas (Cloud Quotas). A
+Reads lists of a project and nothing else: machine types (Compute Engine), ids of quotas (Cloud Quotas), versions that
+GKE offers, and regions of Vertex AI; and in registries whether charts and images are there. Versions of add-ons and
+drivers are in no list: ``pools-node`` reads a driver's. Vertex AI lists no machine types, only refuses a job's. A
 zone or a machine type that a project does not list refutes nothing, since lists may be shortened for a project. The
 change is a patch for ``git apply``, with a comment that says where each value is from: a project, by day, not by id.
 """
@@ -8,19 +10,23 @@ change is a patch for ``git apply``, with a comment that says where each value i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import yaml
 
 from training_platform import catalog
-from training_platform.catalog import MACHINE_TYPES, fact_sheets
+from training_platform.catalog import ACCELERATORS, CHARTS, IMAGES, MACHINE_TYPES, RELEASES, fact_sheets
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.types import Json, MachineType
+from training_platform.catalog.types import Chart, Json, MachineType
 from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.quota_pull import CloudQuotas
+from training_platform.clients.registries import Registries
+from training_platform.clients.rest import ApiError
+from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.reading.editing import difference
 
 DATA: Final = Path(catalog.__file__).parent / "data"
@@ -73,6 +79,85 @@ def listed_quotas(quotas: CloudQuotas) -> dict[str, set[str]]:
     """Return the ids of quotas that Cloud Quotas lists, for each service of the catalogue. Raises UserError."""
     services = sorted({key.service for key in catalog.QUOTAS})
     return {service: {info.quota_id for info in quotas.quotas(service)} for service in services}
+
+
+class Told(NamedTuple):
+    """A sentence about a fact that no data file is changed for; ``holds`` is None where nobody could tell."""
+
+    holds: bool | None
+    says: str
+
+
+def or_why(rows: Iterable[Told]) -> Iterator[Told]:
+    """Yield rows, and at the end why a server did not tell the others."""
+    try:
+        yield from rows
+    except ApiError as error:
+        yield Told(None, str(error).rstrip("."))
+
+
+def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, ClusterSpec]) -> Iterator[Told]:
+    """Yield whether GKE offers the version of each cluster, and versions that our software supports. GoogleError."""
+    own = (row for row in RELEASES.values() if row.minor == _minor(CHARTS[row.chart].version))
+    oldest = {row.chart: row.kubernetes for row in own if row.kubernetes}
+    for location in sorted({spec.location for spec in clusters.values()}):
+        config = container.call("GET", f"projects/{project}/locations/{location}/serverConfig")
+        offered = [str(version) for version in config.get("validMasterVersions") or ()]
+        if not offered:
+            yield Told(None, f"GKE lists no version in {location}")
+            continue
+        channels = ", ".join(f"{row['channel']} {row.get('defaultVersion')}" for row in config.get("channels") or ())
+        yield Told(True, f"GKE in {location} offers {offered[-1]} to {offered[0]}; new clusters get {channels}")
+        for name, spec in clusters.items():
+            if spec.location == location and spec.version:
+                there = any(one == spec.version or one.startswith(f"{spec.version}.") for one in offered)
+                yield Told(there, f"cluster {name}: GKE {'offers' if there else 'does not offer'} {spec.version} there")
+        for chart, minor in oldest.items():
+            if _parts(_minor(offered[-1])) < _parts(minor):
+                yield Told(False, f"chart {chart} wants Kubernetes {minor}, and GKE in {location} offers {offered[-1]}")
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _parts(minor: str) -> tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))
+
+
+def vertex_regions(vertex: GoogleApi, project: str) -> Iterator[Told]:
+    """Yield whether Vertex AI has the regions that the catalogue has for each accelerator. Raises GoogleError."""
+    pages = vertex.pages(f"projects/{project}/locations")
+    listed = {str(row.get("locationId")) for page in pages for row in page.get("locations") or ()}
+    for name, accelerator in ACCELERATORS.items() if listed else ():
+        regions = accelerator.vertex.regions if accelerator.vertex else ()
+        if missing := sorted(set(regions) - listed):
+            yield Told(False, f"accelerator {name}: Vertex AI does not list {', '.join(missing)}")
+        elif regions:
+            yield Told(True, f"accelerator {name}: Vertex AI lists its {len(regions)} regions")
+    if not listed:
+        yield Told(None, "Vertex AI lists no region")
+
+
+def published_software(registries: Registries) -> Iterator[Told]:
+    """Yield whether the catalogue's charts, in their versions, and its images are in their registries."""
+    for name, chart in CHARTS.items():
+        what = f"chart {name} {chart.version}"
+        yield _told(what, partial(_is_released, registries, chart))
+    for name, image in IMAGES.items():
+        yield _told(f"image {name}, {image}", partial(registries.has, image))
+
+
+def _is_released(registries: Registries, chart: Chart) -> bool:
+    return chart.version in registries.versions(chart.chart, chart.repository)
+
+
+def _told(what: str, is_there: Callable[[], bool]) -> Told:
+    try:
+        there = is_there()
+    except ApiError as error:
+        return Told(None, f"{what}: {str(error).rstrip('.')}")
+    return Told(there, f"{what} is {'' if there else 'not '}in its registry")
 
 
 class _Findings(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,9 @@ from click.testing import CliRunner, Result
 from tests.places import ROOT
 from tests.training_platform.adopt.seeding import served
 from tests.training_platform.verify.conftest import Lab, MonitoredCloud
-from training_platform.catalog import MACHINE_TYPES, QUOTAS, ZONES, loader
+from training_platform.catalog import ACCELERATORS, CHARTS, IMAGES, MACHINE_TYPES, QUOTAS, ZONES, loader
 from training_platform.cli.main import app
+from training_platform.clients.rest import ApiError
 from training_platform.verify import facts
 
 pytestmark = pytest.mark.timeout(300)
@@ -29,6 +31,8 @@ class ListingCloud(MonitoredCloud):
 
     machines: Rows
     ids: Mapping[str, set[str]]
+    regions: set[str] = set()
+    versions: Sequence[str] | None = ("1.36.1-gke.1",)  # of the control plane, None where GKE is not enabled
 
     def handle(
         self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
@@ -43,6 +47,12 @@ class ListingCloud(MonitoredCloud):
         if service == "cloudquotas":
             name = path.split("/services/")[1].partition("/")[0]
             return 200, {"quotaInfos": [quota(name, one) for one in sorted(self.ids[name])]}
+        if service == "aiplatform" and path.endswith("/locations"):
+            return 200, {"locations": [{"locationId": region} for region in sorted(self.regions)]}
+        if path.endswith("/serverConfig") and self.versions is None:
+            return 403, {"error": {"message": "container.googleapis.com has not been used"}}
+        if path.endswith("/serverConfig"):
+            return 200, {"validMasterVersions": self.versions}
         return super().handle(service, verb, path, query, body)
 
 
@@ -70,9 +80,12 @@ def as_in_the_catalogue() -> Rows:
 
 
 @contextmanager
-def listing(lab: Lab, machines: Rows, without: str = "") -> Iterator[str]:
+def listing(lab: Lab, machines: Rows, without: str = "", **other: Any) -> Iterator[str]:
     before = lab.seeded.cloud
     cloud = ListingCloud(lab.projects())
+    cloud.regions = {region for one in ACCELERATORS.values() if one.vertex for region in one.vertex.regions}
+    for name, value in other.items():
+        setattr(cloud, name, value)
     cloud.machines = machines
     cloud.ids = {service: {one.quota_id for one in QUOTAS if one.service == service and one.quota_id != without}
                  for service in {one.service for one in QUOTAS}}  # fmt: skip
@@ -143,10 +156,63 @@ def test_a_cloud_that_lists_nothing_decides_nothing(lab: Lab) -> None:
     machines = {"other-1": {"zones": {"us-central1-a"}, "row": {"name": "other-1", "guestCpus": 1, "memoryMb": 1024}}}
     with listing(lab, machines) as address:
         lab.seeded.cloud.ids = {one.service: set() for one in QUOTAS}  # type: ignore[attr-defined]
+        lab.seeded.cloud.regions = set()  # type: ignore[attr-defined]
+        lab.seeded.cloud.versions = ()  # type: ignore[attr-defined]
         result = ask(lab, address)
 
     assert result.exit_code == 2
     assert result.stdout == ""
+
+
+def test_versions_that_gke_no_longer_offers_and_regions_that_vertex_ai_lacks_are_named(lab: Lab) -> None:
+    with listing(lab, as_in_the_catalogue(), versions=["1.28.9-gke.1"], regions={"us-central1"}) as address:
+        result = ask(lab, address)
+
+    assert result.exit_code == 1, result.output
+    assert (
+        "different: chart kueue wants Kubernetes 1.29, and GKE in us-central1-a offers 1.28.9-gke.1." in result.stderr
+    )
+    assert re.search(r"different: accelerator \S+: Vertex AI does not list .*europe-west4", result.stderr)
+    assert "chart kueue wants" not in "".join(facts_of(lab, ["1.36.1-gke.1"]))
+
+
+def test_an_api_that_is_not_enabled_decides_nothing_and_stops_nothing(lab: Lab) -> None:
+    with listing(lab, as_in_the_catalogue(), versions=None) as address:
+        result = ask(lab, address)
+
+    assert result.exit_code == 0, result.output
+    assert "not decided: GKE does not let you" in result.stderr
+    assert "Vertex AI lists its" in result.stderr
+
+
+def facts_of(lab: Lab, versions: Sequence[str]) -> list[str]:
+    with listing(lab, as_in_the_catalogue(), versions=versions) as address:
+        return ask(lab, address).stderr.splitlines()
+
+
+class Shelves:
+    """Registries that have everything but one image and one version, and one that does not answer."""
+
+    def versions(self, chart: str, _: str | None) -> list[str]:
+        if "jobset" in chart:
+            raise ApiError("registry.k8s.io cannot be reached.")
+        return [] if "kueue" in chart else [one.version for one in CHARTS.values()]
+
+    def has(self, image: str) -> bool:
+        return image != IMAGES["node-gib"]
+
+
+def test_charts_and_images_that_are_not_in_their_registries_are_named() -> None:
+    told = list(facts.published_software(Shelves()))  # type: ignore[arg-type]
+
+    assert [one.says for one in told if one.holds is False] == [
+        f"chart kueue {CHARTS['kueue'].version} is not in its registry",
+        f"image node-gib, {IMAGES['node-gib']} is not in its registry",
+    ]
+    assert [one.says for one in told if one.holds is None] == [
+        f"chart jobset {CHARTS['jobset'].version}: registry.k8s.io cannot be reached"
+    ]
+    assert len(told) == len(CHARTS) + len(IMAGES)
 
 
 def test_the_patch_names_the_data_files_as_the_repository_does() -> None:
