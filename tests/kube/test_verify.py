@@ -31,6 +31,7 @@ from tests.training_platform.adopt.conftest import Repository
 from tests.training_platform.adopt.conftest import _repository as repository  # noqa: F401 # a fixture
 from tests.training_platform.verify.conftest import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from training_platform.checks.planning.recorder import Plan
+from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.resources import register
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.kubernetes.api_servers import free_port
@@ -548,3 +549,61 @@ def test_probes_after_a_refuted_one_are_not_decided(site: Site, tmp_path: Path) 
     assert because.keys() == set(OF_CLUSTERS) - {"cluster-answers"}
     assert all("not decided, because of " in line for line in because.values())
     assert "because of queues-as-planned" in because["queues-admission"]
+
+
+VIEWER = {"Impersonate-User": "viewer@example.com"}
+
+
+@contextmanager
+def as_viewer(site: Site, platform: Platform) -> Iterator[None]:
+    """Ask the cluster as somebody who may get and list all but Secrets, as ``container.viewer`` lets (IAM docs)."""
+    groups = site.http.get("/apis").json()["groups"]
+    versions = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    rules = []
+    for version in versions:
+        names = sorted({row["name"] for row in site.http.get(version).json()["resources"]} - {"secrets"})
+        group = version.split("/")[2] if version.startswith("/apis/") else ""
+        rules.append({"apiGroups": [group], "resources": names, "verbs": ["get", "list"]})
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "viewer"}}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "viewer"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": VIEWER["Impersonate-User"]}
+    role = {**about, "kind": "ClusterRole", "rules": rules}
+    binding = {**about, "kind": "ClusterRoleBinding", "roleRef": ref, "subjects": [subject]}
+    before = dict(platform.clusters)
+    may = Server(site.http).may
+    with (
+        added(site, BINDINGS.replace("bindings", "s"), role, lambda: True),
+        added(site, BINDINGS, binding, lambda: may("list", "pods", "vision", VIEWER)),
+    ):
+        clusters: Any = platform.contents.clusters
+        clusters |= {path: ClusterApi(api._api, api.name, VIEWER) for path, api in before.items()}
+        try:
+            yield
+        finally:
+            clusters |= before
+
+
+def test_probes_that_only_read_run_as_a_viewer(site: Site, tmp_path: Path) -> None:
+    """Helm keeps its releases in Secrets, which a viewer may not read: these alone stay undecided."""
+    readers = [name for name in OF_CLUSTERS if not probes()[name].makes]
+    with site.platform(tmp_path) as platform, as_viewer(site, platform):
+        said = ran(platform, *readers)
+        made = platform.maker.ledger.made
+
+    assert len(readers) >= 5
+    assert (said["refuted"], made) == ([], 0)
+    assert {line.partition(":")[0] for line in said["proven"]} == set(readers)
+    assert said["undecided"]
+    assert all("could not be looked for" in line and "secrets" in line for line in said["undecided"]), said["undecided"]
+
+
+def test_a_viewer_who_may_create_nothing_decides_nothing_and_leaves_nothing(site: Site, tmp_path: Path) -> None:
+    makers = ["storage-disk", "queues-admission"]
+    before = _names(site, "namespaces")
+    with site.platform(tmp_path) as platform, as_viewer(site, platform):
+        said = ran(platform, *makers)
+        assert platform.maker.ledger.open == {}
+
+    assert (said["refuted"], said["proven"]) == ([], [])
+    assert all("does not let you" in line for line in said["undecided"])
+    assert _names(site, "namespaces") == before

@@ -75,8 +75,10 @@ def objects_as_planned(platform: Platform, *, queues: bool) -> Iterator[Answer]:
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:
     """Answer for the pods in each namespace of a planned release."""
-    for match in platform.objects(RELEASE.removeprefix(KUBERNETES)):
-        namespace, cluster = str(match.planned.inputs["namespace"]), match.path.partition("/Release/")[0]
+    for planned in (one for one in platform.resources if one.type == RELEASE):
+        namespace, cluster = str(planned.inputs["namespace"]), platform.cluster_of(planned)
+        if cluster not in platform.clusters:
+            continue  # cluster-answers has said so
         pods = list(platform.clusters[cluster].objects(PODS, namespace))
         if not pods:
             yield undecided(f"{namespace} in {short(cluster)} has no pod", "the release may run none, or is starting")
