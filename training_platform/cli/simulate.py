@@ -11,7 +11,18 @@ import click
 
 from training_platform.checks.process import collector_off
 from training_platform.cli.runs import RunsOptions, access_options, progress
-from training_platform.cli.shared import PATH, Commands, example, fail, need, print_json, repository, root_option, say
+from training_platform.cli.shared import (
+    PATH,
+    Commands,
+    example,
+    fail,
+    line_width,
+    need,
+    print_json,
+    repository,
+    root_option,
+    say,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,7 +103,7 @@ def simulate(
 
         click.echo(page(result), nl=False)
     else:
-        say(results.markdown(result) if output_format == "markdown" else results.text(result))
+        say(results.markdown(result) if output_format == "markdown" else results.text(result, min(line_width(), 120)))
     sys.exit(1 if wrong or any(run.loop_moments for run in figures) else 0)
 
 

@@ -184,7 +184,8 @@ def _say_facts(environment: str, spec: Environment, local_cloud: str | None) -> 
 
 def _say_plan(picked: Sequence[Probe], dear: Sequence[Probe]) -> None:
     """Print what a run asks, and what it costs at most."""
-    from training_platform.verify.report import plan_section, section_lines
+    from training_platform.checks.reports.text import section_lines
+    from training_platform.verify.report import plan_section
 
     say(section_lines(plan_section(picked), min(line_width(), _WIDTH)).rstrip("\n"))
     minutes, usd = sum(one.minutes for one in picked), sum(one.usd for one in picked)

@@ -7,6 +7,7 @@ first machines; slowdown is the time from submission to end by the seconds that 
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -294,26 +295,13 @@ def _names(table: str) -> list[str]:
     return [name.replace(" ", "_") for name in keys]
 
 
-def text(result: Result) -> str:
-    """Return a result as text without colours, as wide as the terminal or COLUMNS say."""
-    import io  # noqa: PLC0415
+def text(result: Result, width: int) -> str:
+    """Return a result as text without colours, in lines of some width."""
+    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
 
-    from training_platform.checks.reports.text import (  # noqa: PLC0415 # it loads rich
-        PrintableConsole,
-        plain_width,
-        section_text,
-    )
-
-    terminal, endless = PrintableConsole(), 10_000
-    width = terminal.width if terminal.is_terminal else plain_width(endless)
-    plain = io.StringIO()
-    console = PrintableConsole(highlight=False, width=width, file=plain)
-    for section in sections(result):
-        console.print(section_text(section, min(width, 120)), width=min(width, 120))
-        console.print()
-    for line in (*headlines(result), *result.notes, f"Left out: {LEFT_OUT}."):
-        console.print(line)
-    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
+    tables = [section_lines(section, width) for section in sections(result)]
+    said = [*headlines(result), *result.notes, f"Left out: {LEFT_OUT}."]
+    return "\n".join([*tables, *(textwrap.fill(line, width, break_on_hyphens=False) for line in said)]) + "\n"
 
 
 def markdown(result: Result) -> str:

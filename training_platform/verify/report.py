@@ -6,7 +6,6 @@ Secrets are never read. Facts that a run found different are in ``facts.py``.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
@@ -113,16 +112,9 @@ def _state(verdict: Verdict) -> Any:
     return {"refuted": "over", "undecided": "unknown", "proven": "fits"}[verdict]
 
 
-def section_lines(section: ReportSection, width: int = 120) -> str:
-    """Return a table as text without colours."""
-    from training_platform.checks.reports.text import PrintableConsole, section_text  # noqa: PLC0415 # it loads rich
-
-    plain = io.StringIO()
-    PrintableConsole(highlight=False, width=width, file=plain).print(section_text(section, width))
-    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
-
-
 def _text(report: Json, width: int) -> str:
+    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
+
     tables = [section_lines(section, width) for section in sections(report)]
     return "\n".join([*tables, *_versions(report), headline(report)]) + "\n"
 

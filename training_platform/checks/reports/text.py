@@ -145,6 +145,13 @@ def section_text(section: ReportSection, width: int) -> Group:
     return Group(heading(title, width), Padding(Group(*inner), (0, 0, 0, _INDENT), expand=False))
 
 
+def section_lines(section: ReportSection, width: int) -> str:
+    """Return a section as lines without colours."""
+    plain = io.StringIO()
+    PrintableConsole(highlight=False, width=width, file=plain).print(section_text(section, width))
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
+
+
 def heading(title: Text, width: int) -> RenderableType:
     """Return a title with a rule beside it, or alone where the rule would cut it."""
     return Rule(title, align="left", style="dim") if title.cell_len + 3 <= width else title
