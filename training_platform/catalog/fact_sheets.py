@@ -121,6 +121,13 @@ def decision(kind: str, field: str) -> Decision | None:
     return None
 
 
+def in_code() -> Iterator[tuple[str, str, Decision]]:
+    """Yield the facts that code marks as unverified, with their file and what decides each."""
+    for file, rows in table(__file__, "deciding-code.yaml").items():
+        for row in rows:
+            yield file, row["fact"], Decision(**{key: row[key] for key in Decision._fields if key in row})
+
+
 def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], list[str]]:
     """Return the names of the rows that have each unverified fact, by kind and field."""
     names: dict[tuple[str, str], list[str]] = {}

@@ -111,9 +111,10 @@ def list_(
 
 def _list_unverified(output_format: Format) -> None:
     """Print each unverified fact with the rows that have it, and what decides it."""
-    from training_platform.catalog.fact_sheets import decision, undecided
+    from training_platform.catalog.fact_sheets import decision, in_code, undecided
 
     rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
+    rows += [("code", fact, [file], decided) for file, fact, decided in in_code()]
     if output_format == "json":
         print_json(
             [
