@@ -35,7 +35,7 @@ test: lint ## Lint, then run every test on all cores; ARGS="-k name" is passed o
 lint: $(DEVELOPMENT) ## Check style, format and types.
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
-	@$(BIN)/mypy --strict
+	@$(BIN)/mypy --strict --num-workers auto
 
 format: $(DEVELOPMENT) ## Format the code, and mend what ruff can mend.
 	@$(BIN)/ruff check --quiet --fix-only .
@@ -106,7 +106,7 @@ $(RUNTIME): .venv/.created requirements.txt pyproject.toml tools/byte_code.py
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME) requirements-dev.txt
-	@$(PIP) install --require-hashes --requirement requirements-dev.txt
+	@$(PIP) install --no-compile --require-hashes --requirement requirements-dev.txt
 	@touch $@
 
 # Beside .venv, since an image for training has nothing of this project's either.
