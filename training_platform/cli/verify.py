@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ _WIDTH = 160
 @click.option("--at-most", type=click.FloatRange(0), default=5.0, metavar="USD", help="The most that the run may cost.")
 @click.option("--kubeconfig", help="Ask the clusters by this kubeconfig; default: do not ask them.")
 @click.option("--group", metavar="ADDRESS", help="Test group of a team, which is impersonated to try its limits.")
-@click.option("--pool", metavar="CLUSTER.POOL", help="Node pool that probes chosen by name bring a node of up.")
+@click.option("--pool", metavar="CLUSTER.POOL", help="Node pool in which probes chosen by name start VMs.")
 @click.option("--page", is_flag=True, help="Send a test alert to the environment's addresses, and ask for its code.")
 @click.option(
     "--report", "files", multiple=True, type=PATH, help="Also write FILE.html, FILE.json or FILE.txt. Repeatable."
@@ -113,10 +112,13 @@ def verify(
     if only_plan:
         return
     place = run.folder_of(folder, environment)
-    head = run.head_of(folder, environment, project, local_cloud, [one.name for one in picked])
+    head = run.head_of(
+        folder, environment, project, local_cloud, [one.name for one in picked],
+        options=(pool or "", group or "", kubeconfig or ""),
+    )  # fmt: skip
     with alone(place):
         old = Ledger.latest(place)
-        same = old is not None and all(old.head.get(key) == head[key] for key in ("where", "stacks", "probes"))
+        same = old is not None and all(old.head.get(key) == head[key] for key in _ABOUT)
         ledger = old if old is not None and same and not old.ended and not anew else Ledger.begin(place, head)
         if ledger is old:
             say(f"Going on with {ledger.path.name}: {len(ledger.done)} of {len(picked)} probes are done.", err=True)
@@ -128,7 +130,7 @@ def verify(
             platform = run.read_platform(
                 folder, environment, ledger, kubeconfig=kubeconfig, local_cloud=local_cloud,
                 options={"group": group or "", "pool": pool or "", "page": "yes" if page else ""}, seconds=wait,
-                confirm=partial(click.prompt, default="", show_default=False, err=True) if asks else None,
+                confirm=_ask_for if asks else None,
             )  # fmt: skip
             if old is not None and old.open:
                 _say_left(run.maker_of(old, platform.contents, wait, local_cloud))
@@ -144,6 +146,18 @@ def verify(
     say(report.rendered(document, "text", min(line_width(), _WIDTH)).rstrip("\n"))
     counts = {row["verdict"] for row in document["probes"]}
     sys.exit(1 if "refuted" in counts else 0 if "proven" in counts else 2)
+
+
+_ABOUT = ("where", "stacks", "probes", "options")
+"""What a run has to share with the last one to go on with it."""
+
+
+def _ask_for(what: str) -> str:
+    """Return what somebody types, which may be nothing; an interrupt is the command's, not the probe's fault."""
+    try:
+        return str(click.prompt(what, default="", show_default=False, err=True))
+    except click.Abort:
+        raise KeyboardInterrupt from None
 
 
 def _say_facts(environment: str, spec: Environment, local_cloud: str | None) -> None:

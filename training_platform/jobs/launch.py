@@ -110,9 +110,11 @@ def run(command: list[str], restarts: int, codes: list[int]) -> int:
             child.send_signal(number)
 
         signal.signal(signal.SIGTERM, end)
+        if asked:  # between two attempts, when there was nobody to hand the signal on to
+            child.terminate()
         code = child.wait()
         code = 128 - code if code < 0 else code
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)  # processes that it left behind hold accelerators and ports
         if not code or asked or started > restarts or (codes and code not in codes):
             break

@@ -321,7 +321,7 @@ def alert_rules() -> Mapping[str, AlertRule]:
     return TypeAdapter(dict[str, AlertRule]).validate_python(read_file(_RULES)["rules"])
 
 
-UNSEEN = "No such entry of a live node was seen."
+UNSEEN = "The filter follows Google's documentation; no real entry has been seen yet."
 LOG_PERIOD_SECONDS = 3600  # between two messages about the same labels
 
 

@@ -234,8 +234,9 @@ def sections(result: Result) -> Iterator[ReportSection]:
 def _shown(result: Result, name: str, key: Key, figure: str) -> str:
     """Return a figure with its spread, and what it was in the base."""
     show = TABLES[name].figures[figure][1]
+    missing = 0 if name in ("never", "loops") else None  # what did not happen in a run is a zero there
     now, before = (
-        [value for run in runs if (value := run.rows[name].get(key, {}).get(figure)) is not None]
+        [value for run in runs if (value := run.rows[name].get(key, {}).get(figure, missing)) is not None]
         for runs in (result.runs, result.base)
     )
     text = show(statistics.median(now)) if now else "-"

@@ -9,6 +9,7 @@ change is a patch for ``git apply``, with a comment that says where each value i
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -102,27 +103,33 @@ def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, 
     oldest = {row.chart: row.kubernetes for row in own if row.kubernetes}
     for location in sorted({spec.location for spec in clusters.values()}):
         config = container.call("GET", f"projects/{project}/locations/{location}/serverConfig")
-        offered = [str(version) for version in config.get("validMasterVersions") or ()]
+        channels = config.get("channels") or ()  # which may have versions that the list of all lacks
+        lists = (config.get("validMasterVersions"), *(row.get("validVersions") for row in channels))
+        every = {str(version) for versions in lists for version in versions or ()}
+        offered = sorted(every, key=_parts, reverse=True)
         if not offered:
             yield Told(None, f"GKE lists no version in {location}")
             continue
-        channels = ", ".join(f"{row['channel']} {row.get('defaultVersion')}" for row in config.get("channels") or ())
-        yield Told(True, f"GKE in {location} offers {offered[-1]} to {offered[0]}; new clusters get {channels}")
+        defaults = ", ".join(f"{row.get('channel')} {row.get('defaultVersion')}" for row in channels)
+        yield Told(True, f"GKE in {location} offers {offered[-1]} to {offered[0]}; new clusters get {defaults}")
         for name, spec in clusters.items():
             if spec.location == location and spec.version:
                 there = any(one == spec.version or one.startswith(f"{spec.version}.") for one in offered)
                 yield Told(there, f"cluster {name}: GKE {'offers' if there else 'does not offer'} {spec.version} there")
         for chart, minor in oldest.items():
-            if _parts(_minor(offered[-1])) < _parts(minor):
-                yield Told(False, f"chart {chart} wants Kubernetes {minor}, and GKE in {location} offers {offered[-1]}")
+            if _parts(_minor(offered[-1])) < _parts(minor):  # a cluster of its own version may be newer
+                none = _parts(_minor(offered[0])) < _parts(minor)
+                says = f"chart {chart} wants Kubernetes {minor}, and GKE in {location} offers {offered[-1]}"
+                yield Told(False if none else None, says)
 
 
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _parts(minor: str) -> tuple[int, ...]:
-    return tuple(map(int, minor.split(".")))
+def _parts(version: str) -> tuple[int, ...]:
+    """Return the numbers of ``1.34`` or ``1.34.1-gke.1000``, which order versions."""
+    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def vertex_regions(vertex: GoogleApi, project: str) -> Iterator[Told]:

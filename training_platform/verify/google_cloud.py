@@ -216,7 +216,16 @@ def vertex_jobs(platform: Platform) -> Iterator[Answer]:
             "machineSpec": pool.get("machineSpec") or {}, "replicaCount": "1",
             "containerSpec": {"imageUri": IMAGES["vertex-training-cpu"], "command": ["true"]},
         }  # fmt: skip
-        spec = {"persistentResourceId": resource, "workerPoolSpecs": [worker]}
+        account = next(
+            one.inputs["accountId"] for one in platform.resources
+            if one.stack == match.planned.stack and one.type == register.SERVICE_ACCOUNT
+            and str(one.inputs["accountId"]).endswith("-jobs")
+        )  # fmt: skip
+        spec = {
+            "persistentResourceId": resource, "workerPoolSpecs": [worker],
+            "serviceAccount": f"{account}@{platform.contents.project}.iam.gserviceaccount.com",
+            **{name: (match.body or {}).get(name) for name in ("network", "pscInterfaceConfig")},
+        }  # fmt: skip
         kind = ApiKind(f"projects/{platform.contents.project}/locations/{region}/customJobs", "customJobs")
         for order in ("a first", "a second"):
             body = {"displayName": platform.maker.name(order.split()[-1]), "jobSpec": spec}
@@ -231,7 +240,7 @@ def vertex_jobs(platform: Platform) -> Iterator[Answer]:
             elif ended:
                 yield refuted(f"{says}: {state}", str((last.get("error") or {}).get("message", "no reason is given")))
             else:
-                yield undecided(f"{says}: {state} after {platform.seconds:.0f} s", job)
+                yield undecided(f"{says}: {state} after {platform.seconds:.0f} s", job.rpartition("/")[2])
 
 
 def _job_in(api: GoogleApi, job: str, *states: str) -> Json | None:
@@ -323,7 +332,7 @@ def monitoring_page(platform: Platform) -> Iterator[Answer]:
     elif (told := platform.confirm("The code in the message (nothing, if none came in ten minutes)")) == code:
         yield proven(says, "somebody read its code")
     else:
-        yield refuted(f"{says}: its code was not read", f"another was given: {told!r}" if told else "none was given")
+        yield refuted(f"{says}: its code was not read", "another code was given" if told else "none was given")
 
 
 def tenancy_accounts(platform: Platform) -> Iterator[Answer]:

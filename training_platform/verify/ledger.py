@@ -34,6 +34,7 @@ _NONCE: Final = f"{MANAGED_BY}/verify-nonce"
 _POLL_SECONDS: Final = 0.2
 _OTHER_UID: Final = 409  # an object that has the name since, which is left alone
 _RUN, _NUMBER = "verify-run", "verify-nonce"  # labels of resources of Google Cloud, which take no slash
+_UNDECIDED: Final = (408, 499)  # a time-out and a cancellation: the creation may have gone through
 _LEFT: Final = "left alone: an object of this name is there that the run did not create"
 
 
@@ -201,13 +202,13 @@ class Maker:
         return made
 
     def _made(self, where: Json, create: Callable[[], Json]) -> Json:
-        """Write down what is about to be created, and create it; a refusal has surely created nothing."""
+        """Write down what is about to be created, and create it. A refusal has created nothing; a time-out may have."""
         number = self.ledger.made + 1
         self.ledger.write({"making": number, **where})
         try:
             return create()
         except ApiError as error:
-            if error.status is not None and 400 <= error.status < 500:
+            if error.status is not None and 400 <= error.status < 500 and error.status not in _UNDECIDED:
                 self.ledger.write({"gone": number, "how": "refused"})
             raise
 
@@ -261,9 +262,7 @@ class Maker:
         if creation.uid:
             body = found(api, creation.uid)
         else:
-            pages = (page.get(creation.kind.plural) or () for page in api.pages(creation.kind.path))
-            numbered = (row for page in pages for row in page if _number(row, creation) == creation.nonce)
-            body = next(numbered, None)
+            body = wait_for(lambda: _numbered(api, creation), min(self.seconds, 30))  # lists may lag behind
         if body is None:
             return "not there"
         if _number(body, creation) != creation.nonce or body[creation.labels].get(_RUN) != self.ledger.run:
@@ -272,7 +271,11 @@ class Maker:
         if creation.api == "aiplatform" and str(body.get("state")) not in ENDED:
             api.call("POST", f"{name}:cancel", {})
             wait_for(lambda: str((found(api, name) or {}).get("state")) in {*ENDED, "None"}, self.seconds)
-        api.call("DELETE", name)
+        try:
+            api.call("DELETE", name)
+        except GoogleError as error:
+            if error.status != 404:  # somebody else was first
+                raise
         if not wait_for(lambda: found(api, name) is None, self.seconds):
             raise GoogleError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
         return "deleted"
@@ -290,6 +293,12 @@ def found(api: GoogleApi, name: str) -> Json | None:
         if error.status == 404:
             return None
         raise
+
+
+def _numbered(api: GoogleApi, creation: Creation) -> Json | None:
+    """Return what a creation made whose answer was lost, by its number."""
+    pages = (page.get(creation.kind.plural) or () for page in api.pages(creation.kind.path))
+    return next((row for page in pages for row in page if _number(row, creation) == creation.nonce), None)
 
 
 def _number(body: Json, creation: Creation) -> Any:

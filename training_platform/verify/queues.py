@@ -199,6 +199,9 @@ def queues_request(platform: Platform) -> Iterator[Answer]:
         if isinstance(named, Answer):
             yield named
             continue
+        if named.pool.spec.capacity != "queued-provisioning":
+            yield undecided(f"pool {named.pool.name} has no queued provisioning", named.pool.spec.capacity)
+            continue
         api, namespace = platform.clusters[named.cluster], namespace_of_run(platform, named.cluster)
         about, spec = {"name": "request", "namespace": namespace}, pod_of(platform, programs()["gpu"], **named.vm)
         template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": about, "template": {"spec": spec}}

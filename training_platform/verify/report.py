@@ -55,6 +55,7 @@ def redacted(text: str, project: str = "") -> str:
     """Return a text without addresses of people, tokens, billing accounts and the project's id."""
     for pattern, word in ((_TOKEN, "TOKEN"), (_BILLING, "BILLING-ACCOUNT"), (_ADDRESS, "ADDRESS")):
         text = pattern.sub(word, text)
+    text = re.sub(r"projects/\d+", "projects/PROJECT", text)  # as Vertex AI names its resources
     return re.sub(rf"(?<![\w-]){re.escape(project)}(?![\w-])", "PROJECT", text) if project else text
 
 

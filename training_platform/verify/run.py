@@ -56,9 +56,15 @@ def stacks_digest(root: Path) -> str:
 
 
 def head_of(
-    root: Path, environment: str, project: str, local_cloud: str | None, probes: Sequence[str]
+    root: Path,
+    environment: str,
+    project: str,
+    local_cloud: str | None,
+    probes: Sequence[str],
+    *,
+    options: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the first record of a ledger: what the run is about."""
+    """Return the first record of a ledger: what the run is about, with a digest of options, which can be addresses."""
     return {
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
@@ -68,6 +74,7 @@ def head_of(
         "versions": {name: version(name) for name in _VERSIONS},
         "stacks": stacks_digest(root),
         "probes": list(probes),
+        "options": digest(options),
     }
 
 
@@ -139,7 +146,8 @@ def _regions(workspace: Workspace, names: Sequence[str]) -> set[str]:
 def go_on(chosen: Sequence[Probe], platform: Platform, ledger: Ledger, progress: Progress) -> dict[str, Asked]:
     """Run the probes that the ledger has no answers of, and write each answer down; objects go when their probe ends.
 
-    An interrupt leaves the ledger as it is: the next start deletes what it names and goes on there.
+    An interrupt deletes the objects of its probe, whose answers are left out; the next start goes on there, and deletes
+    what a second interrupt left.
     """
     asked = {
         name: Asked(name, tuple(Answer(*row) for row in record["answers"])) for name, record in ledger.done.items()

@@ -247,8 +247,8 @@ def limits_gib(job: ResolvedJob, pools: Collection[ExpandedPool], share: float =
     own = {"memory": spec.memory_gib, "ephemeral-storage": spec.disk_gib}
     usable = (
         {
-            "memory": max(spec.shared_memory_gib or 0, int(min(map(usable_memory_gib, pools)) * share)),
-            "ephemeral-storage": int(min(map(usable_disk_gib, pools)) * share),
+            "memory": max(spec.shared_memory_gib or 0, 1, int(min(map(usable_memory_gib, pools)) * share)),
+            "ephemeral-storage": max(1, int(min(map(usable_disk_gib, pools)) * share)),
         }
         if pools
         else {}

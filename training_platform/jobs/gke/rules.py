@@ -147,7 +147,7 @@ def _cpus(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
         yield job.finding(("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
     known = job.workspace.flavors(job.team.environment, gke.cluster)
     names = [name for name in job.team.shares[gke.cluster] if name in known]
-    if all(known[name].topology_levels for name in names):  # as pathways_findings has it
+    if names and all(known[name].topology_levels for name in names):  # as pathways_findings has it
         message = f"every flavor of the team's queue has a topology, and pods of pool {flavor.name} ask for none"
         allowed = "a share of a flavor without topology_aware beside them"
         yield job.finding(("gke", "pool"), message, rule="job-pool-queue", allowed=allowed)
