@@ -81,6 +81,17 @@ def test_a_pod_gets_a_vm_of_the_pool_to_itself_unless_it_says_its_cpus(
     assert judge(job, "gke", TODAY).findings == ()
 
 
+def test_the_smallest_part_of_a_vm_has_limits_too(read: Read, take: Take) -> None:
+    lean, gke = LAB.replace("n2-standard-16", "n1-highcpu-16"), "{cluster: gpus, pool: general, nodes: 1}"
+    local = "cpu: 1\noutput: checkpoints\nlocal_checkpoints: {size_gib: 1, medium: memory}\n"
+
+    limits = pod(take(gke, "cpu: 1\n", lab=lean))["containers"][0]["resources"]["limits"]
+    assert limits["memory"] == "1Gi"  # of 10 GiB a sixteenth is less
+    job, _ = read(gke, local, lab=lean)
+    assert job
+    assert "less than 1," in str(judge(job, "gke", TODAY).findings)
+
+
 def test_it_goes_to_its_pool_and_waits_in_the_queue_of_its_team(take: Take) -> None:
     job = take("{cluster: gpus, pool: general, nodes: 2, priority: null}")
     body = jobset(job)

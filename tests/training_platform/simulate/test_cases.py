@@ -8,7 +8,7 @@ from tests.training_platform.simulate.clusters import cluster, shares
 from training_platform.simulate.machines import DEFAULTS, CapacityTimes, LossTime
 from training_platform.simulate.queues import Pods
 from training_platform.simulate.replay import NEVER, Played, play
-from training_platform.simulate.results import ALL, Result, document, duration, figures, headlines
+from training_platform.simulate.results import ALL, Figures, Result, document, duration, figures, headlines, sections
 from training_platform.simulate.traces import TraceJob
 
 GPU = "nvidia.com/gpu"
@@ -123,3 +123,14 @@ def test_a_change_is_told_in_sentences() -> None:
     assert told[-1].startswith("The machines cost $")
     assert told[-1].endswith(" a day more.")
     assert document(Result([runs[0]], [runs[1]], "main"))["base"]["ref"] == "main"
+
+
+def test_runs_without_a_loop_count_when_runs_are_summed_up() -> None:
+    key = ("c", "a", "b", "h100", "reclaim")
+    looped, quiet = Figures(1.0), Figures(1.0)
+    looped.rows["loops"][key] = {"evictions": 5}
+    result = Result([looped, quiet, quiet], [quiet, quiet, quiet])
+
+    (section,) = (each for each in sections(result) if each.title == "preemption loops")
+
+    assert [row.cells[-1] for row in section.rows] == ["0 → 0 (0 to 5)"]
