@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
 OF_CLUSTERS = [name for name, one in probes().items() if "kubeconfig" in one.needs]
 OPTIONS: Mapping[Any, str] = {"group": "vision@example.com", "pool": "main.a100"}
-POOLS = {"pools-bandwidth": "main.h100", "pools-slice": "v5e"}  # of probes that a100 is not for
+POOLS = {"pools-bandwidth": "main.h100", "pools-slice": "v5e", "queues-request": "queued"}  # for which a100 is not
 FURTHER = """\
     private_services_range: 10.200.0.0/20
     lustre:
@@ -54,6 +54,7 @@ FURTHER = """\
 LARGE = f"""\
 {HOME.replace("    clusters:", FURTHER)}\
           h100: {{machine_type: a3-highgpu-8g, max_nodes: 2, capacity: spot}}
+          queued: {{machine_type: a2-highgpu-1g, max_nodes: 2, capacity: queued-provisioning}}
           v5e: {{machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 1}}
 """
 NLP = TEAM.replace("vision", "nlp").partition("    buckets:")[0]
@@ -195,7 +196,7 @@ def site(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> It
             )
         )
         queues, server = Queues(kueue.client), ApiServer(kueue.client)
-        counts = {"a100": 1, "system": 1, "h100": 2, "v5e-0": 4}
+        counts = {"a100": 1, "system": 1, "h100": 2, "queued": 1, "v5e-0": 4}
         bodies = {name: lab.body(f"{CLUSTER}/nodePools/{name}$") for name in counts}
         nodes = node_objects(SimulatedPool("lab-main", name, body, counts[name]) for name, body in bodies.items())
         messages = dict(MESSAGES)
