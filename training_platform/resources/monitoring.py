@@ -220,36 +220,31 @@ def alert_policies(
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
         if not names or (rule.undocumented and not undocumented):
             continue
-        inputs = gcp.alert_policy(
-            display_name=f"{scope.environment}: {rule.title}",
-            conditions=[_condition(rule_name, rule, rule.query(names, scope.project))],
-            severity=rule.severity,
-            documentation={"content": rule.documentation, "mime_type": "text/markdown"},
-            project=scope.project,
-            combiner="OR",
-            notification_channels=list(told),
-            user_labels=scope.labels,
-        )
-        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs)
+        conditions = [_condition(rule_name, rule, rule.query(names, scope.project))]
+        yield _policy(f"{name}-{rule_name}", scope, rule, told, conditions=conditions)
     for rule_name, log in log_rules().items():
-        inputs = gcp.alert_policy(
-            display_name=f"{scope.environment}: {log.title}",
-            conditions=[
-                {
-                    "display_name": log.title,
-                    "condition_matched_log": {"filter": log.filter, "label_extractors": dict(log.labels)},
-                }
-            ],
+        matched = {"filter": log.filter, "label_extractors": dict(log.labels)}
+        yield _policy(
+            f"{name}-{rule_name}", scope, log, told,
+            conditions=[{"display_name": log.title, "condition_matched_log": matched}],
             # Such a policy has to name one; each combination of labels is told by itself.
             alert_strategy={"notification_rate_limit": {"period": f"{LOG_PERIOD_SECONDS}s"}},
-            severity=log.severity,
-            documentation={"content": log.documentation, "mime_type": "text/markdown"},
-            project=scope.project,
-            combiner="OR",
-            notification_channels=list(told),
-            user_labels=scope.labels,
-        )
-        yield Declared(type=ALERT_POLICY, name=f"{name}-{rule_name}", inputs=inputs)
+        )  # fmt: skip
+
+
+def _policy(name: str, scope: Scope, rule: AlertRule | LogRule, told: Sequence[Any], **inputs: Any) -> Declared:
+    """Return a policy with what all of them have, and with ``inputs``."""
+    found = gcp.alert_policy(
+        display_name=f"{scope.environment}: {rule.title}",
+        severity=rule.severity,
+        documentation={"content": rule.documentation, "mime_type": "text/markdown"},
+        project=scope.project,
+        combiner="OR",
+        notification_channels=list(told),
+        user_labels=scope.labels,
+        **inputs,
+    )
+    return Declared(type=ALERT_POLICY, name=name, inputs=found)
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:

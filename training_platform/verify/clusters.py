@@ -11,7 +11,7 @@ from training_platform.adopt.sections.values import key_of
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import NODES, PODS, ClusterError
-from training_platform.config.pools import ExpandedPool, pools
+from training_platform.config.pools import POOL_LABEL, ExpandedPool, pools
 from training_platform.resources import register
 from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.planned import UNKNOWN
@@ -19,7 +19,6 @@ from training_platform.resources.register import KUBERNETES, RELEASE
 from training_platform.verify.probes import Answer, Platform, proven, refuted, undecided
 
 _QUEUES: Final = "kubernetes:kueue.x-k8s.io/"
-POOL_LABEL: Final = "cloud.google.com/gke-nodepool"
 
 
 def cluster_answers(platform: Platform) -> Iterator[Answer]:

@@ -14,7 +14,7 @@ from training_platform.catalog.locations import MULTI_REGIONS, region_of, serves
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import EVENTS, JOBSETS, PODS, ApiKind, ClusterApi
-from training_platform.config.pools import ExpandedPool, flavors, pools
+from training_platform.config.pools import POOL_LABEL, ExpandedPool, flavors, pools
 from training_platform.jobs.gke.gpu_direct import GpuDirect, flavor_direct
 from training_platform.jobs.gke.pods import ROLE, job_spec, pod_template
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL
@@ -23,7 +23,7 @@ from training_platform.resources.data_sets import FUSE, LUSTRE
 from training_platform.resources.gpu_direct import NodeAccess
 from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.notebooks import FUSE_ANNOTATION
-from training_platform.verify.clusters import POOL_LABEL, cluster_of, short, waiting
+from training_platform.verify.clusters import cluster_of, short, waiting
 from training_platform.verify.ledger import wait_for
 from training_platform.verify.probes import Answer, Platform, pool_named, proven, refuted, undecided
 
