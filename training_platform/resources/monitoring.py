@@ -178,6 +178,7 @@ def _widget(chart: DashboardChart, names: Mapping[str, str]) -> Json:
 
 
 if TYPE_CHECKING:
+    from pulumi_gcp.monitoring import AlertPolicyAlertStrategyArgsDict as Strategy
     from pulumi_gcp.monitoring import AlertPolicyConditionArgsDict as Condition
 
 EVALUATION = "60s"  # as often as GKE's system metrics come
@@ -220,31 +221,40 @@ def alert_policies(
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
         if not names or (rule.undocumented and not undocumented):
             continue
-        conditions = [_condition(rule_name, rule, rule.query(names, scope.project))]
-        yield _policy(f"{name}-{rule_name}", scope, rule, told, conditions=conditions)
+        condition = _condition(rule_name, rule, rule.query(names, scope.project))
+        yield _policy(f"{name}-{rule_name}", scope, rule, told, condition)
     for rule_name, log in log_rules().items():
-        matched = {"filter": log.filter, "label_extractors": dict(log.labels)}
-        yield _policy(
-            f"{name}-{rule_name}", scope, log, told,
-            conditions=[{"display_name": log.title, "condition_matched_log": matched}],
-            # Such a policy has to name one; each combination of labels is told by itself.
-            alert_strategy={"notification_rate_limit": {"period": f"{LOG_PERIOD_SECONDS}s"}},
-        )  # fmt: skip
+        matched: Condition = {
+            "display_name": log.title,
+            "condition_matched_log": {"filter": log.filter, "label_extractors": dict(log.labels)},
+        }
+        # A policy of logs has to name a period; each combination of labels is told by itself.
+        limit: Strategy = {"notification_rate_limit": {"period": f"{LOG_PERIOD_SECONDS}s"}}
+        yield _policy(f"{name}-{rule_name}", scope, log, told, matched, strategy=limit)
 
 
-def _policy(name: str, scope: Scope, rule: AlertRule | LogRule, told: Sequence[Any], **inputs: Any) -> Declared:
-    """Return a policy with what all of them have, and with ``inputs``."""
-    found = gcp.alert_policy(
+def _policy(
+    name: str,
+    scope: Scope,
+    rule: AlertRule | LogRule,
+    told: Sequence[Any],
+    condition: Condition,
+    *,
+    strategy: Strategy | None = None,
+) -> Declared:
+    """Return the policy of a rule, which tells the channels ``told``."""
+    inputs = gcp.alert_policy(
         display_name=f"{scope.environment}: {rule.title}",
+        conditions=[condition],
+        alert_strategy=strategy,
         severity=rule.severity,
         documentation={"content": rule.documentation, "mime_type": "text/markdown"},
         project=scope.project,
         combiner="OR",
         notification_channels=list(told),
         user_labels=scope.labels,
-        **inputs,
     )
-    return Declared(type=ALERT_POLICY, name=name, inputs=found)
+    return Declared(type=ALERT_POLICY, name=name, inputs=inputs)
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
