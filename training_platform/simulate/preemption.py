@@ -244,8 +244,8 @@ class _Largest:
     def _has_nothing(self, member: Member) -> bool:
         """Whether a member can never give a candidate again: it does not borrow, or its own are all taken."""
         if member.children:
-            return member not in self.above and not member.borrowed()
-        return not self.jobs.get(member) or (member is not self.own and not member.borrowed())
+            return member not in self.above and not member.borrows(member.flavors)
+        return not self.jobs.get(member) or (member is not self.own and not member.borrows(member.flavors))
 
     def _next(self, cohort: Member) -> Member | None:
         """Return the queue of the largest share; None where this only found members that have no candidates."""

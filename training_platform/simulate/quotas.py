@@ -10,6 +10,7 @@ and fair sharing, read 2026-11-23.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -37,11 +38,6 @@ class Member:
     usage changes.
     """
 
-    __slots__ = (
-        "borrowing", "children", "flavors", "height", "kept_beside", "kept_share", "lendable", "lending", "local",
-        "name", "parent", "potential", "resources", "subtree", "usage", "weight",
-    )  # fmt: skip
-
     def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
         count = len(resources)
         rows = [quotas.get(flavor, Quota(0)) for flavor in range(count)]
@@ -58,7 +54,7 @@ class Member:
         self.local = [0] * count
         self.usage = [0] * count
         self.potential = [0] * count
-        self.lendable: dict[str, int] = {}
+        self.lendable: Counter[str] = Counter()
         self.kept_share: Weighed | None = None
         self.kept_beside: dict[Member, tuple[Member, Member]] = {}
 
@@ -124,31 +120,18 @@ class Member:
         """Whether it borrows one of some flavors."""
         return any(self.usage[flavor] > self.subtree[flavor] for flavor in flavors)
 
-    def borrowed(self) -> list[int]:
-        """Return the flavors of which it uses more than its own."""
-        return [flavor for flavor in self.flavors if self.usage[flavor] > self.subtree[flavor]]
-
     def share(self) -> Weighed:
         """Return the dominant share: what is borrowed, in thousandths of what can be, by weight; the largest."""
         if self.kept_share is None:
-            self.kept_share = self._computed_share()
+            over: Counter[str] = Counter()
+            for flavor in self.flavors if self.parent is not None else ():
+                if (more := self.usage[flavor] - self.subtree[flavor]) > 0:
+                    over[self.resources[flavor]] += more
+            rows = [(more, self.lendable[resource]) for resource, more in over.items()]
+            ratio = max((more * 1000.0 / lendable for more, lendable in rows if lendable), default=0.0)
+            share = (0, ratio / self.weight) if self.weight else (1, ratio)
+            self.kept_share = share if ratio else (0, 0.0)
         return self.kept_share
-
-    def _computed_share(self) -> Weighed:
-        if self.parent is None:
-            return (0, 0.0)
-        over: dict[str, int] = {}
-        for flavor in self.flavors:
-            if (more := self.usage[flavor] - self.subtree[flavor]) > 0:
-                resource = self.resources[flavor]
-                over[resource] = over.get(resource, 0) + more
-        ratio = 0.0
-        for resource, more in over.items():
-            if lendable := self.lendable.get(resource, 0):
-                ratio = max(ratio, more * 1000.0 / lendable)
-        if not ratio:
-            return (0, 0.0)
-        return (0, ratio / self.weight) if self.weight else (1, ratio)
 
     def lowest_fit(self, flavor: int, amount: int) -> tuple[int, bool]:
         """Return the height of the lowest subtree whose quota has room for an amount, and whether it is not the root.
@@ -222,8 +205,7 @@ class Quotas:
                 most = member.local[flavor] + parent.potential[flavor]
                 limit = member.borrowing[flavor]
                 member.potential[flavor] = most if limit is None else min(most, member.subtree[flavor] + limit)
-                resource = member.resources[flavor]
-                member.lendable[resource] = member.lendable.get(resource, 0) + parent.potential[flavor]
+                member.lendable[member.resources[flavor]] += parent.potential[flavor]
         for child in member.children:
             self._potentials(child)
 
