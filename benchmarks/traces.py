@@ -176,7 +176,7 @@ def measure() -> None:
                 "evictions",
                 "loops",
                 "never start",
-                "a day",
+                "USD a day",
             ),
             list(rows(published, groups)),
         )

@@ -3,8 +3,9 @@
 ``Scheduler`` is one cluster's Kueue, with one cohort over all queues. Jobs are submitted to it and ended, and
 ``settle`` does what Kueue does until nothing moves at that instant. A cycle takes the first job of every queue, finds
 flavors for each, and goes through them in the order of fair sharing, or of borrowing, priority and age without it. A
-job that found nothing is put aside with all of its shape, until quota becomes free; then all are tried again, a second
-later, since Kueue gathers such changes for so long.
+job that found nothing is put aside with all of its shape, until quota becomes free or a job is taken away; then all are
+tried again, a second later, since Kueue gathers such changes for so long. Below an object of a cohort that is not the
+root, Kueue does so as well when the status of a queue has changed, and it updates statuses a second after they change.
 
 Modelled with the default feature gates of Kueue 0.19: FlavorFungibility, FlavorFungibilityPreserveScanProgress,
 FairSharingPreemptWithinNominal, FairSharingPrioritizeNonBorrowing, PrioritySortingWithinCohort and
@@ -16,11 +17,13 @@ An eviction takes effect once no other job can move, since other cycles take mil
 with some seeds it does after the cycle that decides it, as on a busy machine. That a job which evicts others stays
 first in its queue until they are gone, as in Kueue, is left out.
 
-Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue and pkg/features, read 2026-11-23.
+Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue, pkg/controller/core (cohorts, queues, workloads)
+and pkg/features, read 2026-11-23.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -79,9 +82,8 @@ class Scheduler:
 
     ``seed`` decides ties, which Kueue decides by random ids, and an odd one whose eviction is over first, which in a
     cluster depends on how long each takes; with an even one all are over together. With every second odd one, Kueue
-    tries those again that were put aside before the next eviction is over. With 4 to 7 of every eight, Kueue tries them
-    twice after a job has ended, since each update of an ended workload is a reason to. With 8 to 15 of every sixteen,
-    evictions are over before the next cycle.
+    tries those again that were put aside before the next eviction is over. With 4 to 7 of every eight, evictions are
+    over before the next cycle.
     """
 
     def __init__(
@@ -90,17 +92,20 @@ class Scheduler:
         self.order = random.Random(seed)
         self.one_by_one = bool(seed % 2)
         self.slowly = seed % 4 == 3
-        self.twice = bool(seed // 4 % 2)
-        self.promptly = bool(seed // 8 % 2)
+        self.promptly = bool(seed // 4 % 2)
         self.quotas = Quotas(queues, cohorts, self.order)
         self.fair = fair_sharing is not None
         self.strategies = tuple(fair_sharing or ())
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
         self.nested = any(member.parent for member in self.quotas.cohorts.values())
-        self.requeue_at: float | None = None
+        self.watched = {
+            name
+            for name, member in self.quotas.queues.items()
+            if any(above.parent and above.name in cohorts for above in member.path())
+        }
+        self._requeue_at = self._status_at = math.inf
         self._truces: dict[tuple[str, Shape], float] = {}  # by queue and shape, until when they evict nobody
         self._now = 0.0
-        self._once_more = False
         self._cycle = 0
         self._evicting: list[tuple[Job, Eviction]] = []
         self._states: dict[object, int] = {}  # how many evictions before each
@@ -108,16 +113,21 @@ class Scheduler:
         self._users: dict[frozenset[int], list[Queue]] = {}
         self._recent: list[Eviction] = []  # since a job was submitted or ended
 
+    @property
+    def next_at(self) -> float:
+        """When jobs that were put aside are tried again, endless where none are."""
+        return min(self._requeue_at, self._status_at)
+
     def submit(self, job: Job, now: float) -> None:
         """Put a job into its queue."""
         queue = self.queues[job.queue]
         job.created, job.tie, job.member = now, self.order.random(), queue.member
         queue.push(job)
         self._happened()
+        self._changed(job, now)
 
     def end(self, job: Job, now: float) -> None:
         """Take a job away that has ended, or that nobody wants any more, and free its quota."""
-        self._once_more = self.twice
         queue = self.queues[job.queue]
         if job.flavors:
             self._evicting = [row for row in self._evicting if row[0] is not job]
@@ -126,21 +136,25 @@ class Scheduler:
             queue.remove(job)
         self._try_again(now)
         self._happened()
+        self._changed(job, now)
 
     def settle(self, now: float) -> Moves:
         """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
         moves = Moves([], [])
         self._now = now
         while True:
-            if self.requeue_at is not None and self.requeue_at <= now:
-                self.requeue_at, self._once_more = now + REQUEUE_SECONDS if self._once_more else None, False
+            if self._status_at <= now:
+                self._status_at = math.inf
+                self._try_again(now)
+            if self._requeue_at <= now:
+                self._requeue_at = math.inf
                 for queue in self.queues.values():
                     queue.aside.clear()
             self._run_cycles(now, moves)
             if not self._evicting:
                 return moves
-            if self.slowly and self.requeue_at is not None:
-                self.requeue_at = now
+            if self.slowly and self._requeue_at < math.inf:
+                self._requeue_at = now
                 continue
             if self.one_by_one:
                 self.order.shuffle(self._evicting)
@@ -150,6 +164,7 @@ class Scheduler:
                 self._free(job, now)
                 self.queues[job.queue].push(job)
                 moves.made.append(eviction)
+                self._changed(job, now)
                 self._recent.append(eviction)
             self._count_state(moves)
 
@@ -178,9 +193,13 @@ class Scheduler:
         job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
         self._try_again(now)
 
+    def _changed(self, job: Job, now: float) -> None:
+        """Note that the status of a job's queue changes."""
+        if job.queue in self.watched:
+            self._status_at = min(self._status_at, now + REQUEUE_SECONDS)
+
     def _try_again(self, now: float) -> None:
-        if self.requeue_at is None:
-            self.requeue_at = now + REQUEUE_SECONDS
+        self._requeue_at = min(self._requeue_at, now + REQUEUE_SECONDS)
 
     def _run_cycles(self, now: float, moves: Moves) -> None:
         """Run cycles until nothing moves."""
@@ -249,6 +268,7 @@ class Scheduler:
             if entry.mode == FIT:
                 self._admit(entry, now)
                 moves.made.append(Admission(job, entry.flavors))
+                self._changed(job, now)
                 continue
             evicted.update(dict.fromkeys(target.job for target in entry.targets))
             counted.append((queue.member, entry.usage))

@@ -114,9 +114,8 @@ class _Replay:
             self._at(of.submitted, "submit", run)
         events, scheduler = self.events, self.scheduler
         now = 0.0
-        while events or scheduler.requeue_at is not None:
-            moments = (events[0][0] if events else math.inf, scheduler.requeue_at or math.inf)
-            now = max(now, min(moments))
+        while (moment := min(events[0][0] if events else math.inf, scheduler.next_at)) < math.inf:
+            now = max(now, moment)
             while events and events[0][0] <= now:
                 _, _, kind, run, attempt = heapq.heappop(events)
                 if attempt == run.attempts:

@@ -58,6 +58,13 @@ MUTATIONS: Final = {
     "who finds nobody is not compared": Mutation("admission", " or self.nested", ""),
     "level does not order entries": Mutation("admission", "key=lambda entry: (entry.level, ", "key=lambda entry: (0, "),
     "ending a waiting job is no reason to try others": Mutation("admission", "        self._try_again(now)\n        self._happened()\n", "        self._happened()\n"),
+    "a new status of a queue tries nobody": Mutation("admission", "if job.queue in self.watched:", "if False:"),
+    "a new status comes after other reasons": Mutation(
+        "admission",
+        "            if self._status_at <= now:\n                self._status_at = math.inf\n                self._try_again(now)\n            if self._requeue_at <= now:\n                self._requeue_at = math.inf\n",
+        "            if due := self._requeue_at <= now:\n                self._requeue_at = math.inf\n            if self._status_at <= now:\n                self._status_at = math.inf\n                self._try_again(now)\n            if due:\n",
+    ),
+    "root cohorts look at queues as well": Mutation("admission", "above.parent and above.name in cohorts", "above.name in cohorts"),
     "those put aside are no part of a loop": Mutation("admission", "frozenset(queue.aside) for queue in queues", "0 for queue in ()"),
     "only lower priorities are evicted": Mutation("preemption", 'policy == "Any"\n                or ', ""),
     "newer jobs of the same priority stay": Mutation("preemption", 'policy == "LowerOrNewerEqualPriority"\n', 'policy == "never"\n'),

@@ -7,6 +7,7 @@ for real Kueue alike.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -108,9 +109,9 @@ def play(scenario: Json, seed: int = 0, model: Any = admission) -> Iterator[Step
             moves = scheduler.settle(now)
             evicted |= {move.job.name for move in moves.made if isinstance(move, model.Eviction)}
             loops |= bool(moves.loops)
-            if scheduler.requeue_at is None or loops:
+            if loops or scheduler.next_at == math.inf:
                 break
-            now = scheduler.requeue_at
+            now = scheduler.next_at
         admitted = {
             name: ",".join(scheduler.quotas.flavors[flavor] for flavor in job.flavors)
             for name, job in jobs.items()
