@@ -107,7 +107,7 @@ class Scheduler:
         self._truces: dict[tuple[str, Shape], float] = {}  # by queue and shape, until when they evict nobody
         self._now = 0.0
         self._cycle = 0
-        self._evicting: list[tuple[Job, Eviction]] = []
+        self._evicting: list[Eviction] = []
         self._states: dict[object, int] = {}  # how many evictions before each
         self._known: list[dict[object, Assignable]] = [{} for _ in self.quotas.flavors]  # until what they read changes
         self._users: dict[frozenset[int], list[Queue]] = {}
@@ -123,20 +123,18 @@ class Scheduler:
         queue = self.queues[job.queue]
         job.created, job.tie, job.member = now, self.order.random(), queue.member
         queue.push(job)
-        self._happened()
-        self._changed(job, now)
+        self._forget_states(job, now)
 
     def end(self, job: Job, now: float) -> None:
         """Take a job away that has ended, or that nobody wants any more, and free its quota."""
         queue = self.queues[job.queue]
         if job.flavors:
-            self._evicting = [row for row in self._evicting if row[0] is not job]
+            self._evicting = [row for row in self._evicting if row.job is not job]
             self._free(job, now)
         else:
             queue.remove(job)
-        self._try_again(now)
-        self._happened()
-        self._changed(job, now)
+            self._try_again(now)
+        self._forget_states(job, now)
 
     def settle(self, now: float) -> Moves:
         """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
@@ -160,30 +158,29 @@ class Scheduler:
                 self.order.shuffle(self._evicting)
             done = self._evicting[:1] if self.one_by_one else self._evicting
             self._evicting = self._evicting[len(done) :]
-            for job, eviction in done:
-                self._free(job, now)
-                self.queues[job.queue].push(job)
-                moves.made.append(eviction)
-                self._changed(job, now)
-                self._recent.append(eviction)
+            for eviction in done:
+                self._free(eviction.job, now)
+                self.queues[eviction.job.queue].push(eviction.job)
+                self._changed(eviction.job, now)
+            moves.made.extend(done)
+            self._recent.extend(done)
             self._count_state(moves)
 
-    def _happened(self) -> None:
+    def _forget_states(self, job: Job, now: float) -> None:
         self._states.clear()
         self._recent.clear()
+        self._changed(job, now)
 
     def _count_state(self, moves: Moves) -> None:
         """Cut a loop: jobs that evict each other come back to the same state."""
         queues = self.queues.values()
         running = frozenset((job, job.flavors) for queue in queues for job in queue.running)
         state = running, tuple(frozenset(queue.aside) for queue in queues)
-        since = self._states.setdefault(state, len(self._recent))
-        if since < len(self._recent):
-            loop = self._recent[since:]
-            self._states[state] = len(self._recent)
-            for eviction in loop:
-                self._truces[eviction.by.queue, eviction.by.shape] = self._now + TRUCE_SECONDS
-            moves.loops.extend(loop)
+        loop = self._recent[self._states.get(state, len(self._recent)) :]
+        self._states[state] = len(self._recent)
+        for eviction in loop:
+            self._truces[eviction.by.queue, eviction.by.shape] = self._now + TRUCE_SECONDS
+        moves.loops.extend(loop)
 
     def _free(self, job: Job, now: float) -> None:
         queue = self.queues[job.queue]
@@ -221,7 +218,7 @@ class Scheduler:
         places = [job.tried for job, _ in heads]
         entries = [self._nominate(job, queue) for job, queue in heads]
         before = (len(moves.made), len(self._evicting))
-        self._process([entry for entry in entries if self._matters(entry)], now, moves)
+        self._process([entry for entry in entries if entry.mode == FIT or self._counts(entry)], now, moves)
         after = (len(moves.made), len(self._evicting))
         put_aside = False
         for entry in entries:
@@ -238,11 +235,9 @@ class Scheduler:
             return None  # the next cycle would be the same
         return [(entry.job, entry.job.tried) for entry in entries]
 
-    def _matters(self, entry: Entry) -> bool:
-        """Whether an entry can change what others get: where cohorts are nested, also by its place among them."""
-        if entry.mode == PREEMPT and not entry.targets:
-            return entry.queue.reclaim != "Any" or self.nested
-        return entry.mode != NO_FIT
+    def _counts(self, entry: Entry) -> bool:
+        """Whether an entry that does not fit changes what others get: where cohorts are nested, also by its place."""
+        return entry.mode == PREEMPT and bool(entry.targets or entry.queue.reclaim != "Any" or self.nested)
 
     def _tried(self, entry: Entry) -> None:
         entry.job.tried = entry.tried
@@ -252,8 +247,7 @@ class Scheduler:
         """Go through the entries of a cycle: admit, evict, or leave for the next cycle."""
         counted: list[tuple[Member, Usage]] = []  # for this cycle alone
         evicted: dict[Job, None] = {}
-        order = self._in_fair_order(entries) if self.fair else iter(self._in_order(entries))
-        for entry in order:
+        for entry in self._in_fair_order(entries) if self.fair else self._in_order(entries):
             job, queue = entry.job, entry.queue
             if entry.mode == PREEMPT and not entry.targets:
                 if queue.reclaim != "Any":  # it could not get back what others would borrow before it
@@ -278,8 +272,7 @@ class Scheduler:
                     target.job.evicting = True
                     for flavor in target.job.usage:
                         self._known[flavor].clear()
-                    eviction = Eviction(target.job, target.job.flavors, job, target.reason)
-                    self._evicting.append((target.job, eviction))
+                    self._evicting.append(Eviction(target.job, target.job.flavors, job, target.reason))
             job.tried = ()
             queue.push(job)
         for member, usage in counted:

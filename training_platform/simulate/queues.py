@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from training_platform.simulate.quotas import Json, Member, Quotas, flavors_of
@@ -27,33 +27,34 @@ class Pods(NamedTuple):
     flavors: frozenset[str] | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Job:
     """A job in a queue. ``flavors`` are those of its pods while it holds quota, else empty.
 
     ``tie`` decides between jobs that Kueue tells apart by a random id alone. ``tried`` has the last flavor that was
-    tried for each kind of pods, -1 for all, where the next cycle goes on with the one after it.
+    tried for each kind of pods, -1 for all, where the next cycle goes on with the one after it; ``tried_at`` the cycle
+    and the queue's generation of that.
     """
 
-    __slots__ = (
-        "created", "evicting", "flavors", "member", "name", "pods", "priority", "queue", "reserved", "shape", "tie",
-        "tried", "tried_at", "usage",
-    )  # fmt: skip
+    name: str
+    queue: str
+    pods: tuple[Pods, ...]
+    priority: int = 0
+    member: Member = field(init=False)  # of the queue, once it is submitted
+    shape: Shape = ()
+    created: float = 0.0
+    tie: float = 0.0
+    flavors: tuple[int, ...] = ()
+    usage: dict[int, int] = field(default_factory=dict)
+    reserved: float = 0.0
+    evicting: bool = False
+    tried: tuple[int, ...] = ()
+    tried_at: tuple[int, int] = (0, 0)
 
-    def __init__(self, name: str, queue: str, pods: Iterable[Pods], priority: int = 0) -> None:
-        self.name = name
-        self.queue = queue
-        self.member: Member  # of the queue, once it is submitted
-        self.pods = tuple(each for each in pods if each.amount)  # others need no quota
-        self.priority = priority
-        self.shape: Shape = (priority, self.pods)
-        self.created = 0.0
-        self.tie = 0.0
-        self.flavors: tuple[int, ...] = ()
-        self.usage: dict[int, int] = {}
-        self.reserved = 0.0
-        self.evicting = False
-        self.tried: tuple[int, ...] = ()
-        self.tried_at = (0, 0)  # the cycle, and the generation of the queue
+    def __post_init__(self) -> None:
+        """Leave out pods that need no quota."""
+        self.pods = tuple(kind for kind in self.pods if kind.amount)
+        self.shape = (self.priority, self.pods)
 
 
 class Queue:
@@ -104,30 +105,21 @@ class Queue:
 
     def remove(self, job: Job) -> None:
         """Take a job that waits out of the queue."""
-        left = [row for row in self.waiting[job.shape] if row[2] is not job]
-        heapq.heapify(left)
-        self._keep(job.shape, left)
+        rows = self.waiting.pop(job.shape)
+        for row in rows:
+            if row[2] is not job:
+                self.push(row[2])
 
     def pop(self) -> Job | None:
         """Take the first job that was not put aside out of the queue."""
-        best = None
-        for shape, jobs in self.waiting.items():
-            if shape not in self.aside:
-                key = (-shape[0], jobs[0][:2])
-                if best is None or key < best[0]:
-                    best = (key, shape)
-        if best is None:
+        shapes = [shape for shape in self.waiting if shape not in self.aside]
+        if not shapes:
             return None
-        jobs = self.waiting[best[1]]
-        job = heapq.heappop(jobs)[2]
-        self._keep(best[1], jobs)
+        rows = self.waiting[min(shapes, key=lambda shape: (-shape[0], self.waiting[shape][0][:2]))]
+        job = heapq.heappop(rows)[2]
+        if not rows:
+            del self.waiting[job.shape]
         return job
-
-    def _keep(self, shape: Shape, jobs: list[tuple[float, float, Job]]) -> None:
-        if jobs:
-            self.waiting[shape] = jobs
-        else:
-            del self.waiting[shape]
 
 
 class Target(NamedTuple):
