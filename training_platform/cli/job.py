@@ -17,7 +17,6 @@ from training_platform.cli.shared import (
     fail,
     format_option,
     local_cloud_option,
-    local_endpoint,
     need,
     print_json,
     repository,
@@ -216,6 +215,7 @@ def usage(
     from datetime import UTC, datetime, time
 
     from training_platform.checks.output import write_files
+    from training_platform.clients.google_api import local_endpoint
     from training_platform.clients.google_services import prometheus
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import read_workspace

@@ -14,7 +14,6 @@ from training_platform.cli.shared import (
     example,
     fail,
     local_cloud_option,
-    local_endpoint,
     need,
     repository,
     root_option,
@@ -101,6 +100,7 @@ def _team(stack: str, teams: Mapping[str, tuple[Team, Environment]]) -> tuple[Sc
 def _client(
     scope: Scope, name: str, spec: PersistentResourceSpec, local_cloud: str | None
 ) -> tuple[PersistentResources, str]:
+    from training_platform.clients.google_api import local_endpoint
     from training_platform.clients.google_services import PersistentResources
     from training_platform.resources.scope import persistent_resource_id
 

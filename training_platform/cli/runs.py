@@ -21,7 +21,6 @@ from training_platform.cli.shared import (
     format_option,
     line_width,
     local_cloud_option,
-    local_endpoint,
     need,
     print_json,
     repository,
@@ -135,6 +134,8 @@ class RunsOptions:
 
     def endpoint(self, service: str) -> str | None:
         """Return where a local cloud has a service, None for Google's own."""
+        from training_platform.clients.google_api import local_endpoint
+
         return local_endpoint(self.local_cloud, service)
 
 

@@ -85,11 +85,6 @@ local_cloud_option = click.option(
 )
 
 
-def local_endpoint(local_cloud: str | None, service: str) -> str | None:
-    """Return the address of a service in a local cloud, None for Google's own."""
-    return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
-
-
 def example(command: str) -> str:
     """Return the end of a command's help: the command as it is typed, in one line."""
     return f"\b\nExample:\n  {command}"

@@ -35,6 +35,11 @@ def checked_endpoint(endpoint: str | None) -> str | None:
     raise UserError(f"--endpoint {endpoint}: write https://HOST/, or http://127.0.0.1:PORT/ for a local server.")
 
 
+def local_endpoint(local_cloud: str | None, service: str) -> str | None:
+    """Return the address of a service in a local cloud, None for Google's own."""
+    return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
+
+
 class GoogleError(ApiError):
     """A Google API that cannot be asked, or that refuses."""
 

@@ -38,6 +38,11 @@ class ApiKind(NamedTuple):
     path: str
     plural: str
 
+    @property
+    def api_version(self) -> str:
+        """The group and version as an object names them, ``jobset.x-k8s.io/v1alpha2``; of the core API ``v1``."""
+        return self.path.partition("/")[2]
+
 
 JOBSETS = ApiKind("apis/jobset.x-k8s.io/v1alpha2", "jobsets")
 WORKLOADS = ApiKind("apis/kueue.x-k8s.io/v1beta2", "workloads")
@@ -77,11 +82,16 @@ class ClusterApi:
         """Return an object, None where there is none. Raises ClusterError."""
         return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
-    def objects(self, kind: ApiKind, namespace: str, selector: str = "") -> Iterator[Json]:
-        """Yield the objects of a namespace, in pages; of kinds without one where it is empty. Raises ClusterError."""
+    def objects(self, kind: ApiKind, namespace: str, selector: str = "", *, fields: str = "") -> Iterator[Json]:
+        """Yield the objects of a namespace, in pages; of kinds without one where it is empty. Raises ClusterError.
+
+        ``selector`` is about labels, ``fields`` about fields, such as ``involvedObject.name=a`` of events.
+        """
         query: dict[str, str | int] = {"limit": _PAGE}
         if selector:
             query["labelSelector"] = selector
+        if fields:
+            query["fieldSelector"] = fields
         while True:
             page = self._call("GET", _path(kind, namespace), query)
             yield from page.get("items") or ()

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from training_platform.catalog.locations import MULTI_REGIONS, region_of
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.clients.google_api import GoogleApi, GoogleError
+from training_platform.clients.google_api import GoogleApi, GoogleError, local_endpoint
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.resources import register
 
@@ -90,8 +90,9 @@ def project_api(name: str, project: str, region: str, local_cloud: str | None, *
     """Return one API of a project; the local cloud has it below its name, Google at a host of its own."""
     row = _TABLE["apis"][name]
     service, version = row.get("name", name), row["version"]
-    if local_cloud:
-        endpoint, version = f"{local_cloud.rstrip('/')}/{service}/", version.removeprefix(f"{service}/")
+    endpoint = local_endpoint(local_cloud, service)
+    if endpoint:
+        version = version.removeprefix(f"{service}/")
     else:
         endpoint = f"https://{row.get('host', f'{service}.googleapis.com').format(region=region)}/"
     where = f"projects/{project}" + (f"/locations/{region}" if region else "")

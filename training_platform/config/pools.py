@@ -17,7 +17,7 @@ from training_platform.config.model.capacity import Capacity
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.compute_class import class_of_pools
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.node_pool import SLICE_LEVELS, CpuPoolSpec, NodePoolSpec
+from training_platform.config.model.node_pool import POOL_LABEL, SLICE_LEVELS, CpuPoolSpec, NodePoolSpec
 from training_platform.config.names import pool_name
 from training_platform.config.reading.finding import Path
 
@@ -38,7 +38,6 @@ GPU_DIRECT_LABEL, GPU_DIRECT_OFF = "training-platform/gpu-direct", "off"
 QUEUED_LABEL = "cloud.google.com/gke-queued"
 CLASS_LABEL = "cloud.google.com/compute-class"
 ARCHITECTURE_LABEL = "kubernetes.io/arch"
-POOL_LABEL = "cloud.google.com/gke-nodepool"
 RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserved-until")
 
 

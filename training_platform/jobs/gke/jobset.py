@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from training_platform.clients.kubernetes_api import JOBSETS
+from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.pools import Flavor
 from training_platform.jobs.gke import pathways
 from training_platform.jobs.gke.pods import ROLE, gke_target, job_template, layout, run_hours, shape
@@ -26,7 +28,7 @@ from training_platform.resources.kueue import (
 LONGEST_LABEL = 63
 # One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the
 # scheduler, and pods of one Job would spread over both.
-EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": POOL_LABEL}
 # A pod that ended since its node did, or was drained: its Job fails with a reason of its own, and JobSet starts over
 # without counting it as one of the retries. What the program does wrong, and a pod that somebody deletes, count.
 # Source: JobSet 0.12, pkg/controllers/failure_policy.go and its examples, read 2026-11-22.
@@ -69,7 +71,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
     # JobSet writes the coordinator's address into a label too, and refuses one that is too long for that.
     coordinated = len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL
     return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "apiVersion": JOBSETS.api_version,
         "kind": "JobSet",
         "metadata": {
             "name": job.name,

@@ -14,6 +14,7 @@ from typing import Any, Final
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
+from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.pools import HEADS_NAME, HEADS_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
@@ -57,7 +58,7 @@ def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
     storage, (key, value) = volumes(job, 1), HEADS_TAINT
     tolerations = [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
     pod = {
-        **bare_pod(gke, {"cloud.google.com/gke-nodepool": HEADS_NAME}, tolerations),
+        **bare_pod(gke, {POOL_LABEL: HEADS_NAME}, tolerations),
         "initContainers": [_container("manager", job, slices), _container("proxy", job, slices)],
         "containers": [_program(job, storage.mounts)],
         **({"volumes": storage.volumes} if storage.volumes else {}),

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
-from training_platform.config.model.node_pool import BLOCK_LEVELS
+from training_platform.config.model.node_pool import BLOCK_LEVELS, POOL_LABEL
 from training_platform.config.pools import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.sandbox.kubernetes.api_servers import ApiServer
 from training_platform.sandbox.kubernetes.store import ObjectRefused
@@ -103,7 +103,7 @@ def _of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
     """Yield names and objects of the initial VMs of a pool, and no fewer than its autoscaler keeps."""
     zones, config = pool.body["locations"], pool.body["config"]
     machine = MACHINE_TYPES.get(config.get("machineType", ""))
-    labels = {**config.get("labels", {}), "cloud.google.com/gke-nodepool": pool.name}
+    labels = {**config.get("labels", {}), POOL_LABEL: pool.name}
     own_taints = (_taint(taint["key"], taint.get("value", ""), taint["effect"]) for taint in config.get("taints", ()))
     taints = {taint["key"]: taint for taint in own_taints}
     capacity = {"cpu": "2", "memory": "4Gi"}  # of e2-medium, which alone is outside the catalogue
