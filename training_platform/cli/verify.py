@@ -113,8 +113,7 @@ def verify(
         return
     place = run.folder_of(folder, environment)
     head = run.head_of(
-        folder, environment, project, local_cloud, [one.name for one in picked],
-        options=(pool or "", group or "", kubeconfig or ""),
+        folder, environment, project, local_cloud, picked, options=(pool or "", group or "", kubeconfig or "")
     )  # fmt: skip
     with alone(place):
         old = Ledger.latest(place)
@@ -162,20 +161,20 @@ def _ask_for(what: str) -> str:
 
 def _say_facts(environment: str, spec: Environment, local_cloud: str | None) -> None:
     """Print the patch, and beside it what differs and what was confirmed."""
-    from training_platform.clients.google_api import GoogleApi
+    from training_platform.clients.google_api import GoogleApi, local_endpoint
     from training_platform.clients.project_contents import project_api
     from training_platform.clients.quota_pull import CloudQuotas
     from training_platform.clients.registries import Registries
     from training_platform.verify import facts
 
-    def endpoint(service: str) -> str | None:
-        return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
-
     project = spec.project
     machines = facts.listed_machines(project_api("compute", project, "", local_cloud), project)
-    ids = facts.listed_quotas(CloudQuotas(project, endpoint("cloudquotas")))
+    ids = facts.listed_quotas(CloudQuotas(project, local_endpoint(local_cloud, "cloudquotas")))
     container, where = project_api("container", project, "", local_cloud), f"projects/{project}"
-    vertex = GoogleApi("aiplatform", "v1beta1", endpoint("aiplatform"), title="Vertex AI", where=where, read_only=True)
+    vertex = GoogleApi(
+        "aiplatform", "v1beta1", local_endpoint(local_cloud, "aiplatform"), title="Vertex AI", where=where,
+        read_only=True,
+    )  # fmt: skip
     found = facts.compare(machines, ids, datetime.now(UTC).date())
     told = [
         *facts.or_why(facts.offered_versions(container, project, spec.clusters)),

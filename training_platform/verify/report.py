@@ -26,7 +26,7 @@ _BILLING: Final = re.compile(r"\b[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}\b")
 
 def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) -> Json:
     """Return a run as one document, fit to be sent; ``done`` are the ledger's records by probe."""
-    known = probes()
+    known, usd = probes(), head.get("usd", {})
     rows = [
         {
             "probe": name,
@@ -34,7 +34,7 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
             "proves": known[name].proves if name in known else "",
             "verdict": Asked(name, tuple(Answer(*row) for row in record["answers"])).verdict,
             "seconds": record["seconds"],
-            "at_most_usd": known[name].usd if name in known else None,
+            "at_most_usd": usd.get(name),
             "answers": [{"verdict": row[0], "says": row[1], "evidence": row[2]} for row in record["answers"]],
         }
         for name, record in done.items()
@@ -44,6 +44,7 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
     body = {
         **{field: head[field] for field in fields if field in head},
         "complete": ended,
+        "at_most_usd": round(sum(usd.values()), 2),
         "summary": {WORDS[verdict]: counts[verdict] for verdict in _ORDER},
         "probes": sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] else 99),
     }
@@ -71,7 +72,8 @@ def headline(report: Json) -> str:
     counts = ", ".join(f"{count} {word}" for word, count in report["summary"].items())
     unfinished = "" if report["complete"] else "; the run is not complete"
     where = report.get("where", "")
-    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}{unfinished}"
+    planned = f"planned at {report.get('at_most_usd', 0):,.2f} USD at most"
+    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}; {planned}{unfinished}"
     broken = [row for row in report["probes"] if row["stage"] == "tenancy" and row["verdict"] == "refuted"]
     let_in = [one["says"] for row in broken for one in row["answers"] if one["verdict"] == "refuted"]
     return f"error: {'; '.join(let_in)}\n{line}" if let_in else line
@@ -87,8 +89,11 @@ def sections(report: Json) -> Iterator[ReportSection]:
             if row["stage"] == stage
             for one in sorted(row["answers"], key=lambda one: _ORDER.index(one["verdict"]))
         ]
+        prices = {row["probe"]: row["at_most_usd"] for row in report["probes"] if row["stage"] == stage}
+        dear = ", ".join(f"{name} {usd:,.2f} USD" for name, usd in prices.items() if usd)
+        note = f"planned, at most: {dear}" if dear else ""
         if rows:
-            yield ReportSection(title=stage, columns=columns, rows=rows, grouped=True, noted=True)
+            yield ReportSection(title=stage, columns=columns, rows=rows, grouped=True, noted=True, note=note)
 
 
 def plan_section(chosen: Sequence[Probe]) -> ReportSection:
@@ -130,7 +135,11 @@ def _page(report: Json) -> str:
 
     title = "training-platform verify"
     parts = [
-        (section.title, section.title[:1].upper() + section.title[1:], joined(section_table(section.title, section)))
+        (
+            section.title,
+            section.title[:1].upper() + section.title[1:],
+            joined(section_table(section.title, section), *([el("p", section.note)] if section.note else [])),
+        )
         for section in sections(report)
     ]
     verdict = joined(*(el("p", line) for line in headline(report).splitlines()))

@@ -60,11 +60,14 @@ def head_of(
     environment: str,
     project: str,
     local_cloud: str | None,
-    probes: Sequence[str],
+    probes: Sequence[Probe],
     *,
     options: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the first record of a ledger: what the run is about, with a digest of options, which can be addresses."""
+    """Return the first record of a ledger: what the run is about, with a digest of options, which can be addresses.
+
+    ``usd`` is the price of each probe as the plan showed it.
+    """
     return {
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
@@ -73,7 +76,8 @@ def head_of(
         "version": version("training-platform"),
         "versions": {name: version(name) for name in _VERSIONS},
         "stacks": stacks_digest(root),
-        "probes": list(probes),
+        "probes": [one.name for one in probes],
+        "usd": {one.name: one.usd for one in probes},
         "options": digest(options),
     }
 

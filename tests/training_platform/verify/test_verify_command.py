@@ -23,7 +23,7 @@ from training_platform.cli.main import app
 from training_platform.verify import probes as probing
 from training_platform.verify import run
 from training_platform.verify.ledger import Ledger
-from training_platform.verify.probes import STAGES, chosen, probes
+from training_platform.verify.probes import STAGES, chosen, priced, probes
 
 pytestmark = pytest.mark.timeout(300)
 TWO = ["project-apis", "network-names"]
@@ -77,8 +77,8 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: P
         begun = chosen(names=TWO)[0]
         folder = run.folder_of(lab.root, "lab")
         folder.mkdir(parents=True, exist_ok=True)
-        names, options = [one.name for one in begun], ("", "", "")
-        ledger = Ledger.begin(folder, run.head_of(lab.root, "lab", PROJECT, address, names, options=options))
+        head = run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", "", ""))
+        ledger = Ledger.begin(folder, head)
         platform.maker.ledger = ledger
         with pytest.raises(KeyboardInterrupt):
             run.go_on(begun, platform, ledger, interrupt)
@@ -148,6 +148,26 @@ def test_what_starts_machines_or_sends_messages_is_chosen_by_name_alone(lab: Lab
     assert picked(verify(lab, "--plan", "--page", "--probe", "project-apis")) == {
         "project-apis", "monitoring-as-planned", "monitoring-page"
     }  # fmt: skip
+
+
+def test_a_report_has_the_price_that_the_plan_showed(lab: Lab, tmp_path: Path) -> None:
+    words = ["--probe", "pools-node", "--pool", "main.a100", "--at-most", "60"]
+    plan = verify(lab, "--plan", *words).stdout
+    usd = priced(lab.environment, "main.a100")["pools-node"]
+    files = {form: tmp_path / f"report.{form}" for form in ("html", "json", "txt")}
+    reports = [word for path in files.values() for word in ("--report", str(path))]
+
+    with served(lab.seeded) as address:
+        result = verify(lab, *words, "--anew", "--yes", "--local-cloud", address, *reports)
+
+    assert usd != probes()["pools-node"].usd
+    assert f"minutes and {usd:,.2f} USD" in plan
+    document = json.loads(files["json"].read_text())
+    rows = {row["probe"]: row["at_most_usd"] for row in document["probes"]}
+    assert (rows["pools-node"], rows["cluster-answers"], document["at_most_usd"]) == (usd, 0, usd)
+    for text in (files["html"].read_text(), files["txt"].read_text(), result.stdout):
+        assert f"planned, at most: pools-node {usd:,.2f} USD" in text
+        assert f"planned at {usd:,.2f} USD at most" in text
 
 
 def test_a_page_is_sent_once_and_a_terminal_is_asked_for_its_code(lab: Lab) -> None:
