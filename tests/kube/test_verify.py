@@ -275,22 +275,30 @@ def _play(site: Site, nodes: Sequence[Json], ended: threading.Event) -> None:
 
 
 def _end(site: Site, pod: Json) -> None:
-    """End a pod that has a node, or that waits for a claim, since nobody binds claims here."""
+    """End a pod that has a node, or that waits for a claim, since nobody binds claims here.
+
+    The first pull of an image fails, which a kubelet tries again.
+    """
     about, has_place = pod["metadata"], pod["spec"].get("nodeName") or "volumes" in pod["spec"]
     if not about["name"].startswith("verify-") or not has_place or pod["status"].get("phase") != "Pending":
         return
     part = about["name"].split("-")[2]
     failed = part == "job" and int(about["labels"]["jobset.sigs.k8s.io/restart-attempt"]) < int(site.messages["job"])
     path, container = f"/api/v1/namespaces/{about['namespace']}", pod["spec"]["containers"][0]
-    if part == "image":
-        words = f"Image {container['image']} is backed by image streaming. Successfully pulled"
-        event = {"metadata": {"name": f"{about['name']}-pull"}, "reason": site.messages["image"], "message": words,
-                 "involvedObject": {"kind": "Pod", "name": about["name"], "namespace": about["namespace"]}}  # fmt: skip
-        site.queues.create(f"{path}/events", event)
     state = {"terminated": {"exitCode": int(failed), "message": site.messages[part]}}
+    phase = "Failed" if failed else "Succeeded"
+    if part == "image" and not pod["status"].get("containerStatuses"):
+        state, phase = {"waiting": {"reason": "ErrImagePull", "message": "the registry is busy"}}, "Pending"
+    elif part == "image":
+        of_pod = {"kind": "Pod", "name": about["name"], "namespace": about["namespace"]}
+        of_node = {"kind": "Node", "name": pod["spec"]["nodeName"]}
+        streamed = site.messages["image"] == "ImageStreaming"
+        event = {"metadata": {"name": f"{about['name']}-pull"}, "reason": site.messages["image"],
+                 "message": f"Image {container['image']} is backed by image streaming. Successfully pulled",
+                 "involvedObject": of_node if streamed else of_pod}  # fmt: skip
+        site.queues.create("/api/v1/namespaces/default/events" if streamed else f"{path}/events", event)
     row = {"name": container["name"], "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
-    status = {"phase": "Failed" if failed else "Succeeded", "containerStatuses": [row]}
-    site.queues.change(f"{path}/pods/{about['name']}/status", {"status": status})
+    site.queues.change(f"{path}/pods/{about['name']}/status", {"status": {"phase": phase, "containerStatuses": [row]}})
 
 
 @contextmanager

@@ -126,7 +126,10 @@ def volume_source(key: str, environment: Environment, scope: Scope, address: Any
 
 
 def lustre_place(spec: LustreData, environment: Environment, scope: Scope) -> tuple[str, str]:
-    """Return how the driver knows an instance, ``{project}/{zone}/{id}``, and the name of its file system."""
+    """Return how the driver knows an instance, ``{project}/{zone}/{id}``, and the name of its file system.
+
+    Source: GoogleCloudPlatform/lustre-csi-driver 012c2dc, examples/pre-prov, read 2026-11-23.
+    """
     if spec.elsewhere:
         return f"{environment.project}/{spec.location}/{spec.instance}", str(spec.filesystem)
     own = environment.lustre[spec.instance]

@@ -11,14 +11,19 @@ from training_platform.adopt.sections.values import key_of
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import NODES, PODS, ClusterError
-from training_platform.config.pools import POOL_LABEL, ExpandedPool, pools
+from training_platform.config.model.node_pool import POOL_LABEL
+from training_platform.config.pools import ExpandedPool, pools
 from training_platform.resources import register
 from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.register import KUBERNETES, RELEASE
+from training_platform.verify.ledger import wait_for
 from training_platform.verify.probes import Answer, Platform, proven, refuted, undecided
 
 _QUEUES: Final = "kubernetes:kueue.x-k8s.io/"
+# Seconds in which a kubelet tries a failed pull four times again: it waits for 10 s at first, and then twice as long as
+# before. Source: Kubernetes, pkg/kubelet/kubelet.go and pkg/kubelet/images/image_manager.go, read 2026-11-23.
+_RECOVERY: Final = 180.0
 
 
 def cluster_answers(platform: Platform) -> Iterator[Answer]:
@@ -73,12 +78,17 @@ def objects_as_planned(platform: Platform, *, queues: bool) -> Iterator[Answer]:
 
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:
-    """Answer for the pods in each namespace of a planned release."""
-    for planned in (one for one in platform.resources if one.type == RELEASE):
-        namespace, cluster = str(planned.inputs["namespace"]), platform.cluster_of(planned)
-        if cluster not in platform.clusters:
-            continue  # cluster-answers has said so
-        pods = list(platform.clusters[cluster].objects(PODS, namespace))
+    """Answer for the pods in each namespace of a planned release, once those that cannot start had time to recover."""
+    releases = (one for one in platform.resources if one.type == RELEASE)
+    every = [(platform.cluster_of(one), str(one.inputs["namespace"])) for one in releases]
+    places = [(cluster, namespace) for cluster, namespace in every if cluster in platform.clusters]
+
+    def pods_of(cluster: str, namespace: str) -> list[Json]:
+        return list(platform.clusters[cluster].objects(PODS, namespace))
+
+    wait_for(lambda: not any(waiting(pod) for at in places for pod in pods_of(*at)), min(platform.seconds, _RECOVERY))
+    for cluster, namespace in places:  # cluster-answers has told of the other clusters
+        pods = pods_of(cluster, namespace)
         if not pods:
             yield undecided(f"{namespace} in {short(cluster)} has no pod", "the release may run none, or is starting")
         for pod in pods:
@@ -97,8 +107,9 @@ def _images(pod: Json) -> list[str]:
 
 
 def waiting(pod: Json) -> tuple[str, str] | None:
-    """Return reason and message of a container that cannot start, None where all can."""
-    for one in (pod.get("status") or {}).get("containerStatuses") or ():
+    """Return reason and message of a container that cannot start now, initial ones first; None where all can."""
+    status = pod.get("status") or {}
+    for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         state = (one.get("state") or {}).get("waiting") or {}
         if state.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
             return str(state["reason"]), str(state.get("message", ""))

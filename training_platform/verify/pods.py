@@ -14,7 +14,8 @@ from training_platform.catalog.locations import MULTI_REGIONS, region_of, serves
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import EVENTS, JOBSETS, PODS, ApiKind, ClusterApi
-from training_platform.config.pools import POOL_LABEL, ExpandedPool, flavors, pools
+from training_platform.config.model.node_pool import POOL_LABEL
+from training_platform.config.pools import ExpandedPool, flavors, pools
 from training_platform.jobs.gke.gpu_direct import GpuDirect, flavor_direct
 from training_platform.jobs.gke.pods import ROLE, job_spec, pod_template
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL
@@ -25,21 +26,21 @@ from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.notebooks import FUSE_ANNOTATION
 from training_platform.verify.clusters import cluster_of, short, waiting
 from training_platform.verify.ledger import wait_for
-from training_platform.verify.probes import Answer, Platform, pool_named, proven, refuted, undecided
+from training_platform.verify.probes import Answer, Platform, is_stockout, pool_named, proven, refuted, undecided
 
 NAMESPACES: Final = ApiKind("api/v1", "namespaces")
 CLAIMS: Final = ApiKind("api/v1", "persistentvolumeclaims")
 VOLUMES: Final = ApiKind("api/v1", "persistentvolumes")
 POLICIES: Final = ApiKind("apis/networking.k8s.io/v1", "networkpolicies")
-_STOCKOUT: Final = ("GCE_STOCKOUT", "FailedScaleUp", "ZONE_RESOURCE_POOL_EXHAUSTED")
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _SMALL: Final[Json] = {"requests": {"cpu": "100m", "memory": "128Mi"}}
 _LINES: Final = 400  # characters of a message in an answer
 _BUCKET: Final = "gcp-public-data-landsat"  # public, of Google's; that its index is some 700 MB is unverified
 _SHARE: Final = 0.6  # of a machine's bandwidth that a collective over GPUDirect has to reach; a bound of our own
-# GKE's event for an image that starts before it is pulled, and Kubernetes' own. Source: GKE docs, image streaming
-# (unverified: the page was not read again).
-_STREAMED, _PULLED = "ImageStreaming", "Pulled"
+# GKE's event for an image that starts before it is pulled is about the node, so it is where events of nodes are;
+# Kubernetes' own is about the pod. Sources: events of GKE clusters as three users published them, read 2026-11-23
+# (unverified: no page of GKE's that shows it was read); Kubernetes, pkg/kubelet/images/image_manager.go.
+_STREAMED, _PULLED, _OF_NODES = "ImageStreaming", "Pulled", "default"
 
 
 class PodProgram(NamedTuple):
@@ -130,7 +131,7 @@ def run(
     if pods:
         template = {"spec": job_spec(pods, pod_template(annotations or {}, spec))}
         sets = {"replicatedJobs": [{"name": ROLE, "replicas": 1, "template": template}]}
-        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": about, "spec": sets}
+        body = {"apiVersion": JOBSETS.api_version, "kind": "JobSet", "metadata": about, "spec": sets}
         platform.maker.make(cluster, JOBSETS, body)
         first = f"{JOBSET_LABEL}={own},{_INDEX}=0"
         return _ran(platform, api, program, lambda: next(api.objects(PODS, namespace, first), None))
@@ -140,12 +141,14 @@ def run(
 
 
 def _ran(platform: Platform, api: ClusterApi, program: PodProgram, find: Any) -> Ran:
-    """Wait for the end of a pod, and return its message; a stock-out and a node that does not come are undecided."""
+    """Wait for the end of a pod, and return its message; a stock-out and a node that does not come are undecided.
+
+    A kubelet tries a pull that failed again, so only a container that cannot start at the end of the wait is refuted.
+    """
 
     def look() -> Json | None:
         pod: Json = find() or {}
-        ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        return pod if ended or (pod and waiting(pod)) else None
+        return pod if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed") else None
 
     pod: Json = wait_for(look, min(program.seconds, platform.seconds)) or find() or {}
     status = pod.get("status") or {}
@@ -161,7 +164,7 @@ def _ran(platform: Platform, api: ClusterApi, program: PodProgram, find: Any) ->
     if pod and (stuck := waiting(pod)):
         return Ran(failed=refuted(f"the pod does not start: {stuck[0]}", stuck[1]))
     told = [f"{row.get('reason')}: {row.get('message', '')}" for row in api.objects(EVENTS, platform.maker.name())]
-    stockout = next((line for line in told if any(word in line for word in _STOCKOUT)), "")
+    stockout = next(filter(is_stockout, told), "")
     if stockout:
         return Ran(failed=undecided("no machine was to be had now", stockout))
     return Ran(failed=undecided("the pod did not end in time", told[-1] if told else "no node took it"))
@@ -226,8 +229,9 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
             yield from failed
             continue
         yield proven(f"nodes of {short(cluster)} pull {image.partition('/')[0]}", image)
-        rows = [row for row in api.objects(EVENTS, "") if image in str(row.get("message"))]
-        told = {str(row.get("reason")): str(row.get("message")) for row in rows}
+        pod, own = platform.maker.name("image"), platform.maker.name()
+        node = ((api.get(PODS, own, pod) or {}).get("spec") or {}).get("nodeName")
+        told = _events(api, own, pod, image) | (_events(api, _OF_NODES, node, image) if node else {})
         says = f"nodes of {short(cluster)} stream images"
         if _STREAMED in told:
             yield proven(says, told[_STREAMED])
@@ -235,6 +239,12 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
             yield refuted(f"{says}: the whole image was pulled", told[_PULLED])
         else:
             yield undecided(f"{says}: no event of the pull", told.get(_PULLED, "the image may have been there"))
+
+
+def _events(api: ClusterApi, namespace: str, about: str, word: str) -> dict[str, str]:
+    """Return the messages with a word in the events about one object, by reason."""
+    rows = api.objects(EVENTS, namespace, fields=f"involvedObject.name={about}")
+    return {str(row.get("reason")): str(row["message"]) for row in rows if word in str(row.get("message"))}
 
 
 def storage_disk(platform: Platform) -> Iterator[Answer]:
@@ -256,7 +266,10 @@ def storage_files(platform: Platform) -> Iterator[Answer]:
 
 
 def storage_lustre(platform: Platform) -> Iterator[Answer]:
-    """Answer for each instance, as for Filestore. Its mount point is ``ADDRESS@tcp:/FILESYSTEM``."""
+    """Answer for each instance, as for Filestore. Its mount point is ``ADDRESS@tcp:/FILESYSTEM``.
+
+    Source of both forms: GoogleCloudPlatform/lustre-csi-driver 012c2dc, examples/pre-prov, read 2026-11-23.
+    """
     for number, match in enumerate(platform.found(register.LUSTRE)):
         ip, _, filesystem = str((match.body or {}).get("mountPoint", "")).partition("@tcp:/")
         if filesystem:
@@ -269,7 +282,12 @@ def storage_lustre(platform: Platform) -> Iterator[Answer]:
 
 
 def storage_bucket(platform: Platform) -> Iterator[Answer]:
-    """Answer for a public bucket, which needs no role: that a team's account has its roles is project-accounts'."""
+    """Answer for a public bucket, which needs no role: that a team's account has its roles is project-accounts'.
+
+    The driver would ask for a token of the pod's account before it mounts. Sources: gcs-fuse-csi-driver v1.5.0 (pull
+    request 268), gcsfuse 0095346, cfg/params.yaml, read 2026-11-23; that both together mount without any role is
+    (unverified).
+    """
     attributes = {
         "bucketName": _BUCKET, "mountOptions": "anonymous-access", "skipCSIBucketAccessCheck": "true",
     }  # fmt: skip

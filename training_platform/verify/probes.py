@@ -17,7 +17,7 @@ from training_platform.adopt.matches import Match, matches, object_matches
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import machines_cost
 from training_platform.catalog.reading import table
-from training_platform.clients.google_api import GoogleApi, GoogleError
+from training_platform.clients.google_api import GoogleApi, GoogleError, local_endpoint
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api
 from training_platform.clients.rest import ApiError
@@ -41,6 +41,11 @@ _NEEDS: Final[Mapping[Need, str]] = {
     "page": "--page sends a message to people, and was not given",
 }
 _ROOM: Final = "training_platform.verify"
+# Words of Compute Engine and GKE where a zone lacks machines now; the last one is an event of a pod, and can be about a
+# quota as well, whose message is the evidence. Source: general knowledge of their messages (unverified).
+_STOCKOUT: Final = (
+    "GCE_STOCKOUT", "ZONE_RESOURCE_POOL_EXHAUSTED", "does not have enough resources available", "FailedScaleUp",
+)  # fmt: skip
 
 
 class Answer(NamedTuple):
@@ -64,6 +69,11 @@ def refuted(says: str, evidence: str = "") -> Answer:
 def undecided(says: str, evidence: str = "") -> Answer:
     """Return an answer that could not be had."""
     return Answer("undecided", says, evidence)
+
+
+def is_stockout(text: str) -> bool:
+    """Whether a message says that machines are missing now, which refutes nothing."""
+    return any(word in text for word in _STOCKOUT)
 
 
 @dataclass(kw_only=True)
@@ -92,7 +102,7 @@ class Platform:
 
     def endpoint(self, service: str) -> str | None:
         """Return the address of a service in a local cloud, None for Google's own."""
-        return f"{self.local_cloud.rstrip('/')}/{service}/" if self.local_cloud else None
+        return local_endpoint(self.local_cloud, service)
 
     @property
     def clusters(self) -> Mapping[str, ClusterApi]:

@@ -33,8 +33,8 @@ from training_platform.verify.probes import Answer, Platform, proven, refuted, u
 
 FLAVORS: Final = ApiKind("apis/kueue.x-k8s.io/v1beta2", "resourceflavors")
 JOBS: Final = ApiKind("apis/batch/v1", "jobs")
-_JOBSET: Final = JOBSETS.path.removeprefix("apis/")
-_ATTEMPT: Final = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"  # which JobSet 0.12 gives pods
+# The label that counts a pod's restarts. Source: JobSet v0.12.0, RestartsKey and pkg/controllers/jobset_controller.go.
+_ATTEMPT: Final = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
 POD_TEMPLATES: Final = ApiKind("api/v1", "podtemplates")
 RESOURCE: Final = "verify.training-platform.invalid/piece"
 """A resource that no machine has; a queue of the run has two pieces of it."""
@@ -61,7 +61,7 @@ def queues_admission(platform: Platform) -> Iterator[Answer]:
 
 def queues_job(platform: Platform) -> Iterator[Answer]:
     """Answer for a job's life as `job list`, `job logs` and `job why` read it, also once its pods are gone."""
-    for cohort in _cohorts(platform, (API_VERSION, _JOBSET), {"cpu": "1", "memory": "1Gi"}):
+    for cohort in _cohorts(platform, (API_VERSION, JOBSETS.api_version), {"cpu": "1", "memory": "1Gi"}):
         yield from [cohort] if isinstance(cohort, Answer) else cohort.life()
 
 
@@ -122,7 +122,7 @@ class _Cohort:
         pod["containers"][0]["env"].append({"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": _ATTEMPT}}})
         template = {"spec": job_spec(1, pod_template({}, pod))}
         body = {
-            "apiVersion": _JOBSET, "kind": "JobSet",
+            "apiVersion": JOBSETS.api_version, "kind": "JobSet",
             "metadata": {"name": run, "namespace": namespace, "labels": {QUEUE_LABEL: "a"}},
             "spec": {"failurePolicy": {"maxRestarts": 1},
                      "replicatedJobs": [{"name": ROLE, "replicas": 1, "template": template}]},
