@@ -80,13 +80,22 @@ def test_a_page_says_nothing_secret_and_has_the_channels_of_the_environment(lab:
     assert not any(code in part for answer in answers for part in answer)
 
 
-def test_requests_that_everybody_is_refused_are_twenty_at_least(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "least"), [("vertex-refusals", 20), ("monitoring-refusals", 4)])
+def test_all_requests_are_refused_as_the_table_has_it(lab: Lab, tmp_path: Path, name: str, least: int) -> None:
     with lab.platform(tmp_path) as platform:
-        (answer,) = answers_of("vertex-refusals", platform)
+        (answer,) = answers_of(name, platform)
 
     count, _, of = answer.says.split()[:3]
     assert count == of
-    assert int(count) >= 20
+    assert int(count) >= least
+
+
+def test_a_dry_run_without_the_right_to_create_decides_nothing(lab: Lab, tmp_path: Path) -> None:
+    denied = answer("POST .*/dashboards$", 403, error={"message": "you lack monitoring.dashboards.create"})
+    with lab.spoiled(denied), lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of("monitoring-refusals", platform))
+
+    assert (said["refuted"], said["proven"], len(said["undecided"])) == ([], [], 4)
 
 
 def change(end: str, **fields: Any) -> Callable[[Lab], None]:
@@ -224,6 +233,11 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
         answer("POST .*/global/networks$", 200),
         "an unknown field of a network: let in",
     ),
+    "a dashboard that is taken": (
+        "monitoring-refusals",
+        answer("POST .*/dashboards$", 200),
+        "a tile beyond the columns of its dashboard: let in",
+    ),
     "a refusal of another kind": ("vertex-refusals", answer("GET .*/networks/verify-", 409), "409, expected 404"),
     "jobs that fail": (
         "vertex-jobs",
@@ -265,5 +279,6 @@ def test_probes_after_a_refuted_one_are_not_decided(lab: Lab, tmp_path: Path) ->
         "pools-as-planned": "not decided, because of cluster-as-planned",
         "storage-as-planned": "not decided, because of project-apis",
         "vertex-refusals": "not decided, because of project-apis",
+        "monitoring-refusals": "not decided, because of project-apis",
         "monitoring-series": "not decided, because of cluster-as-planned",
     }

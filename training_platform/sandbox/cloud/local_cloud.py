@@ -27,6 +27,13 @@ LOG: Final = logging.getLogger("training_platform.sandbox.cloud")
 _PROJECT: Final = re.compile(r"(?:^|/)projects/([^/:]+)")
 
 
+class _ValidatedError(Exception):
+    """A request that would be taken, with its answer; it was only to be validated, so its changes are undone."""
+
+    def __init__(self, answer: Json) -> None:
+        self.answer = answer
+
+
 class LocalCloud(Cloud):
     """Everything that the server knows. Not safe for threads: one request at a time."""
 
@@ -54,13 +61,16 @@ class LocalCloud(Cloud):
     ) -> tuple[int, Json]:
         """Return the code and the body that answer a request; ``path`` is quoted and below ``/<service>/``.
 
-        A request that is refused changes nothing.
+        A request that is refused changes nothing, nor does one with ``validateOnly``.
         """
         try:
             self.settle()
             self.store.flush()
             with self.store.all_or_nothing():
                 return 200, self._answer(service, verb, path, list(query), body)
+        except _ValidatedError as validated:
+            self.operations.reload()
+            return 200, validated.answer
         except Refusal as error:
             refusal = error
         except OSError as error:
@@ -98,7 +108,10 @@ class LocalCloud(Cloud):
             api=api, method=method, path=resolved, parameters=parameters, body=body, project=project,
             definition=definition,
         )  # fmt: skip
-        return self._dispatch(call)
+        answer = self._dispatch(call)
+        if parameters.get("validateOnly"):
+            raise _ValidatedError(answer)
+        return answer
 
     def _project(self, route: Route, parameters: Json) -> tuple[str, str]:
         """Return the project of a request, and its path with the project by id."""

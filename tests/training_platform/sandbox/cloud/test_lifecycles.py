@@ -156,6 +156,35 @@ def test_a_resource_lives_and_goes(ask: Client, life: Life) -> None:
     assert ask("DELETE", resource).code == 404
 
 
+def test_a_request_that_is_only_validated_is_answered_and_changes_nothing(ask: Client) -> None:
+    path = f"monitoring/v1/projects/{PROJECT}/dashboards"
+    made = ask.done("POST", path, {"displayName": "queues"})
+
+    tried = ask.done("POST", path, {"displayName": "jobs"}, validateOnly="true")
+    changed = ask.done("PATCH", f"monitoring/v1/{made['name']}", {"displayName": "jobs"}, validateOnly="true")
+
+    assert tried["displayName"] == changed["displayName"] == "jobs"
+    assert ask.done("GET", path)["dashboards"] == [made]
+    assert ask("POST", path, {}, validateOnly="true").code == 400
+    assert ask("GET", f"monitoring/v1/{tried['name']}").code == 404
+
+
+@pytest.mark.parametrize(
+    ("columns", "tile", "code"),
+    [
+        (48, {"xPos": 47, "width": 1}, 200),
+        (48, {"xPos": 47, "width": 2}, 400),
+        (12, {"width": 13}, 400),
+        (49, {"width": 1}, 400),
+        (0, {}, 400),
+    ],
+)
+def test_tiles_of_a_dashboard_are_within_its_columns(ask: Client, columns: int, tile: Json, code: int) -> None:
+    body = {"displayName": "queues", "mosaicLayout": {"columns": columns, "tiles": [tile]}}
+
+    assert ask("POST", f"monitoring/v1/projects/{PROJECT}/dashboards", body).code == code
+
+
 def test_a_mask_that_names_no_field_is_refused(ask: Client) -> None:
     ask.done("POST", f"artifactregistry/v1/{LOCATION}/repositories", {"format": "DOCKER"}, repositoryId="images")
 

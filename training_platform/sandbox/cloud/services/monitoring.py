@@ -22,6 +22,7 @@ from training_platform.sandbox.cloud.state.store import Record
 
 _KEPT_MUTATIONS: Final = 10  # how many Google keeps is unverified
 _LAYOUTS: Final = frozenset({"columnLayout", "gridLayout", "mosaicLayout", "rowLayout"})
+_MOST_COLUMNS: Final = 48
 _LABELS: Final = {"email": "email_address", "slack": "channel_name", "pubsub": "topic", "webhook_tokenauth": "url"}
 """The label that each type of channel needs."""
 
@@ -60,11 +61,18 @@ def _fill_alert_policy(cloud: Cloud, _call: Call, record: Record, old: Json) -> 
 
 
 def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Refuse a dashboard with several layouts. Source: the document's Dashboard, read 2026-11-22."""
+    """Refuse a dashboard with several layouts, or a grid that is too wide. Source: Dashboard, read 2026-11-23."""
     if not record.body.get("displayName"):
         raise Refusal(400, "Field dashboard.displayName is required.")
     if len(layouts := _LAYOUTS & record.body.keys()) > 1:
         raise Refusal(400, f"A dashboard has one layout, not {', '.join(sorted(layouts))}.")
+    grid = record.body.get("mosaicLayout") or {"columns": 1}
+    columns = grid.get("columns", 0)
+    if not 1 <= columns <= _MOST_COLUMNS:
+        raise Refusal(400, f"Field mosaicLayout.columns is {columns}: from 1 to {_MOST_COLUMNS}.")
+    for number, tile in enumerate(grid.get("tiles", ())):
+        if tile.get("xPos", 0) + tile.get("width", 0) > columns:
+            raise Refusal(400, f"Field mosaicLayout.tiles[{number}] is not within {columns} columns.")
 
 
 MONITORING: Final = Service(
