@@ -120,21 +120,21 @@ class Scheduler:
 
     def submit(self, job: Job, now: float) -> None:
         """Put a job into its queue."""
-        queue = self.queues[job.queue]
+        self._now, queue = now, self.queues[job.queue]
         job.created, job.tie, job.member = now, self.order.random(), queue.member
         queue.push(job)
-        self._forget_states(job, now)
+        self._forget_states(job)
 
     def end(self, job: Job, now: float) -> None:
         """Take a job away that has ended, or that nobody wants any more, and free its quota."""
-        queue = self.queues[job.queue]
+        self._now = now
         if job.flavors:
             self._evicting = [row for row in self._evicting if row.job is not job]
-            self._free(job, now)
+            self._free(job)
         else:
-            queue.remove(job)
-            self._try_again(now)
-        self._forget_states(job, now)
+            self.queues[job.queue].remove(job)
+            self._try_again()
+        self._forget_states(job)
 
     def settle(self, now: float) -> Moves:
         """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
@@ -143,12 +143,12 @@ class Scheduler:
         while True:
             if self._status_at <= now:
                 self._status_at = math.inf
-                self._try_again(now)
+                self._try_again()
             if self._requeue_at <= now:
                 self._requeue_at = math.inf
                 for queue in self.queues.values():
                     queue.aside.clear()
-            self._run_cycles(now, moves)
+            self._run_cycles(moves)
             if not self._evicting:
                 return moves
             if self.slowly and self._requeue_at < math.inf:
@@ -159,17 +159,17 @@ class Scheduler:
             done = self._evicting[:1] if self.one_by_one else self._evicting
             self._evicting = self._evicting[len(done) :]
             for eviction in done:
-                self._free(eviction.job, now)
+                self._free(eviction.job)
                 self.queues[eviction.job.queue].push(eviction.job)
-                self._changed(eviction.job, now)
+                self._changed(eviction.job)
             moves.made.extend(done)
             self._recent.extend(done)
             self._count_state(moves)
 
-    def _forget_states(self, job: Job, now: float) -> None:
+    def _forget_states(self, job: Job) -> None:
         self._states.clear()
         self._recent.clear()
-        self._changed(job, now)
+        self._changed(job)
 
     def _count_state(self, moves: Moves) -> None:
         """Cut a loop: jobs that evict each other come back to the same state."""
@@ -182,34 +182,31 @@ class Scheduler:
             self._truces[eviction.by.queue, eviction.by.shape] = self._now + TRUCE_SECONDS
         moves.loops.extend(loop)
 
-    def _free(self, job: Job, now: float) -> None:
-        queue = self.queues[job.queue]
-        queue.stop(job)
-        self._change(queue, job.usage, -1)
-        queue.generation += 1
+    def _free(self, job: Job) -> None:
+        self._count(job, -1)
         job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
-        self._try_again(now)
+        self._try_again()
 
-    def _changed(self, job: Job, now: float) -> None:
+    def _changed(self, job: Job) -> None:
         """Note that the status of a job's queue changes."""
         if job.queue in self.watched:
-            self._status_at = min(self._status_at, now + REQUEUE_SECONDS)
+            self._status_at = min(self._status_at, self._now + REQUEUE_SECONDS)
 
-    def _try_again(self, now: float) -> None:
-        self._requeue_at = min(self._requeue_at, now + REQUEUE_SECONDS)
+    def _try_again(self) -> None:
+        self._requeue_at = min(self._requeue_at, self._now + REQUEUE_SECONDS)
 
-    def _run_cycles(self, now: float, moves: Moves) -> None:
+    def _run_cycles(self, moves: Moves) -> None:
         """Run cycles until nothing moves."""
         seen: list[object] = []
-        while (state := self._run_cycle(now, moves)) is not None and state not in seen:
+        while (state := self._run_cycle(moves)) is not None and state not in seen:
             seen = [*seen, state] if state else []
             if self.promptly and self._evicting:
                 return
         if state in seen and len(seen) > 1:  # jobs take turns in trying flavors, and any of them may be next
             for _ in range(self.order.randrange(len(seen))):
-                self._run_cycle(now, moves)
+                self._run_cycle(moves)
 
-    def _run_cycle(self, now: float, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
+    def _run_cycle(self, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
         """Run a cycle; return what it leaves for the next, nothing if it moved something, None if all is quiet."""
         self._cycle += 1
         heads = [(job, queue) for queue in self.queues.values() if not queue.held and (job := queue.pop())]
@@ -217,19 +214,18 @@ class Scheduler:
             return None
         places = [job.tried for job, _ in heads]
         entries = [self._nominate(job, queue) for job, queue in heads]
-        before = (len(moves.made), len(self._evicting))
-        self._process([entry for entry in entries if entry.mode == FIT or self._counts(entry)], now, moves)
-        after = (len(moves.made), len(self._evicting))
-        put_aside = False
+        before = len(moves.made) + len(self._evicting)
+        self._process([entry for entry in entries if entry.mode == FIT or self._counts(entry)], moves)
+        moved = len(moves.made) + len(self._evicting) > before
         for entry in entries:
             if entry.mode == NO_FIT or (entry.mode == PREEMPT and not entry.targets):
                 pending = any(place != -1 for place in entry.tried)  # flavors that were not tried yet
                 self._tried(entry)
                 if not pending:
                     entry.queue.aside.add(entry.job.shape)
-                    put_aside = True
+                    moved = True
                 entry.queue.push(entry.job)
-        if before != after or put_aside:
+        if moved:
             return []
         if places == [job.tried for job, _ in heads]:
             return None  # the next cycle would be the same
@@ -243,11 +239,11 @@ class Scheduler:
         entry.job.tried = entry.tried
         entry.job.tried_at = (self._cycle, entry.queue.generation)
 
-    def _process(self, entries: list[Entry], now: float, moves: Moves) -> None:
+    def _process(self, entries: list[Entry], moves: Moves) -> None:
         """Go through the entries of a cycle: admit, evict, or leave for the next cycle."""
         counted: list[tuple[Member, Usage]] = []  # for this cycle alone
-        evicted: dict[Job, None] = {}
-        for entry in self._in_fair_order(entries) if self.fair else self._in_order(entries):
+        evicted: set[Job] = set()
+        for entry in self._in_fair_order(entries) if self.fair else sorted(entries, key=_by_level):
             job, queue = entry.job, entry.queue
             if entry.mode == PREEMPT and not entry.targets:
                 if queue.reclaim != "Any":  # it could not get back what others would borrow before it
@@ -260,11 +256,12 @@ class Scheduler:
                 queue.push(job)
                 continue
             if entry.mode == FIT:
-                self._admit(entry, now)
+                job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, self._now, ()
+                self._count(job, 1)
                 moves.made.append(Admission(job, entry.flavors))
-                self._changed(job, now)
+                self._changed(job)
                 continue
-            evicted.update(dict.fromkeys(target.job for target in entry.targets))
+            evicted.update(target.job for target in entry.targets)
             counted.append((queue.member, entry.usage))
             queue.member.add(entry.usage)
             for target in entry.targets:
@@ -278,9 +275,9 @@ class Scheduler:
         for member, usage in counted:
             member.remove(usage)
 
-    def _fits(self, entry: Entry, evicted: Mapping[Job, None]) -> bool:
+    def _fits(self, entry: Entry, evicted: set[Job]) -> bool:
         """Whether there is room once all that this cycle evicts are gone."""
-        gone = {**evicted, **dict.fromkeys(target.job for target in entry.targets)}
+        gone = evicted.union(target.job for target in entry.targets)
         self._without(gone)
         member = entry.queue.member
         fits = all(max(0, member.available(flavor)) >= amount for flavor, amount in entry.usage.items())
@@ -298,17 +295,6 @@ class Scheduler:
             else:
                 kept[flavor] = amount if limit is None else min(amount, left + limit)
         return kept
-
-    def _admit(self, entry: Entry, now: float) -> None:
-        job, queue = entry.job, entry.queue
-        job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, now, ()
-        queue.start(job)
-        self._change(queue, entry.usage, 1)
-        queue.generation += 1
-
-    def _in_order(self, entries: list[Entry]) -> list[Entry]:
-        """Order entries without fair sharing: who borrows from nearest, then by priority and age."""
-        return sorted(entries, key=lambda entry: (entry.level, -entry.job.priority, entry.job.created, entry.job.tie))
 
     def _in_fair_order(self, entries: list[Entry]) -> Iterable[Entry]:
         """Yield entries in the order of fair sharing, which what happens to each changes for others of its cohorts."""
@@ -416,15 +402,17 @@ class Scheduler:
             self._users[flavors] = [row for row in self.queues.values() if not flavors.isdisjoint(row.member.flavors)]
         return self._users[flavors]
 
-    def _change(self, queue: Queue, usage: Usage, sign: int) -> None:
+    def _count(self, job: Job, sign: int) -> None:
         """Count what a job takes (1) or frees (-1), and forget what was found with other usage or shares."""
-        below_root = [queue.member, *queue.member.path()][:-1] or [queue.member]
+        queue, member = self.queues[job.queue], job.member
+        queue.count(job, sign)
+        below_root = [member, *member.path()][:-1] or [member]
         if sign > 0:
-            queue.member.add(usage)
-        borrows = any(member.borrows(usage) for member in below_root)
+            member.add(job.usage)
+        borrows = any(above.borrows(job.usage) for above in below_root)
         if sign < 0:
-            queue.member.remove(usage)
-        for flavor in below_root[-1].flavors if borrows else usage:
+            member.remove(job.usage)
+        for flavor in below_root[-1].flavors if borrows else job.usage:
             self._known[flavor].clear()
 
     def _without(self, jobs: Iterable[Job]) -> None:
@@ -434,6 +422,11 @@ class Scheduler:
     def _with(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             job.member.add(job.usage)
+
+
+def _by_level(entry: Entry) -> tuple[float, ...]:
+    """Return the key that orders entries without fair sharing: who borrows from nearest, then by priority and age."""
+    return (entry.level, -entry.job.priority, entry.job.created, entry.job.tie)
 
 
 def _winner(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -77,24 +77,22 @@ class Queue:
         self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}
         self.aside: set[Shape] = set()
         self.running: dict[Job, None] = {}
-        self.used: dict[int, Counter[int]] = {}  # by flavor, what jobs of each priority use
+        self.used: defaultdict[int, Counter[int]] = defaultdict(Counter)  # by flavor, what jobs of each priority use
         self.generation = 0  # of changes that may have made room
 
-    def start(self, job: Job) -> None:
-        """Count a job as running."""
-        self.running[job] = None
+    def count(self, job: Job, sign: int) -> None:
+        """Count a job as running (1), or as running no more (-1)."""
+        self.generation += 1
+        if sign > 0:
+            self.running[job] = None
+        else:
+            del self.running[job]
         for flavor, amount in job.usage.items():
-            self.used.setdefault(flavor, Counter())[job.priority] += amount
-
-    def stop(self, job: Job) -> None:
-        """Count a job as running no more."""
-        del self.running[job]
-        for flavor, amount in job.usage.items():
-            self.used[flavor][job.priority] -= amount
+            self.used[flavor][job.priority] += sign * amount
 
     def may_give(self, job: Job, policy: str, flavor: int) -> int:
         """Return the most of a flavor that another job can get by evicting jobs here as a policy lets it."""
-        if policy == "Never" or flavor not in self.used:
+        if policy == "Never":
             return 0
         most = {"Any": math.inf, "LowerPriority": job.priority - 1}.get(policy, job.priority)
         return sum(amount for priority, amount in self.used[flavor].items() if priority <= most)
