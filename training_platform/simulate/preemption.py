@@ -10,7 +10,8 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption, read 2026-11-23
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from training_platform.simulate.queues import Job, Queue, Target
@@ -75,8 +76,20 @@ class Waiting(NamedTuple):
             )
         ]
 
-    def fewest(self, taken: list[Target], *, borrowing: bool = True) -> list[Target]:
-        """Give back those without whom the job fits as well, then all others; return whom it has to evict."""
+    def take(self, chosen: Iterable[Target], *, borrowing: bool = True) -> list[Target]:
+        """Take chosen jobs away until the job fits, and give back those without whom it fits as well.
+
+        Returns whom it has to evict, none if it never fits. All usage is as before then.
+        """
+        taken: list[Target] = []
+        for target in chosen:
+            target.job.member.remove(target.job.usage)
+            taken.append(target)
+            if self.fits(borrowing=borrowing):
+                break
+        else:
+            self._restored(taken)
+            return []
         for index in range(len(taken) - 2, -1, -1):
             taken[index].job.member.add(taken[index].job.usage)
             if self.fits(borrowing=borrowing):
@@ -84,10 +97,9 @@ class Waiting(NamedTuple):
                 taken.pop()
             else:
                 taken[index].job.member.remove(taken[index].job.usage)
-        return self.restored(taken)
+        return self._restored(taken)
 
-    def restored(self, taken: list[Target]) -> list[Target]:
-        """Give all of them back."""
+    def _restored(self, taken: list[Target]) -> list[Target]:
         for target in taken:
             target.job.member.add(target.job.usage)
         return taken
@@ -101,7 +113,7 @@ def targets(cluster: Cluster, job: Job, queue: Queue, usage: Usage, needed: Need
     waiting = Waiting(cluster, job, queue, usage, needed)
     if _is_hopeless(waiting):
         return []
-    return _fair_targets(waiting) if cluster.fair else _classical_targets(waiting)
+    return waiting.take(_fair_targets(waiting)) if cluster.fair else _classical_targets(waiting)
 
 
 def _is_hopeless(waiting: Waiting) -> bool:
@@ -121,10 +133,10 @@ def _is_hopeless(waiting: Waiting) -> bool:
     others = []
     if queue.reclaim != "Never":
         others = [other for other in cluster.users(needed) if other is not queue and other.member.borrows(needed)]
-    next_to_root = member.parent is not None and member.parent.parent is None
+    _, *higher = member.path()
     alone = not any(queue.may_give(job, queue.within, flavor) for flavor in needed)
     borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
-    if others and cluster.fair and next_to_root and alone and borrows:
+    if others and cluster.fair and not higher and alone and borrows:
         member.add(usage)
         share = member.share()
         member.remove(usage)
@@ -135,54 +147,36 @@ def _is_hopeless(waiting: Waiting) -> bool:
     )
 
 
-def _fair_targets(waiting: Waiting) -> list[Target]:
+def _fair_targets(waiting: Waiting) -> Iterator[Target]:
+    """Yield jobs to take, by the first strategy and then by the second; shares are compared as if the job ran."""
     own = waiting.queue
     found = waiting.candidates(own)
     for queue in waiting.cluster.users(waiting.needed):
         if queue is not own and queue.member.borrows(waiting.needed):
             found += waiting.candidates(queue)
-    if not found:
-        return []
     found.sort(key=waiting.rank)
-    own.member.add(waiting.usage)  # shares are compared as if it ran
-    taken: list[Target] = []
-    fits, retried = _by_first_rule(waiting, found, taken)
-    if not fits and len(waiting.cluster.strategies) > 1:
-        fits = _by_second_rule(waiting, retried, taken)
+    protected: list[Job] = []
+    own.member.add(waiting.usage)
+    chosen = _by_first_rule(waiting, found, protected)
+    if len(waiting.cluster.strategies) > 1:
+        chosen = chain(chosen, _by_second_rule(waiting, protected))
+    for target in chosen:
+        own.member.remove(waiting.usage)
+        yield target
+        own.member.add(waiting.usage)
     own.member.remove(waiting.usage)
-    if fits:
-        return waiting.fewest(taken)
-    waiting.restored(taken)
-    return []
 
 
-def _fits_beside(waiting: Waiting) -> bool:
-    """Whether the job fits, where it is counted already."""
-    member = waiting.queue.member
-    member.remove(waiting.usage)
-    fits = waiting.fits()
-    member.add(waiting.usage)
-    return fits
-
-
-def _by_first_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Target]) -> tuple[bool, list[Job]]:
-    """Take candidates by the first strategy; return whether the job fits, and those whom the rule protects."""
-    within_quota = not waiting.queue.member.borrows(waiting.needed)
+def _by_first_rule(waiting: Waiting, candidates: Iterable[Job], protected: list[Job]) -> Iterator[Target]:
+    """Yield candidates by the first strategy, and note those whom it protects."""
+    own = waiting.queue.member
+    within_quota = not own.borrows(waiting.needed)
     by_final_share = waiting.cluster.strategies[0] == FINAL_SHARE
-    largest = _Largest(waiting, candidates)
-    retried: list[Job] = []
-
-    def take(job: Job, reason: str) -> bool:
-        job.member.remove(job.usage)
-        taken.append(Target(job, reason))
-        return _fits_beside(waiting)
-
-    for member, jobs in largest:
-        if member is waiting.queue.member or within_quota:
-            if take(jobs.pop(0), "queue" if member is waiting.queue.member else "reclaim"):
-                return True, []
+    for member, jobs in _Largest(waiting, candidates):
+        if member is own or within_quota:
+            yield Target(jobs.pop(0), "queue" if member is own else "reclaim")
             continue
-        own_side, other_side = waiting.queue.member.beside(member)
+        own_side, other_side = own.beside(member)
         own_share, before = own_side.share(), other_side.share()
         while jobs:
             job = jobs.pop(0)
@@ -191,28 +185,21 @@ def _by_first_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Targ
                 job.member.remove(job.usage)
                 passed = own_share <= other_side.share()
                 job.member.add(job.usage)
-            if not passed:
-                retried.append(job)
-            elif take(job, "share"):
-                return True, []
-            else:
+            if passed:
+                yield Target(job, "share")
                 break  # shares have changed, and with them who has the largest
-    return False, retried
+            protected.append(job)
 
 
-def _by_second_rule(waiting: Waiting, candidates: Sequence[Job], taken: list[Target]) -> bool:
-    """Take one more of each queue that has a larger share than the job's would have; return whether the job fits."""
+def _by_second_rule(waiting: Waiting, candidates: Iterable[Job]) -> Iterator[Target]:
+    """Yield one more of each queue that has a larger share than the job's would have."""
     largest = _Largest(waiting, candidates)
     for member, jobs in largest:
         own_side, other_side = waiting.queue.member.beside(member)
         job = jobs.pop(0)
         if own_side.share() < other_side.share():
-            job.member.remove(job.usage)
-            taken.append(Target(job, "share"))
-            if _fits_beside(waiting):
-                return True
+            yield Target(job, "share")
         largest.done.add(member)
-    return False
 
 
 class _Largest:
@@ -229,17 +216,9 @@ class _Largest:
 
     def __iter__(self) -> Iterator[tuple[Member, list[Job]]]:
         """Yield queue and candidates; who gets them takes one, or adds the queue to ``done``."""
-        root = self.above[-1] if self.above else self.own
-        while root not in self.done:
-            member = self._next(root) if self.above else self._alone()
-            if member is not None:
+        while self.above[-1] not in self.done:
+            if (member := self._next(self.above[-1])) is not None:
                 yield member, self.jobs[member]
-
-    def _alone(self) -> Member | None:
-        if self.jobs.get(self.own):
-            return self.own
-        self.done.add(self.own)
-        return None
 
     def _has_nothing(self, member: Member) -> bool:
         """Whether a member can never give a candidate again: it does not borrow, or its own are all taken."""
@@ -298,15 +277,9 @@ def _classical_targets(waiting: Waiting) -> list[Target]:
     else:
         attempts = [True, False]
     for borrowing in attempts:
-        taken: list[Target] = []
-        for row in ordered:
-            if not _still_a_candidate(waiting, row, borrowing=borrowing):
-                continue
-            row.job.member.remove(row.job.usage)
-            taken.append(Target(row.job, row.reason))
-            if waiting.fits(borrowing=borrowing):
-                return waiting.fewest(taken, borrowing=borrowing)
-        waiting.restored(taken)
+        chosen = (row for row in ordered if _still_a_candidate(waiting, row, borrowing=borrowing))
+        if found := waiting.take((Target(row.job, row.reason) for row in chosen), borrowing=borrowing):
+            return found
     return []
 
 

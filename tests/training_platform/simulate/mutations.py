@@ -76,7 +76,7 @@ MUTATIONS: Final = {
     "no second rule": Mutation("preemption", "len(waiting.cluster.strategies) > 1", "False"),
     "the first rule is always the final share": Mutation("preemption", "strategies[0] == FINAL_SHARE", "strategies[0] != ''"),
     "the first rule is always the initial share": Mutation("preemption", "strategies[0] == FINAL_SHARE", "strategies[0] == ''"),
-    "shares are compared without the job": Mutation("preemption", "own.member.add(waiting.usage)  # shares", "own.member.add(dict.fromkeys(waiting.usage, 0))  # shares"),
+    "shares are compared without the job": Mutation("preemption", "    protected: list[Job] = []\n", "    protected: list[Job] = []\n    waiting = waiting._replace(usage={})\n"),
     "the smallest share is evicted": Mutation("preemption", "elif share > of_queue:", "elif queue is None or share < of_queue:"),
     "cohorts are not compared": Mutation("preemption", "if cohort_below is not None and of_cohort >= of_queue:", "if cohort_below is not None and queue is None:"),
     "no claim by place": Mutation("preemption", "claim = claim or not any(", "claim = False and not any("),
