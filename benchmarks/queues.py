@@ -54,7 +54,7 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
         own = [names[(team + place) % FLAVORS] for place in range(OWN)]
         queues[f"team-{team}"] = queue_spec(dict.fromkeys(own, QUOTA), policy)
     strategies = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
-    cluster = Cluster("prod", "main", queues, {}, flavors, {}, strategies)
+    cluster = Cluster("main", queues, {}, flavors, {}, strategies)
     draw = random.Random(1)  # noqa: S311 # the same every time
     gap = sum(SIZES) / len(SIZES) * MEDIAN_SECONDS * 1.65 / (TEAMS * OWN * QUOTA * load)  # 1.65: mean by median
     now, found = 0.0, []

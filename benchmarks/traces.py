@@ -133,7 +133,7 @@ def cluster(published: Published, change: Change) -> Cluster:
         for team, own in quotas.items()
     }
     strategies = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
-    return Cluster("prod", "main", queues, {}, flavors, {}, strategies)
+    return Cluster("main", queues, {}, flavors, {}, strategies)
 
 
 def rows(published: Published, groups: dict[str, list[Bar]]) -> Iterator[tuple[object, ...]]:

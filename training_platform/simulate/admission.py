@@ -406,7 +406,7 @@ class Scheduler:
         """Count what a job takes (1) or frees (-1), and forget what was found with other usage or shares."""
         queue, member = self.queues[job.queue], job.member
         queue.count(job, sign)
-        below_root = [member, *member.path()][:-1] or [member]
+        below_root = [member, *member.path()][:-1]
         if sign > 0:
             member.add(job.usage)
         borrows = any(above.borrows(job.usage) for above in below_root)

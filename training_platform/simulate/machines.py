@@ -18,7 +18,7 @@ import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic import Field, RootModel, model_validator
 
@@ -26,7 +26,6 @@ from training_platform.config.model.capacity import Capacity
 from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
 
-INVENTED: Final = "invented"
 _P90: Final = 1.2815515655446004  # standard deviations above the median of a normal distribution
 
 
@@ -54,29 +53,18 @@ class CapacityTimes(Section):
 
     arrive_minutes: ArrivalTime = ArrivalTime()
     lost_hours: LossTime | None = None
-    source: str = INVENTED
+    source: str = "invented"
 
-    def arrival(self, draw: random.Random) -> float:
-        """Return the seconds until machines are there."""
+    def draw(self, draw: random.Random) -> tuple[float, float]:
+        """Return the seconds until machines are there, and from then until they are taken away, endless if never."""
         minutes, p90 = self.arrive_minutes.median, self.arrive_minutes.p90
         if minutes and p90 is not None:
             minutes = draw.lognormvariate(math.log(minutes), math.log(p90 / minutes) / _P90)
-        return minutes * 60
-
-    def loss(self, draw: random.Random) -> float:
-        """Return the seconds until machines are taken away, endless where they stay."""
-        return draw.expovariate(1 / (self.lost_hours.mean * 3600)) if self.lost_hours else math.inf
+        return minutes * 60, draw.expovariate(1 / (self.lost_hours.mean * 3600)) if self.lost_hours else math.inf
 
 
 class MachineFile(RootModel[dict[Capacity, CapacityTimes]]):
     """A file: times by provisioning model."""
-
-
-class Interval(NamedTuple):
-    """When a job's machines come and when they go, in seconds after they were asked for and after they came."""
-
-    arrival: float
-    loss: float
 
 
 DEFAULTS: Final[Mapping[Capacity, CapacityTimes]] = {
@@ -95,10 +83,15 @@ def read_machines(path: Path | None) -> dict[Capacity, CapacityTimes]:
     return {**DEFAULTS, **read_section(path, MachineFile).root}
 
 
-def draw_interval(times: Mapping[Capacity, CapacityTimes], capacities: frozenset[Capacity], key: str) -> Interval:
-    """Return when the machines of a job come and go; the same ``key`` always draws the same."""
+def draw_times(
+    times: Mapping[Capacity, CapacityTimes], capacities: frozenset[Capacity], key: str
+) -> tuple[float, float]:
+    """Return the seconds until a job's machines are there, and from then on until they go.
+
+    The last of its provisioning models to come and the first to go decide. The same ``key`` always draws the same.
+    """
     if all(not times[name].arrive_minutes.median and not times[name].lost_hours for name in capacities):
-        return Interval(0.0, math.inf)
+        return 0.0, math.inf
     draw = random.Random(key)
-    ordered = sorted(capacities)
-    return Interval(max(times[name].arrival(draw) for name in ordered), min(times[name].loss(draw) for name in ordered))
+    arrivals, losses = zip(*(times[name].draw(draw) for name in sorted(capacities)), strict=True)
+    return max(arrivals), min(losses)

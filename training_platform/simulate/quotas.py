@@ -112,7 +112,7 @@ class Member:
                 member.kept_share = None
                 member, rest = member.parent, min(rest, above)
 
-    def borrows_with(self, flavor: int, amount: int = 0) -> bool:
+    def borrows_with(self, flavor: int, amount: int) -> bool:
         """Whether it uses more than its own quota and what its members lend it, with an amount more."""
         return self.subtree[flavor] < self.usage[flavor] + amount
 
@@ -124,7 +124,7 @@ class Member:
         """Return the dominant share: what is borrowed, in thousandths of what can be, by weight; the largest."""
         if self.kept_share is None:
             over: Counter[str] = Counter()
-            for flavor in self.flavors if self.parent is not None else ():
+            for flavor in self.flavors:
                 if (more := self.usage[flavor] - self.subtree[flavor]) > 0:
                     over[self.resources[flavor]] += more
             rows = [(more, self.lendable[resource]) for resource, more in over.items()]
@@ -138,41 +138,33 @@ class Member:
 
         Where none has, that of the root.
         """
-        if not self.borrows_with(flavor, amount) or self.parent is None:
-            return 0, self.parent is not None
-        rest = amount - self.local_available(flavor)
-        member: Member = self
-        for member in self.path():
-            if not member.borrows_with(flavor, rest):
+        for member in (self, *self.path()):
+            if not member.borrows_with(flavor, amount):
                 return member.height, member.parent is not None
-            rest -= member.local_available(flavor)
+            amount -= member.local_available(flavor)
         return member.height, False
 
 
 class Quotas:
     """The tree of one cluster, from the specs of its ClusterQueues and Cohorts by name.
 
-    A cohort without an object is a root without quota. ``order`` shuffles members, whose order decides ties in Kueue.
+    Every queue has a cohort; a cohort without an object is a root without quota. ``order`` shuffles members, whose
+    order decides ties in Kueue.
     """
 
     def __init__(self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], order: random.Random) -> None:
-        self.resource_of: dict[str, str] = {}
-        for spec in (*queues.values(), *cohorts.values()):
-            for resource, flavor, _ in _rows(spec):
-                self.resource_of.setdefault(flavor, resource)
-        self.flavors = list(self.resource_of)
+        specs = (*queues.values(), *cohorts.values())
+        resource_of = {flavor: resource for spec in specs for resource, flavor, _ in _rows(spec)}
+        self.flavors = list(resource_of)
         self.number = {flavor: index for index, flavor in enumerate(self.flavors)}
-        resources = list(self.resource_of.values())
+        resources = list(resource_of.values())
         self.queues = {name: self._member(name, spec, resources) for name, spec in queues.items()}
         self.cohorts = {name: self._member(name, spec, resources) for name, spec in cohorts.items()}
-        for name, spec in (*queues.items(), *cohorts.items()):
+        for member, spec in zip([*self.queues.values(), *self.cohorts.values()], specs, strict=True):
             if above := spec.get("cohortName") or spec.get("parentName"):
-                if above not in self.cohorts:
-                    self.cohorts[above] = Member(above, 1.0, {}, resources)
-                member = self.queues[name] if spec is queues.get(name) else self.cohorts[name]
-                member.parent = self.cohorts[above]
-                self.cohorts[above].children.append(member)
-        for root in [*self.cohorts.values(), *self.queues.values()]:
+                member.parent = self.cohorts.setdefault(above, Member(above, 1.0, {}, resources))
+                member.parent.children.append(member)
+        for root in self.cohorts.values():
             if root.parent is None:
                 self._sum_up(root, order)
                 self._potentials(root)

@@ -11,18 +11,17 @@ import heapq
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from training_platform.config.model.capacity import Capacity
 from training_platform.simulate.admission import Scheduler
-from training_platform.simulate.machines import CapacityTimes, draw_interval
+from training_platform.simulate.machines import CapacityTimes, draw_times
 from training_platform.simulate.queues import Eviction, Job
 from training_platform.simulate.stacks import Cluster
 from training_platform.simulate.traces import TraceJob
 
-Kind = Literal["submit", "machines", "lost", "end"]
 NEVER: Final = -1.0
 Pair = tuple[str, str]
 
@@ -100,8 +99,9 @@ class _Replay:
         self.capacities = [cluster.flavors[name].capacity for name in self.flavors]
         self.times = times
         self.seed = seed
-        self.events: list[tuple[float, int, Kind, Run, int]] = []
+        self.events: list[tuple[float, int, Callable[[Run], None], Run, int]] = []
         self.number = 0
+        self.now = 0.0
         self.played = Played(cluster)
         self.run_of: dict[Job, Run] = {}
         self.ledgers = [_Ledger(self.scheduler, index) for index in range(len(self.flavors))]
@@ -111,55 +111,58 @@ class _Replay:
             run = Run(of, Job(of.name, of.team, of.pods, of.priority), of.seconds)
             self.run_of[run.job] = run
             self.played.runs.append(run)
-            self._at(of.submitted, "submit", run)
-        events, scheduler = self.events, self.scheduler
-        now = 0.0
-        while (moment := min(events[0][0] if events else math.inf, scheduler.next_at)) < math.inf:
-            now = max(now, moment)
-            while events and events[0][0] <= now:
-                _, _, kind, run, attempt = heapq.heappop(events)
+            self._at(of.submitted, self._submit, run)
+        events, played = self.events, self.played
+        while (moment := min(events[0][0] if events else math.inf, self.scheduler.next_at)) < math.inf:
+            self.now = max(self.now, moment)
+            while events and events[0][0] <= self.now:
+                _, _, act, run, attempt = heapq.heappop(events)
                 if attempt == run.attempts:
-                    self._handle(kind, run, now)
-            self._settle(now)
-        for run in self.played.runs:
+                    act(run)
+            self._settle()
+        for run in played.runs:
             if run.started == NEVER:
                 run.why = self._why(run)
-        return self._finish(now)
+        played.seconds = self.now
+        for name, ledger in zip(self.flavors, self.ledgers, strict=True):
+            ledger.advance(self.now)
+            played.levels[name] = (ledger.moments, ledger.totals)
+            played.use.update({(team, name): use for team, use in ledger.use.items()})
+        return played
 
-    def _at(self, moment: float, kind: Kind, run: Run) -> None:
+    def _at(self, moment: float, act: Callable[[Run], None], run: Run) -> None:
         self.number += 1
-        heapq.heappush(self.events, (moment, self.number, kind, run, run.attempts))
+        heapq.heappush(self.events, (moment, self.number, act, run, run.attempts))
 
-    def _handle(self, kind: Kind, run: Run, now: float) -> None:
-        if kind == "submit":
-            self.scheduler.submit(run.job, now)
-        elif kind == "machines":
-            self._start(run, now)
-        elif kind == "lost":
-            self._stop(run, now, evicted=False)
-            run.interruptions += 1
-            self._ask_for_machines(run, now)
-        else:
-            self._count_ran(run, now)
-            run.ended = now
-            self._hold(run, -1, now)
-            self.scheduler.end(run.job, now)
+    def _submit(self, run: Run) -> None:
+        self.scheduler.submit(run.job, self.now)
 
-    def _settle(self, now: float) -> None:
-        moves = self.scheduler.settle(now)
+    def _interrupt(self, run: Run) -> None:
+        self._stop(run, evicted=False)
+        run.interruptions += 1
+        self._ask_for_machines(run)
+
+    def _end(self, run: Run) -> None:
+        self._count_ran(run)
+        run.ended = self.now
+        self._hold(run, -1)
+        self.scheduler.end(run.job, self.now)
+
+    def _settle(self) -> None:
+        moves = self.scheduler.settle(self.now)
         for move in moves.made:
             run = self.run_of[move.job]
             if isinstance(move, Eviction):
                 if run.running_since != NEVER:
-                    self._stop(run, now, evicted=True)
+                    self._stop(run, evicted=True)
                 run.evictions += 1
                 run.attempts += 1
-                self._hold(run, -1, now)
+                self._hold(run, -1)
                 self.played.evictions[self._key(move)] += 1
             else:
                 run.used = move.flavors
-                self._hold(run, 1, now)
-                self._ask_for_machines(run, now)
+                self._hold(run, 1)
+                self._ask_for_machines(run)
         self.played.loops.update(map(self._key, moves.loops))
         self.played.loop_moments += bool(moves.loops)
 
@@ -169,46 +172,46 @@ class _Replay:
     def _named(self, flavors: Iterable[int]) -> str:
         return "+".join(dict.fromkeys(self.flavors[flavor] for flavor in flavors))
 
-    def _ask_for_machines(self, run: Run, now: float) -> None:
+    def _ask_for_machines(self, run: Run) -> None:
         run.attempts += 1
         capacities = frozenset(self.capacities[flavor] for flavor in run.used)
         key = f"{self.seed} {run.of.name} {run.evictions} {run.interruptions}"
-        arrival, run.loss = draw_interval(self.times, capacities, key)
+        arrival, run.loss = draw_times(self.times, capacities, key)
         if arrival:
-            self._at(now + arrival, "machines", run)
+            self._at(self.now + arrival, self._start, run)
         else:
-            self._start(run, now)
+            self._start(run)
 
-    def _start(self, run: Run, now: float) -> None:
+    def _start(self, run: Run) -> None:
         if run.started == NEVER:
-            run.started = now
+            run.started = self.now
             run.flavors = self._named(run.used)
-        run.running_since = now
+        run.running_since = self.now
         if run.loss < run.left:
-            self._at(now + run.loss, "lost", run)
+            self._at(self.now + run.loss, self._interrupt, run)
         else:
-            self._at(now + run.left, "end", run)
+            self._at(self.now + run.left, self._end, run)
 
-    def _stop(self, run: Run, now: float, *, evicted: bool) -> None:
+    def _stop(self, run: Run, *, evicted: bool) -> None:
         """Stop a job: what it did since its last checkpoint is lost."""
-        done = now - run.running_since
+        done = self.now - run.running_since
         lost = done % run.of.checkpoint
         run.left -= done - lost
-        self._count_ran(run, now, lost, evicted=evicted)
+        self._count_ran(run, lost, evicted=evicted)
 
-    def _count_ran(self, run: Run, now: float, lost: float = 0.0, *, evicted: bool = False) -> None:
+    def _count_ran(self, run: Run, lost: float = 0.0, *, evicted: bool = False) -> None:
         for pods, flavor in zip(run.job.pods, run.used, strict=True):
             use = self.ledgers[flavor].use[run.job.queue]
-            use.ran += (now - run.running_since) * pods.amount
+            use.ran += (self.now - run.running_since) * pods.amount
             if evicted:
                 use.lost_by_eviction += lost * pods.amount
             else:
                 use.lost_by_interruption += lost * pods.amount
         run.running_since = NEVER
 
-    def _hold(self, run: Run, sign: int, now: float) -> None:
+    def _hold(self, run: Run, sign: int) -> None:
         for pods, flavor in zip(run.job.pods, run.used, strict=True):
-            self.ledgers[flavor].change(run.job.queue, sign * pods.amount, now)
+            self.ledgers[flavor].change(run.job.queue, sign * pods.amount, self.now)
 
     def _why(self, run: Run) -> str:
         """Return why a job never started."""
@@ -222,15 +225,6 @@ class _Replay:
             if pods.amount > most:
                 return f"needs {pods.amount}, and the queue can have {most} at most"
         return "never had its turn"
-
-    def _finish(self, now: float) -> Played:
-        played = self.played
-        played.seconds = now
-        for name, ledger in zip(self.flavors, self.ledgers, strict=True):
-            ledger.advance(now)
-            played.levels[name] = (ledger.moments, ledger.totals)
-            played.use.update({(team, name): use for team, use in ledger.use.items()})
-        return played
 
 
 class _Ledger:

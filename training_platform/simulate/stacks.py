@@ -32,7 +32,6 @@ class FlavorMachines(NamedTuple):
 class Cluster(NamedTuple):
     """One cluster's Kueue: the specs of its ClusterQueues, by team, and of its Cohorts, and its flavors by name."""
 
-    environment: str
     name: str
     queues: Mapping[str, Json]
     cohorts: Mapping[str, Json]
@@ -52,7 +51,6 @@ def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> 
         queues = {team.name: cluster_queue(team, name, flavors) for team in teams if name in team.shares}
         if queues:
             yield Cluster(
-                environment=environment,
                 name=name,
                 queues=queues,
                 cohorts={key: cohort(key, spec, name, flavors) for key, spec in home.cohorts.items()},
