@@ -118,17 +118,22 @@ class Member:
 
     def borrows(self, flavors: Iterable[int]) -> bool:
         """Whether it borrows one of some flavors."""
-        return any(self.usage[flavor] > self.subtree[flavor] for flavor in flavors)
+        for flavor in flavors:  # noqa: SIM110 # any() takes twice as long, and this is much of the time of preemption
+            if self.usage[flavor] > self.subtree[flavor]:
+                return True
+        return False
 
     def share(self) -> Weighed:
         """Return the dominant share: what is borrowed, in thousandths of what can be, by weight; the largest."""
         if self.kept_share is None:
-            over: Counter[str] = Counter()
+            over: dict[str, int] = {}
+            ratio = 0.0
             for flavor in self.flavors:
                 if (more := self.usage[flavor] - self.subtree[flavor]) > 0:
-                    over[self.resources[flavor]] += more
-            rows = [(more, self.lendable[resource]) for resource, more in over.items()]
-            ratio = max((more * 1000.0 / lendable for more, lendable in rows if lendable), default=0.0)
+                    resource = self.resources[flavor]
+                    over[resource] = over.get(resource, 0) + more
+                    if lendable := self.lendable[resource]:
+                        ratio = max(ratio, over[resource] * 1000.0 / lendable)
             share = (0, ratio / self.weight) if self.weight else (1, ratio)
             self.kept_share = share if ratio else (0, 0.0)
         return self.kept_share

@@ -33,7 +33,7 @@ MUTATIONS: Final = {
     "no lending limit": Mutation("quotas", "0 if limit is None else max(0, member.subtree[flavor] - limit)", "0"),
     "weights do not count": Mutation("quotas", "(0, ratio / self.weight) if self.weight else (1, ratio)", "(0, ratio)"),
     "weight 0 is like 1": Mutation("quotas", "if self.weight else (1, ratio)", "if self.weight else (0, ratio)"),
-    "shares by flavor, not by resource": Mutation("quotas", "over[self.resources[flavor]] += more", "over[self.resources[flavor]] = max(more, over[self.resources[flavor]])"),
+    "shares by flavor, not by resource": Mutation("quotas", "over.get(resource, 0) + more", "max(over.get(resource, 0), more)"),
     "cohorts lend nothing": Mutation("quotas", "child.subtree[flavor] - child.local[flavor]", "0"),
     "flavors are not tried further": Mutation("admission", "last = start - 1\n        for last in range(start, len(flavors)):", "last = start - 1\n        for last in range(start, min(start + 1, len(flavors))):"),
     "the flavor scan does not go on": Mutation("admission", "job.tried[index] + 1 if index < len(job.tried) else 0", "0"),
