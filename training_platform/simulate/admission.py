@@ -302,10 +302,7 @@ class Scheduler:
         left = {entry.queue.member: entry for entry in entries}
         keys: dict[tuple[Member, Job], tuple[Any, ...]] = {}
         changed = list(left)
-        while left:
-            if len(left) == 1:
-                yield left.popitem()[1]
-                return
+        while len(left) > 1:
             for member in changed:
                 entry = left[member]
                 member.add(entry.usage)
@@ -322,6 +319,7 @@ class Scheduler:
             yield winner
             *below_root, _ = winner.queue.member.path()
             changed = [member for member in left if not set(below_root).isdisjoint(member.path())] if below_root else []
+        yield from left.values()
 
     def _nominate(self, job: Job, queue: Queue) -> Entry:
         """Find flavors for a job, and whom it has to evict for them."""
@@ -361,7 +359,7 @@ class Scheduler:
             ):
                 best, best_flavor = found, flavor
                 break
-            if found.mode != NO_FIT and (best.mode == NO_FIT or (found.mode, -found.level) > (best.mode, -best.level)):
+            if (found.mode, -found.level) > (best.mode, -best.level):
                 best, best_flavor = found, flavor
         return best_flavor, best, -1 if last == len(flavors) - 1 else last
 
