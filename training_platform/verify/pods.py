@@ -229,9 +229,8 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
             yield from failed
             continue
         yield proven(f"nodes of {short(cluster)} pull {image.partition('/')[0]}", image)
-        pod, own = platform.maker.name("image"), platform.maker.name()
-        node = ((api.get(PODS, own, pod) or {}).get("spec") or {}).get("nodeName")
-        told = _events(api, own, pod, image) | (_events(api, _OF_NODES, node, image) if node else {})
+        pod = api.get(PODS, platform.maker.name(), platform.maker.name("image"))
+        told = dict(_events(api, pod, image)) if pod else {}
         says = f"nodes of {short(cluster)} stream images"
         if _STREAMED in told:
             yield proven(says, told[_STREAMED])
@@ -241,10 +240,14 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
             yield undecided(f"{says}: no event of the pull", told.get(_PULLED, "the image may have been there"))
 
 
-def _events(api: ClusterApi, namespace: str, about: str, word: str) -> dict[str, str]:
-    """Return the messages with a word in the events about one object, by reason."""
-    rows = api.objects(EVENTS, namespace, fields=f"involvedObject.name={about}")
-    return {str(row.get("reason")): str(row["message"]) for row in rows if word in str(row.get("message"))}
+def _events(api: ClusterApi, pod: Json, word: str) -> Iterator[tuple[str, str]]:
+    """Yield reason and message of the events with a word about a pod, and about its node since the pod was created."""
+    about, node = pod["metadata"], pod["spec"].get("nodeName", "")
+    for namespace, name in ((about["namespace"], about["name"]), (_OF_NODES, node)):
+        for row in api.objects(EVENTS, namespace, fields=f"involvedObject.name={name}"):
+            time = row.get("lastTimestamp") or row.get("eventTime") or row["metadata"]["creationTimestamp"]
+            if word in str(row.get("message")) and time[:19] >= about["creationTimestamp"][:19]:  # to a second
+                yield str(row.get("reason")), str(row["message"])
 
 
 def storage_disk(platform: Platform) -> Iterator[Answer]:

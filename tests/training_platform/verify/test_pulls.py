@@ -19,6 +19,7 @@ from training_platform.verify.probes import Answer, Platform
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
 STARTS, FAILS, BACKS_OFF, ENDED = "ContainerCreating", "ErrImagePull", "ImagePullBackOff", "Completed"
 NODE = "gke-lab-main-a100-0"
+EARLIER, NOW, LATER = "2026-11-23T11:59:59Z", "2026-11-23T12:00:00Z", "2026-11-23T12:00:00.250000Z"
 CONTAINERS = ["containerStatuses", "initContainerStatuses"]
 
 
@@ -33,7 +34,7 @@ class Kubelet:
         assert not dry_run
         return {**obj, "metadata": {**obj["metadata"], "uid": "1"}}
 
-    def get(self, kind: ApiKind, _: str, name: str) -> Json:
+    def get(self, kind: ApiKind, namespace: str, name: str) -> Json:
         assert kind.plural == "pods"
         state = self._states.pop(0) if len(self._states) > 1 else self._states[0]
         row: Json = {"state": {"waiting": {"reason": state, "message": f"{state}: it is not there"}}}
@@ -41,7 +42,8 @@ class Kubelet:
             row = {"state": {"terminated": {"exitCode": 0, "message": "write=500\nread=500\n"}}}
         status = {"phase": "Succeeded" if state == ENDED else "Pending", self._rows: [row]}
         spec = {"nodeName": NODE, "containers": [{"image": "example.com/a:1"}]}
-        return {"metadata": {"name": name}, "spec": spec, "status": status}
+        about = {"name": name, "namespace": namespace, "creationTimestamp": NOW}
+        return {"metadata": about, "spec": spec, "status": status}
 
     def objects(self, kind: ApiKind, namespace: str, _: str = "", *, fields: str = "") -> Iterator[Json]:
         if kind.plural == "pods":
@@ -107,6 +109,7 @@ OWN = "the pod of the probe"
     ("events", "verdict"),
     [
         ([(OWN, PULLED), (NODE, STREAMED)], "proven"),
+        ([(OWN, PULLED), (f"{NODE} before", STREAMED)], "refuted"),
         ([(OWN, PULLED)], "refuted"),
         ([(OWN, PULLED), ("another-node", STREAMED)], "refuted"),
         ([(OWN, PULLED), ("another-pod", STREAMED)], "refuted"),
@@ -119,12 +122,14 @@ def test_streaming_is_told_by_events_of_the_probes_own_pod_and_its_node(
     kubelet = Kubelet(ENDED)
     with platform_of(lab, tmp_path, kubelet) as platform:
         own = platform.maker.name()
-        places = {OWN: (own, f"{own}-image"), "another-pod": ("vision", "finetune")}
+        places = {OWN: (own, f"{own}-image"), "another-pod": ("vision", "finetune"),
+                  f"{NODE} before": ("default", NODE)}  # fmt: skip
         for about, text in events:
             namespace, name = places.get(about, ("default", about))
             reason = "ImageStreaming" if text == STREAMED else "Pulled"
             body = {"metadata": {"namespace": namespace}, "involvedObject": {"name": name}, "reason": reason}
-            kubelet.events.append({**body, "message": text.format(IMAGES["vertex-training-cpu"])})
+            time = {"lastTimestamp": EARLIER} if about.endswith("before") else {"eventTime": LATER}
+            kubelet.events.append({**body, **time, "message": text.format(IMAGES["vertex-training-cpu"])})
         said = answers_of("cluster-images", platform)
 
     assert [answer.verdict for answer in said] == ["proven", verdict]
