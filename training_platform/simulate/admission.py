@@ -29,8 +29,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from training_platform.simulate.preemption import targets
-from training_platform.simulate.queues import Eviction, Job, Pods, Queue, Shape, Target
+from training_platform.simulate.preemption import Target, targets
+from training_platform.simulate.queues import Eviction, Job, Pods, Queue, Shape
 from training_platform.simulate.quotas import Json, Member, Quotas, Usage
 
 REQUEUE_SECONDS: Final = 1.0

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
-from training_platform.simulate.queues import Job, Queue, Target
+from training_platform.simulate.queues import Job, Queue
 from training_platform.simulate.quotas import Member, Usage, Weighed
 
 FINAL_SHARE = "LessThanOrEqualToFinalShare"
-INITIAL_SHARE = "LessThanInitialShare"
 NOTHING: Weighed = (0, -1.0)  # less than every share
 Needed = frozenset[int]
 
@@ -33,6 +32,18 @@ class Cluster(Protocol):
     def users(self, flavors: Needed, /) -> list[Queue]:
         """Return the queues that have quota of one of some flavors."""
         ...
+
+
+class Target(NamedTuple):
+    """A running job that is to be evicted, or could be, and why: ``queue``, ``reclaim``, ``share`` or ``borrowing``.
+
+    Without fair sharing, ``apart`` is the cohort in which both queues are, None in the same queue.
+    """
+
+    job: Job
+    reason: str
+    apart: Member | None = None
+    if_not_borrowing: bool = False
 
 
 class Waiting(NamedTuple):
@@ -252,19 +263,10 @@ class _Largest:
         return queue
 
 
-class _Candidate(NamedTuple):
-    """A candidate without fair sharing; ``apart`` is the cohort in which both queues are, None in the same queue."""
-
-    job: Job
-    apart: Member | None
-    reason: str
-    if_not_borrowing: bool = False
-
-
 def _classical_targets(waiting: Waiting) -> list[Target]:
     own = waiting.queue
-    in_queue = [_Candidate(job, None, "queue") for job in waiting.candidates(own)]
-    claimed, others = _in_cohorts(waiting) if own.reclaim != "Never" else ([], [])
+    in_queue = [Target(job, "queue") for job in waiting.candidates(own)]
+    claimed, others = _in_cohorts(waiting)
     groups = [sorted(group, key=lambda row: waiting.rank(row.job)) for group in (claimed, others, in_queue)]
     ordered = [row for group in groups for row in group if row.job.evicting]
     ordered += [row for group in groups for row in group if not row.job.evicting]
@@ -278,40 +280,38 @@ def _classical_targets(waiting: Waiting) -> list[Target]:
         attempts = [True, False]
     for borrowing in attempts:
         chosen = (row for row in ordered if _still_a_candidate(waiting, row, borrowing=borrowing))
-        if found := waiting.take((Target(row.job, row.reason) for row in chosen), borrowing=borrowing):
+        if found := waiting.take(chosen, borrowing=borrowing):
             return found
     return []
 
 
-def _still_a_candidate(waiting: Waiting, row: _Candidate, *, borrowing: bool) -> bool:
+def _still_a_candidate(waiting: Waiting, row: Target, *, borrowing: bool) -> bool:
     """Whether a candidate's queue, and the cohorts up to the one shared with the job, still use what is not theirs."""
-    if row.apart is None:
-        return True
     if borrowing and row.if_not_borrowing:
         return False
-    member: Member | None = row.job.member
-    while member is not None and member is not row.apart:
+    for member in (row.job.member, *row.job.member.path()) if row.apart else ():
+        if member is row.apart:
+            return True
         if not member.borrows(waiting.needed):
             return False
-        member = member.parent
     return True
 
 
-def _in_cohorts(waiting: Waiting) -> tuple[list[_Candidate], list[_Candidate]]:
+def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
     """Return the candidates of other queues: those whose quota the job has a claim to by its place, and the others."""
     own = waiting.queue
-    claimed: list[_Candidate] = []
-    others: list[_Candidate] = []
+    claimed: list[Target] = []
+    others: list[Target] = []
     rest: Usage = waiting.usage
     claim, passed = False, own.member
     for member in (own.member, *own.member.path()):
         for job in _borrowed_below(waiting, member, passed) if member is not own.member else ():
             if claim:
-                claimed.append(_Candidate(job, member, "reclaim"))
+                claimed.append(Target(job, "reclaim", member))
             elif own.takes_while_borrowing and job.priority < waiting.job.priority:
-                others.append(_Candidate(job, member, "borrowing"))
+                others.append(Target(job, "borrowing", member))
             else:
-                others.append(_Candidate(job, member, "reclaim", if_not_borrowing=True))
+                others.append(Target(job, "reclaim", member, if_not_borrowing=True))
         claim = claim or not any(member.borrows_with(flavor, amount) for flavor, amount in rest.items())
         rest = {flavor: max(0, amount - member.local_available(flavor)) for flavor, amount in rest.items()}
         passed = member

@@ -120,13 +120,6 @@ class Queue:
         return job
 
 
-class Target(NamedTuple):
-    """A running job that is to be evicted, and why: ``queue``, ``reclaim``, ``share`` or ``borrowing``."""
-
-    job: Job
-    reason: str
-
-
 class Eviction(NamedTuple):
     """An eviction: who, from which flavors, for whom, and why."""
 

@@ -13,6 +13,7 @@ import csv
 import math
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -127,23 +128,23 @@ class _Reader:
             raise _WrongError(
                 "team", f"{team!r} is not a team with a share", enumeration(self.teams), find_nearest(team, self.teams)
             )
-        pods_of = {
-            cluster.name: _pods(cells.get("needs", ""), cluster, team) for cluster in self._clusters(cells, team)
-        }
-        possible = {name: pods for name, pods in pods_of.items() if isinstance(pods, tuple)}
-        if not possible:
-            wrong = next(iter(pods_of.values()))
-            assert isinstance(wrong, _WrongError)
-            raise wrong
-        cluster, pods = next(iter(possible.items()))
+        wrong: list[_WrongError] = []
+        for cluster in self._clusters(cells, team):
+            try:
+                pods = tuple(_kind(part.strip(), cluster, team) for part in cells.get("needs", "").split("+"))
+                break
+            except _WrongError as error:
+                wrong.append(error)
+        else:
+            raise wrong[0]
         return TraceJob(
             name=cells.get("job") or f"line-{line}",
             submitted=_moment(cells.get("submitted", "")),
             team=team,
-            cluster=cluster,
+            cluster=cluster.name,
             pods=pods,
             seconds=_seconds("seconds", cells.get("seconds", "")),
-            priority=_priority(cells.get("priority", ""), self.clusters[cluster].priorities),
+            priority=_priority(cells.get("priority", ""), cluster.priorities),
             checkpoint=_seconds("checkpoint", cells.get("checkpoint") or str(CHECKPOINT_SECONDS)),
         )
 
@@ -158,19 +159,9 @@ class _Reader:
             yield from of_team.values()
 
 
-def _pods(text: str, cluster: Cluster, team: str) -> tuple[Pods, ...] | _WrongError:
-    """Return the kinds of pods of a job in a cluster, or what is wrong with them there."""
-    found = []
-    for part in text.split("+"):
-        number, _, name = part.strip().partition(" ")
-        try:
-            found.append(_kind(number, name.strip(), cluster, team))
-        except _WrongError as error:
-            return error
-    return tuple(found)
-
-
-def _kind(number: str, name: str, cluster: Cluster, team: str) -> Pods:
+def _kind(text: str, cluster: Cluster, team: str) -> Pods:
+    number, _, name = text.partition(" ")
+    name = name.strip()
     own = [cluster.flavors[flavor] for flavors in flavors_of(cluster.queues[team]).values() for flavor in flavors]
     if not number.isdecimal() or not 1 <= int(number) <= 1_000_000:
         message = f"{number!r} is not a number of chips or GPUs"
@@ -196,12 +187,10 @@ def _moment(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
-        try:
+        seconds = math.nan
+        with suppress(ValueError):
             moment = datetime.fromisoformat(text)
-        except ValueError:
-            message = f"{text!r} is not a moment"
-            raise _WrongError("submitted", message, "2026-11-01T09:30:00Z, or a number of seconds") from None
-        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not math.isfinite(seconds):
         raise _WrongError("submitted", f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
     return seconds
