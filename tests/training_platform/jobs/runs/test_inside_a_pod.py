@@ -1,4 +1,4 @@
-"""``job exec`` and ``top`` by kubectl, a real API server and kwok's kubelet, with a member's rights.
+"""``job exec``, ``top`` and ``port-forward`` by kubectl, a real API server and kwok's kubelet, with a member's rights.
 
 Nodes are objects: kwok runs each command on this machine.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +46,7 @@ def kubelet(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     answers = {
         "Stage": none,  # kwok wants one, and is to change no object here
         "ClusterExec": {"execs": [{"local": {"envs": path}}]},
+        "ClusterPortForward": {"forwards": [{"command": ["cat"]}]},  # of every port: what is sent is sent back
     }
     documents = [
         {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": kind, "metadata": {"name": "all"}, "spec": spec}
@@ -139,6 +142,27 @@ def test_a_member_sees_how_busy_the_gpus_are(inside: Inside, run: str) -> None:
     assert code == 0, said
     rows = json.loads(out)
     assert [(row["gpu"], row["busy_percent"]) for row in rows] == [("0", "97"), ("1", "3")] * 2
+
+
+@pytest.mark.parametrize("websockets", ["true", "false"])  # kubectl of today, and before 1.31
+def test_a_member_reaches_a_port_of_a_container(
+    root: Path, configs: dict[str, Path], run: str, monkeypatch: pytest.MonkeyPatch, websockets: str
+) -> None:
+    monkeypatch.setenv("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets)
+    where = ["--root", root, "--kubeconfig", configs["ada"], "--local-cloud", "http://127.0.0.1:9"]
+    command = [sys.executable, "-m", "training_platform.cli.main", "job", "port-forward", *where, run, ":6006"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:  # not killed: kubectl would stay
+        try:
+            assert forward.stdout is not None
+            said = forward.stdout.readline()
+            port = int(said.removeprefix("Forwarding from 127.0.0.1:").removesuffix(" -> 6006\n"))
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+                connection.sendall(b"!")
+                answer = connection.recv(1)  # no more: kwok ends a stream only once both sides have
+        finally:
+            forward.terminate()
+
+    assert answer == b"!"
 
 
 @pytest.mark.parametrize(
