@@ -124,6 +124,13 @@ def test_plain_packages_import_no_pulumi_inside_a_function_either() -> None:
     ] == []
 
 
+def test_the_files_of_the_model_defer_no_annotations() -> None:
+    files = [*(ROOT / "training_platform/config/model").glob("*.py"), ROOT / "training_platform/jobs/model.py"]
+
+    assert len(files) > 10
+    assert [path.name for path in files if "__future__" in path.read_text()] == []
+
+
 def test_only_resources_know_the_provider_s_types() -> None:
     knowing = {
         name

@@ -14,12 +14,12 @@ A data file holds any of these sections; rows of all files are joined, and none 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.reading import CatalogError, FilePlace, Plain, build, known_keys, mapping, read_file
@@ -61,27 +61,111 @@ _PLAIN: Mapping[str, type[CatalogRow]] = {
 SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Catalog:
-    """Everything the data files say, by name; ``general_quotas`` leaves out those that one family owns."""
+class Typed(Mapping[str, T]):
+    """The rows of a section by name, each given its type when it is first asked for: a command needs few of them.
 
-    quotas: dict[str, Quota]
-    general_quotas: dict[str, QuotaId]
-    accelerators: dict[str, Accelerator]
-    machine_types: dict[str, MachineType]
-    disk_types: dict[str, DiskType]
-    boot_disk_limits: dict[str, BootDiskLimits]
-    filestore_tiers: dict[str, FilestoreTier]
-    lustre_tiers: dict[str, LustreTier]
-    charts: dict[str, Chart]
-    service_prices: dict[str, ServicePrice]
-    skus: dict[str, Skus]
-    images: dict[str, Image]
-    model_servers: dict[str, ModelServer]
-    releases: dict[str, Release]
-    regions: frozenset[str]
-    zones: frozenset[str]
-    locations_read: date
+    Raises ``CatalogError`` for a row that is wrong.
+    """
+
+    def __init__(self, rows: Rows, typed: Callable[[str, object, FilePlace], T]) -> None:
+        self._rows, self._typed = rows, typed
+        self._known: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        """Return a row."""
+        if name not in self._known:
+            self._known[name] = self._typed(name, *self._rows[name])
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a row."""
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return len(self._rows)
+
+
+class Catalog:
+    """Everything the data files of a folder say, by name; ``general_quotas`` leaves out those that one family owns."""
+
+    boot_disk_limits: Mapping[str, BootDiskLimits]
+    charts: Mapping[str, Chart]
+    disk_types: Mapping[str, DiskType]
+    filestore_tiers: Mapping[str, FilestoreTier]
+    images: Mapping[str, Image]
+    lustre_tiers: Mapping[str, LustreTier]
+    model_servers: Mapping[str, ModelServer]
+    releases: Mapping[str, Release]
+    service_prices: Mapping[str, ServicePrice]
+    skus: Mapping[str, Skus]
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._sections = folder, _sections(folder)
+        self._references: dict[type, Mapping[str, object]] = {}
+        self.quotas: Mapping[str, Quota] = Typed(self._sections["quotas"], _quota)
+        self._references[QuotaId] = Typed(self._sections["quotas"], lambda name, *_: self.quotas[name].id)
+        for section, kind in _PLAIN.items():
+            setattr(self, section, self._rows(kind, self._sections[section]))
+        self.accelerators: Mapping[str, Accelerator] = self._rows(Accelerator, self._sections["accelerators"])
+        self._references[Accelerator] = self.accelerators
+        self._machines = dict(_machines(self._sections["machine_types"]))
+        self.machine_types: Mapping[str, MachineType] = Typed(self._machines, self._machine)
+
+    def _rows(self, kind: type[T], rows: Rows) -> Typed[T]:
+        return Typed(rows, lambda name, row, place: build(kind, _named(name, row, place), place, self._references))
+
+    def _machine(self, name: str, row: object, place: FilePlace) -> MachineType:
+        machine = build(MachineType, _named(name, row, place), place, self._references)
+        check_machine(machine, self.disk_types, place)
+        return machine
+
+    @cached_property
+    def general_quotas(self) -> dict[str, QuotaId]:
+        """The quotas that no family owns."""
+        rows = self._sections["quotas"].items()
+        return {name: self.quotas[name].id for name, (_, at) in rows if at.file.stem == GENERAL}
+
+    @cached_property
+    def locations_read(self) -> date:
+        """The date of the general list of regions and zones."""
+        return self._locations.read
+
+    @cached_property
+    def zones(self) -> frozenset[str]:
+        """The zones of the general list and of every row that names one."""
+        zones = {f"{region}-{end}" for region, ends in self._locations.zones.items() for end in ends.split()}
+        for machine in self._plain(self._machines):
+            zones.update(machine.get("zones", ()), machine.get("missing_zones", ()))
+        for accelerator in self._plain(self._sections["accelerators"]):
+            zones.update((accelerator.get("attachment") or {}).get("zones", ()))
+        return frozenset(zones)
+
+    @cached_property
+    def regions(self) -> frozenset[str]:
+        """The regions of those zones, and of every row that names one without a zone."""
+        regions = {*self._locations.zones, *map(region_of, self.zones)}
+        for machine in self._plain(self._machines):
+            regions.update(machine.get("regions", ()))
+        for accelerator in self._plain(self._sections["accelerators"]):
+            regions.update((accelerator.get("vertex") or {}).get("regions", ()))
+        return frozenset(regions)
+
+    @cached_property
+    def _locations(self) -> _Locations:
+        if not (section := self._sections["locations"]):
+            raise CatalogError(f"no file in {self._folder} has the section 'locations'")
+        place = FilePlace(next(iter(section.values()))[1].file).at("locations")
+        return build(_Locations, {key: row for key, (row, _) in section.items()}, place, {})
+
+    @staticmethod
+    def _plain(rows: Rows) -> Iterator[Plain]:
+        """Yield rows without their types, which take longer than all that is asked of them here."""
+        return (cast("Plain", row) for row, _ in rows.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,43 +189,24 @@ class _Locations:
 @cache
 def default() -> Catalog:
     """Return the catalogue beside this file, read once."""
-    return load(Path(__file__).parent / "data")
+    return Catalog(Path(__file__).parent / "data")
 
 
 def load(folder: Path) -> Catalog:
-    """Read every ``*.yaml`` of a folder; raises ``CatalogError`` at the first thing that is wrong."""
-    sections = _sections(folder)
-    quotas: dict[str, Quota] = {}
-    for name, (row, place) in sections["quotas"].items():
-        written = build(_QuotaRow, row, place, {})
-        dimensions = tuple(sorted(written.dimensions.items()))
-        key = QuotaId(written.service, written.quota_id, written.unit, written.per, dimensions)
-        quotas[name] = Quota(name=name, id=key, source=written.source, unverified=written.unverified)
-    references: dict[type, dict[str, object]] = {QuotaId: {name: quota.id for name, quota in quotas.items()}}
+    """Read every row of every ``*.yaml`` of a folder; raises ``CatalogError`` at the first thing that is wrong."""
+    catalog = Catalog(folder)
+    for section in SECTIONS:
+        if section != "locations":
+            dict(getattr(catalog, section))
+    _ = catalog.regions
+    return catalog
 
-    def typed(cls: type[T], rows: Rows) -> dict[str, T]:
-        return {name: build(cls, _named(name, row, place), place, references) for name, (row, place) in rows.items()}
 
-    plain: dict[str, Any] = {section: typed(kind, sections[section]) for section, kind in _PLAIN.items()}
-    accelerators = typed(Accelerator, sections["accelerators"])
-    references[Accelerator] = dict(accelerators)
-    machine_rows = dict(_machines(sections["machine_types"]))
-    machines = typed(MachineType, machine_rows)
-    for name, machine in machines.items():
-        check_machine(machine, plain["disk_types"], machine_rows[name][1])
-    regions, zones, read = _locations(sections["locations"], folder, machines, accelerators)
-    return Catalog(
-        quotas=quotas,
-        general_quotas={
-            name: quotas[name].id for name, (_, at) in sections["quotas"].items() if at.file.stem == GENERAL
-        },
-        accelerators=accelerators,
-        machine_types=machines,
-        regions=regions,
-        zones=zones,
-        locations_read=read,
-        **plain,
-    )
+def _quota(name: str, row: object, place: FilePlace) -> Quota:
+    written = build(_QuotaRow, row, place, {})
+    dimensions = tuple(sorted(written.dimensions.items()))
+    key = QuotaId(written.service, written.quota_id, written.unit, written.per, dimensions)
+    return Quota(name=name, id=key, source=written.source, unverified=written.unverified)
 
 
 def _sections(folder: Path) -> dict[str, Rows]:
@@ -173,26 +238,6 @@ def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, FilePlace]]]:
                 raise place.error(f"{name!r} stands under {'.'.join(seen[name].keys)} too")
             seen[name] = place
             yield name, (fields, place.at(name))
-
-
-def _locations(
-    section: Rows, folder: Path, machines: dict[str, MachineType], accelerators: dict[str, Accelerator]
-) -> tuple[frozenset[str], frozenset[str], date]:
-    """Return the regions and zones of the general list and of every row that names one, and the date of the list."""
-    if not section:
-        raise CatalogError(f"no file in {folder} has the section 'locations'")
-    place = FilePlace(next(iter(section.values()))[1].file).at("locations")
-    general = build(_Locations, {key: row for key, (row, _) in section.items()}, place, {})
-    zones = {f"{region}-{end}" for region, ends in general.zones.items() for end in ends.split()}
-    for machine in machines.values():
-        zones.update(machine.zones, machine.missing_zones)
-    for accelerator in accelerators.values():
-        zones.update(accelerator.attachment.zones if accelerator.attachment is not None else ())
-    regions = {*general.zones, *map(region_of, zones)}
-    regions.update(region for machine in machines.values() for region in machine.regions)
-    for accelerator in accelerators.values():
-        regions.update(accelerator.vertex.regions if accelerator.vertex is not None else ())
-    return frozenset(regions), frozenset(zones), general.read
 
 
 @dataclass(frozen=True, kw_only=True)

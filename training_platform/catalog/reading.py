@@ -23,6 +23,7 @@ T = TypeVar("T")
 Plain = dict[str, Any]  # what YAML holds; nothing is known of a value until ``build`` has looked at it
 
 _TEXT = "tag:yaml.org,2002:str"
+_MEANT = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"})  # in lower case; quoted, a text too
 # The C parser is ten times as fast, but a PyYAML built without libyaml has only the other.
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -66,6 +67,12 @@ class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
         if isinstance(node, yaml.SequenceNode):
             return [self.construct_document(item) for item in node.value]
         return node.value if node.tag == _TEXT else self.construct_object(node)
+
+    def resolve(self, kind: type, value: Any, implicit: Any) -> str:
+        """Return the tag of a node; a word that YAML has no meaning for is a text, and no pattern is tried on it."""
+        if kind is yaml.ScalarNode and value[:1].isalpha() and value.lower() not in _MEANT:
+            return _TEXT
+        return str(super().resolve(kind, value, implicit))
 
     def _key(self, node: yaml.Node) -> Any:
         if not isinstance(node, yaml.ScalarNode):

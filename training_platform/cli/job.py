@@ -11,6 +11,7 @@ import click
 from training_platform.cli.shared import (
     PATH,
     Commands,
+    CommandsOfModules,
     Format,
     complete_jobs,
     example,
@@ -34,8 +35,15 @@ if TYPE_CHECKING:
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
 
+_COMMANDS = CommandsOfModules({
+    "render": "job:render", "check": "job:check", "cost": "job:cost", "usage": "job:usage", "submit": "runs:submit",
+    "debug": "runs:debug", "list": "runs:list_runs", "status": "runs:status", "cancel": "runs:cancel",
+    "requeue": "runs:requeue_run", "wait": "runs:wait_for", "why": "runs:why_it_waits", "logs": "runs:logs",
+    "exec": "inside:execute", "port-forward": "inside:port_forward", "top": "inside:top", "init": "init:job",
+})  # fmt: skip
 app = Commands(
     "job",
+    commands=_COMMANDS,
     help="Training jobs. render, check, cost and init work offline; all others need Google Cloud or a cluster.",
 )
 
@@ -84,7 +92,6 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
 
     Exit code 0: clean. 1: errors. 2: a file could not be read.
     """
-    from training_platform.checks.reports.json_report import finding_document
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import read_workspace
     from training_platform.jobs.render import check_jobs, job_files
@@ -98,6 +105,8 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
     warnings = sum(finding.severity == "warning" for finding in findings)
     errors = sum(finding.severity == "error" for finding in findings)
     if output_format == "json":
+        from training_platform.checks.reports.json_report import finding_document  # it brings all rules for stacks
+
         documents = [finding_document(finding) for finding in findings]
         counts = {"errors": errors + len(unreadable), "warnings": warnings}
         print_json({"jobs": len(paths), **counts, "findings": documents})

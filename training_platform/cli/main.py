@@ -17,26 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import click
 
 from training_platform.checks.process import ended_by_signals
-from training_platform.cli import (
-    adopt,
-    catalog,
-    check,
-    explain,
-    image,
-    init,
-    inside,  # noqa: F401 # adds its commands to job's
-    job,
-    persistent_resource,
-    prices,
-    quota,
-    runs,  # noqa: F401 # adds its commands to job's
-    sandbox,
-    simulate,
-    software,
-    stacks,
-    verify,
-)
-from training_platform.cli.shared import DISTRIBUTION, Commands
+from training_platform.cli.shared import DISTRIBUTION, Commands, CommandsOfModules
 from training_platform.config.reading.finding import bug, printable
 
 if TYPE_CHECKING:
@@ -48,19 +29,20 @@ NOBODY_READS = 141  # a shell's exit code for a program that a closed pipe ended
 _NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700, a command spends a tenth of its start on it
 
 
-@click.group(cls=Commands, context_settings=SETTINGS)
+_COMMANDS = CommandsOfModules({
+    "adopt": "adopt:adopt", "adopt-state": "adopt:adopt_state", "check": "check:check", "explain": "explain:explain",
+    "schema": "stacks:schema", "stacks": "stacks:stacks", "init": "init:app", "catalog": "catalog:app",
+    "job": "job:app", "rules": "explain:app", "image": "image:app", "persistent-resource": "persistent_resource:app",
+    "prices": "prices:app", "quota": "quota:app", "sandbox": "sandbox:app", "software": "software:app",
+    "simulate": "simulate:simulate", "recommend": "simulate:recommend", "trace": "simulate:trace_app",
+    "verify": "verify:verify",
+})  # fmt: skip
+
+
+@click.group(cls=Commands, commands=_COMMANDS, context_settings=SETTINGS)
 @click.version_option(package_name=DISTRIBUTION, message="%(package)s %(version)s", help="Print the version and exit.")
 def app() -> None:
     """Plan, check and run an organisation's training platform on Google Cloud."""
-
-
-for _command in (
-    adopt.adopt, adopt.adopt_state, check.check, explain.explain, stacks.schema, stacks.stacks, init.app, catalog.app,
-    job.app, explain.app, image.app, persistent_resource.app, prices.app, quota.app, sandbox.app, software.app,
-    simulate.simulate, simulate.recommend, simulate.trace_app, verify.verify,
-):  # fmt: skip
-    app.add_command(_command)
-job.app.add_command(init.job, "init")
 
 
 def main() -> None:

@@ -7,13 +7,11 @@ command of its own, since this project cannot know the image's.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
 import os
 import subprocess
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -228,6 +226,9 @@ def package_name(source: PythonSource) -> str:
 
 def sdist(source: PythonSource, root: Path) -> bytes:
     """Return the archive; OSError where the source cannot be read. Nothing of the source is run for it."""
+    import gzip  # noqa: PLC0415 # these bring five more, for the few jobs whose source is packed
+    import tarfile  # noqa: PLC0415 # as above
+
     top = f"{package_name(source)}-{_VERSION}"
     metadata = f"Metadata-Version: 2.1\nName: {package_name(source)}\nVersion: {_VERSION}\n"
     files = dict(_files(source, root)) | ({} if source.folder else {"PKG-INFO": metadata.encode()})

@@ -1,7 +1,5 @@
 """A training job as researchers write it: the program, and where it runs; one file serves GKE and Vertex AI."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

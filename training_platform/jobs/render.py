@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +89,13 @@ def check_jobs(
     paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date
 ) -> tuple[list[Finding], list[str]]:
     """Return what is wrong with job files, and sentences about those that cannot be read."""
-    from training_platform.jobs.vertex.quota import Quotas
 
-    quotas = Quotas(workspace, today)
+    @cache
+    def quotas() -> Quotas:
+        from training_platform.jobs.vertex.quota import Quotas
+
+        return Quotas(workspace, today)
+
     findings: list[Finding] = []
     unreadable: list[str] = []
     for path in paths:
@@ -103,7 +108,7 @@ def check_jobs(
 
 
 def check_job(
-    path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Quotas | None = None
+    path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Callable[[], Quotas] | None = None
 ) -> tuple[Finding, ...]:
     """Return what is wrong with a job file, whatever target it were rendered for. Raises UnreadableError."""
     source = job_source(path, root)
@@ -160,8 +165,8 @@ def chosen_target(job: ResolvedJob, asked: Target | None) -> Target:
     return asked or has[0]
 
 
-def judge(job: ResolvedJob, target: Target, today: date, quotas: Quotas | None = None) -> Rendered:
-    """Return findings and notes about one of a job's targets; ``quotas`` are those that were read for other jobs.
+def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable[[], Quotas] | None = None) -> Rendered:
+    """Return findings and notes about one of a job's targets; ``quotas_of_all`` returns those that other jobs share.
 
     Raises UnreadableError for a broken quota snapshot.
     """
@@ -178,7 +183,7 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas: Quotas | None =
     findings = [*common, *vertex_findings(job)]
     if any(finding.severity == "error" for finding in findings):
         return Rendered(findings=tuple(findings))  # what it would charge is not known
-    quotas = quotas or Quotas(job.workspace, today)
+    quotas = quotas_of_all() if quotas_of_all else Quotas(job.workspace, today)
     old, charged, snapshots = stale(job, quotas), job_charges(job, quotas), quotas.snapshots
     findings += [*old, *quota_findings(job, charged, snapshots)]
     return Rendered(findings=tuple(findings), notes=tuple(quota_notes(job, charged, snapshots)))

@@ -82,12 +82,13 @@ def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
 
 
 def _charged(stack: Stack, workspace: Workspace, project: str) -> Iterable[Declared]:
-    """Return a stack's resources without queues and flavors.
+    """Return a stack's resources without queues, flavors and alerts, which charge nothing.
 
-    Those charge nothing, and a file may name flavors that are not there, which is a finding and hides no other.
+    A file may name flavors that are not there, which is a finding and hides no other.
     """
     if stack.environment:
-        environment = stack.environment.model_copy(update={"cohorts": {}})
+        silent = stack.environment.alerts.model_copy(update={"enabled": False})
+        environment = stack.environment.model_copy(update={"cohorts": {}, "alerts": silent})
         return environment_resources(stack.name, environment, {cluster: {} for cluster in environment.clusters})
     assert stack.team is not None  # a stack has one of the two sections
     home = workspace.environment_of(stack) or Environment(project=project)

@@ -283,7 +283,11 @@ def _condition(name: str, rule: AlertRule, query: str) -> Condition:
 Source = Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm", "filestore", "quota"]
 """A source of series, which ``data/metrics.yaml`` says the metrics of."""
 UNTRIED = "The threshold is a first guess that no live data has confirmed."
-_RULES = Path(__file__).parent / "data" / "alerts.yaml"
+
+
+@cache
+def _rules() -> Mapping[str, Any]:
+    return read_file(Path(__file__).parent / "data" / "alerts.yaml")
 
 
 class AlertRule(Section):
@@ -323,7 +327,7 @@ class AlertRule(Section):
 @cache
 def alert_rules() -> Mapping[str, AlertRule]:
     """Return every rule by its name, read once. Raises pydantic.ValidationError where a rule is not as it should be."""
-    return TypeAdapter(dict[str, AlertRule]).validate_python(read_file(_RULES)["rules"])
+    return TypeAdapter(dict[str, AlertRule]).validate_python(_rules()["rules"])
 
 
 UNSEEN = "The filter follows Google's documentation; no real entry has been seen yet."
@@ -354,7 +358,7 @@ class LogRule(Section):
 @cache
 def log_rules() -> Mapping[str, LogRule]:
     """Return every rule on entries of logs by its name. Raises pydantic.ValidationError."""
-    return TypeAdapter(dict[str, LogRule]).validate_python(read_file(_RULES)["logs"])
+    return TypeAdapter(dict[str, LogRule]).validate_python(_rules()["logs"])
 
 
 BUDGET_NAME = "budget"

@@ -268,6 +268,20 @@ def test_importing_the_catalogue_reads_nothing_and_reading_it_never_imports_pulu
     assert printed.splitlines() == ["False False", "True []"]
 
 
+def test_the_models_give_no_machine_its_type_before_somebody_asks_for_it() -> None:
+    printed = run(
+        "from training_platform.catalog import loader\n"
+        "typed, build = [], loader.build\n"
+        "loader.build = lambda kind, *rest: typed.append(kind.__name__) or build(kind, *rest)\n"
+        "from training_platform.config.model import stack\n"
+        "print('MachineType' in typed)\n"
+        "loader.default().machine_types['a3-highgpu-8g']\n"
+        "print(typed.count('MachineType'))"
+    )
+
+    assert printed.splitlines() == ["False", "1"]
+
+
 def test_the_facts_are_read_once() -> None:
     assert catalog.QUOTAS is catalog.QUOTAS
     assert catalog.MACHINE_TYPES is default().machine_types

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -195,16 +196,28 @@ def test_help_imports_none_of_the_work() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+OF_STACKS = ("quota.ledger", "resources.declared")
+
+
 @pytest.mark.parametrize(
-    ("target", "others"),
+    ("words", "others"),
     [
-        ("gke", ("jobs.vertex", "jobs.cost", "quota.ledger", "resources.declared")),
-        ("vertex", ("jobs.gke", "jobs.cost")),
+        (["render", "jobs/nlp/pretrain.yaml", "--target", "gke"], ("jobs.vertex", "jobs.cost", *OF_STACKS)),
+        (["render", "jobs/nlp/pretrain.yaml", "--target", "vertex"], ("jobs.gke", "jobs.cost")),
+        (["check", "jobs/nlp/on-gke.yaml"], ("jobs.vertex", "jobs.cost", "checks.report", *OF_STACKS)),
     ],
 )
-def test_rendering_imports_nothing_of_other_commands_targets_and_rules(target: str, others: tuple[str, ...]) -> None:
-    unused = {f"training_platform.{name}" for name in (*others, "rules", "sandbox", "jobs.runs.submission")} | {"rich"}
-    argv = ["training-platform", "job", "render", "jobs/nlp/pretrain.yaml", "--target", target]
+def test_a_job_imports_nothing_of_other_commands_targets_and_rules(
+    tmp_path: Path, words: list[str], others: tuple[str, ...]
+) -> None:
+    root = tmp_path / "organisation"
+    shutil.copytree(ORGANISATION, root, ignore=shutil.ignore_patterns("inventories"))
+    head, _, _ = (root / "jobs" / "nlp" / "pretrain.yaml").read_text().partition("\nvertex:")
+    (root / "jobs" / "nlp" / "on-gke.yaml").write_text(head + "\n")
+    commands = (f"cli.{name}" for name in ("runs", "inside", "init", "check", "simulate", "sandbox", "verify"))
+    unused = {f"training_platform.{name}" for name in (*others, *commands, "rules", "sandbox", "jobs.runs.submission")}
+    unused |= {"rich", "tarfile", "concurrent.futures"}
+    argv = ["training-platform", "job", *words]
     code = f"""
 import sys
 from training_platform.cli.main import main
@@ -215,7 +228,7 @@ finally:
     print(sorted({unused!r} & set(sys.modules)), file=sys.stderr)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ORGANISATION, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        [sys.executable, "-c", code], cwd=root, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
         capture_output=True, text=True,
     )  # fmt: skip
 

@@ -5,8 +5,6 @@ A future reservation, of the calendar kind too, is consumed as a specific reserv
 Source: GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler 7d25050.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import date

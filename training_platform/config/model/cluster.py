@@ -1,10 +1,8 @@
 """A cluster: its addresses, its upgrades, what is installed in it, its node pools, and those that GKE creates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -292,12 +290,12 @@ class ClusterSpec(Consistent):
             yield Conflict(("subnet",), "is missing", "nodes, pods and services, or the field existing")
 
     @model_validator(mode="after")
-    def _classes_are_of_its_pools(self) -> ClusterSpec:
+    def _classes_are_of_its_pools(self) -> Self:
         check_classes(self.compute_classes, self.node_pools)
         return self
 
     @model_validator(mode="after")
-    def _notebooks_are_on_its_pools(self) -> ClusterSpec:
+    def _notebooks_are_on_its_pools(self) -> Self:
         if self.notebooks:
             refuse_conflicts(self.notebooks.conflicts(dict(self.node_pools)))
         return self

@@ -6,10 +6,8 @@ Source: GKE docs, about custom ComputeClasses; types of ``cloud.google.com/v1`` 
 2026-11-21.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -22,6 +20,7 @@ from training_platform.config.model.node_pool import BootDiskSpec, NodePoolSpec
 from training_platform.config.reading.section import (
     Conflict,
     Name,
+    NamesWhere,
     OneOf,
     Section,
     Zone,
@@ -30,7 +29,7 @@ from training_platform.config.reading.section import (
     unique,
 )
 
-_WITH_CHIPS = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind != "cpu"}
+_WITH_CHIPS = NamesWhere(MACHINE_TYPES, lambda machine: machine.kind != "cpu")
 
 
 class Priority(Section):
@@ -60,7 +59,7 @@ class Priority(Section):
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
     @model_validator(mode="after")
-    def _pools_or_machines(self) -> Priority:
+    def _pools_or_machines(self) -> Self:
         if bool(self.node_pools) == (self.machine_type is not None) or (
             self.node_pools and self.model_fields_set != {"node_pools"}
         ):

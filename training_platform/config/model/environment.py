@@ -1,7 +1,5 @@
 """An environment stack: what the platform team owns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Node pools of a cluster, with the options that most of them leave at their defaults; VMs of Vertex AI."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
@@ -25,6 +23,7 @@ from training_platform.config.reading.section import (
     DeletionProtection,
     DiskTypeName,
     MachineTypeName,
+    NamesWhere,
     OneOf,
     Section,
     Zone,
@@ -33,7 +32,7 @@ from training_platform.config.reading.section import (
     unknown_name,
 )
 
-_ATTACHED = {name: gpu for name, gpu in ACCELERATORS.items() if gpu.attachment is not None}
+_ATTACHED = NamesWhere(ACCELERATORS, lambda gpu: gpu.attachment is not None)
 _INCLUDED = "leave it out where the machine type includes its GPUs"
 AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines", _ATTACHED, instead=_INCLUDED)]
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
@@ -186,12 +185,10 @@ class NodeOptions(Consistent):
     upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")
 
 
-_GPUS = tuple(gpu for gpu in ACCELERATORS.values() if gpu.attachment is not None)
-_WITH_CHIPS = {
-    name: machine
-    for name, machine in MACHINE_TYPES.items()
-    if machine.kind != "cpu" or any(gpu_counts(machine, gpu) for gpu in _GPUS)
-}
+_WITH_CHIPS = NamesWhere(
+    MACHINE_TYPES,
+    lambda machine: machine.kind != "cpu" or any(gpu_counts(machine, ACCELERATORS[gpu]) for gpu in _ATTACHED),
+)
 MOST_SLICES = 100_000  # of a stack, with its pools: more than any project could hold, and each is a resource
 _BLOCK, _HOST = "cloud.google.com/gce-topology", "kubernetes.io/hostname"
 BLOCK_LEVELS = (f"{_BLOCK}-block", f"{_BLOCK}-subblock", f"{_BLOCK}-host", _HOST)
@@ -201,7 +198,7 @@ _NO_FIELD, _LEAVE_OUT = "the field left out", "leave it out"
 _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
 _SYSTEM = "n2-standard-8"
 _HEADS = "n2-standard-64"  # Source: AI Hypercomputer docs, create a GKE cluster with Pathways, read 2026-11-22
-_CPU_ONLY = {name: machine for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
+_CPU_ONLY = NamesWhere(MACHINE_TYPES, lambda machine: machine.kind == "cpu")
 _MOST_USUAL = 8  # chips of a VM: more GPUs are in a2-megagpu-16g alone
 
 
@@ -233,7 +230,7 @@ AcceleratorMachineName = Annotated[
         _WITH_CHIPS,
         MACHINE_TYPES,
         elsewhere="machine_type of the cluster's system_pool",
-        called=_by_accelerator(),
+        called=_by_accelerator,
     ),
 ]
 CpuMachineName = Annotated[str, OneOf("CPU-only machine type", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
@@ -381,7 +378,7 @@ class NodePoolSpec(NodeOptions):
     def _conflicts_of_attachment(self, own: MachineType) -> Iterator[Conflict]:
         """Yield GPUs attached to a machine with chips of its own, and a machine without to which none are."""
         if own.kind == "cpu" and self.accelerator is None:
-            names = [gpu.name for gpu in _GPUS]
+            names = list(_ATTACHED)
             message = f"is missing: {own.name} does not include GPUs"
             yield Conflict(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
         yield from included_gpus(own, self.model_fields_set)

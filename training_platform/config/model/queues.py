@@ -1,7 +1,5 @@
 """Queues: shares of flavors, cohorts that lend to each other, who is stopped for whom, and which flavor is tried."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal, TypeVar
 

@@ -1,7 +1,5 @@
 """A stack file: ``stacks/Pulumi.<stack>.yaml``, one environment's or one team's."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """Storage of an environment: Filestore with snapshots and backups, Managed Lustre, data sets under one name each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

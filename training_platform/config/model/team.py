@@ -1,7 +1,5 @@
 """A team stack: one team's slice of one environment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -310,6 +308,6 @@ class Team(Section):
     vertex: Vertex = Field(default=Vertex(), description="What the team uses of Vertex AI.")
 
     @model_validator(mode="after")
-    def _order_is_of_shares(self) -> Team:
+    def _order_is_of_shares(self) -> Self:
         check_order(self.fallback, self.shares)
         return self

@@ -1,7 +1,5 @@
 """What runs beside jobs: JupyterHub of a cluster, and model servers and agents of W&B Launch of a team."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

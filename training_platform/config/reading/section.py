@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -29,7 +29,8 @@ from training_platform.catalog.nearest import find_nearest, same_letters
 class Section(BaseModel):
     """A part of a stack file: strict types, no unknown keys, and never changed once read.
 
-    ``REMOVED`` has the fields of earlier versions, each with what to write or do instead.
+    ``REMOVED`` has the fields of earlier versions, each with what to write or do instead. The files of the model do
+    not defer annotations: pydantic would compile the text of each again whenever a command starts.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {}
@@ -52,6 +53,26 @@ class _Nothing(dict[Any, Any]):
 
 
 NOTHING: Any = _Nothing()  # so that it can stand for a mapping of any type
+_Row = TypeVar("_Row")
+
+
+class NamesWhere(Collection[str], Generic[_Row]):
+    """The names of those of the catalogue's rows that ``right`` is true of, which is asked of a row by its name."""
+
+    def __init__(self, rows: Mapping[str, _Row], right: Callable[[_Row], bool]) -> None:
+        self._rows, self._right = rows, right
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a row, and the right one."""
+        return isinstance(name, str) and name in self._rows and self._right(self._rows[name])
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names in the order of the rows."""
+        return (name for name, row in self._rows.items() if self._right(row))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +80,7 @@ class OneOf:
     """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name.
 
     ``instead`` is suggested for a name that is right elsewhere, one of ``others``, and for one that resembles none;
-    ``elsewhere`` says where one of ``others`` is right. ``called`` has names that people use for what is meant.
+    ``elsewhere`` says where one of ``others`` is right. ``called`` returns names that people use for what is meant.
     """
 
     what: str
@@ -67,7 +88,7 @@ class OneOf:
     others: Collection[str] = ()
     instead: str | None = None
     elsewhere: str | None = None
-    called: Mapping[str, str] = field(default_factory=dict)
+    called: Callable[[], Mapping[str, str]] = dict
 
     def check(self, value: str) -> str:
         """Return a name that the catalogue has; raises PydanticCustomError for another."""
@@ -75,7 +96,7 @@ class OneOf:
             return value
         if value in self.others:
             raise unknown_name(self.what, value, (), self.names, self.elsewhere or self.instead)
-        if meant := self.called.get(value.strip().casefold()):
+        if meant := self.called().get(value.strip().casefold()):
             raise unknown_name(self.what, value, (), self.names, meant)
         raise unknown_name(self.what, value, self.names, self.names, self.instead)
 
@@ -298,10 +319,9 @@ class Consistent(Section):
 
 def form(pattern: str, what: str, allowed: str) -> AfterValidator:
     """Return a check that the whole text has a form; its error says what it should be, and how that looks."""
-    compiled = re.compile(pattern, re.ASCII)
 
     def check(value: str) -> str:
-        if not compiled.fullmatch(value):
+        if not re.fullmatch(pattern, value, re.ASCII):  # which compiles it when it is first needed
             message = f"{value!r} is not {what}".replace("{", "{{")
             raise PydanticCustomError("malformed", message, {"allowed": allowed, "nearest": None})
         return value
