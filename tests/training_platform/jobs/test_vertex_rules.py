@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from tests.places import ORGANISATION
 from training_platform.config.model.team import ResourcePoolSpec
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
@@ -14,7 +16,9 @@ from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import Rendered, judge
 from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import custom_job_spec
+from training_platform.jobs.vertex.quota import Quotas
 from training_platform.jobs.vertex.rules import vertex_findings
+from training_platform.quota.demand import workspace_demand
 
 Take = Callable[..., ResolvedJob]
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"
@@ -373,3 +377,19 @@ def test_what_a_wrong_machine_would_charge_is_not_asked(take: Take, new_lab: Lab
 
     assert [finding.rule for finding in rendered.findings] == ["job-vertex-topology"]
     assert rendered.notes == ()
+
+
+def test_stacks_are_counted_in_every_project_in_which_they_charge_something(tmp_path: Path) -> None:
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
+    vision = tmp_path / "stacks" / "Pulumi.prod-vision.yaml"
+    vision.write_text(
+        vision.read_text().replace("    name: vision\n", "    name: vision\n    project: example-vision\n")
+    )
+    workspace = read_workspace(tmp_path)
+    quotas, every = Quotas(workspace, date(2026, 11, 2)), workspace_demand(workspace)
+    projects = {key.project for charge in every for key in charge.keys}
+
+    assert {"example-train-dev", "example-train-prod", "example-vision"} <= projects
+    for project in projects:
+        there = [charge for charge in every if any(key.project == project for key in charge.keys)]
+        assert quotas.held(project) == there

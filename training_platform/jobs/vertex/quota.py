@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -14,7 +14,7 @@ from training_platform.jobs.resolve import ResolvedJob
 from training_platform.jobs.vertex.custom_job import charges
 from training_platform.jobs.vertex.pools import vertex_target
 from training_platform.quota.charges import Charge, Holder, shown
-from training_platform.quota.demand import workspace_demand
+from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import Line, project_ledgers
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots
@@ -38,20 +38,20 @@ class Quotas:
 
     def __init__(self, workspace: Workspace, today: date) -> None:
         self._workspace, self._today = workspace, today
+        self._held: dict[str, list[Charge]] = {}
 
     @cached_property
     def snapshots(self) -> Snapshots:
         """The snapshots of all projects."""
         return read_snapshots(self._workspace.root, self._today)
 
-    @cached_property
-    def held(self) -> Mapping[str, list[Charge]]:
-        """What stacks charge, by project."""
-        by_project: dict[str, list[Charge]] = {}
-        for charge in workspace_demand(self._workspace):
-            for project in {key.project for key in charge.keys}:
-                by_project.setdefault(project, []).append(charge)
-        return by_project
+    def held(self, project: str) -> list[Charge]:
+        """Return what stacks charge in a project: those whose resources are there."""
+        if project not in self._held:
+            space = self._workspace
+            stacks = (stack for stack in space.stacks.values() if space.project_of(stack) == project)
+            self._held[project] = [charge for stack in stacks for charge in stack_demand(stack, space)]
+        return self._held[project]
 
 
 def stale(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
@@ -67,7 +67,7 @@ def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
     holder = Holder(job.source.file, ("vertex",), job.name)
     own = [usage.by(holder) for usage in charges(job)]
     keys = {key for charge in own for key in charge.keys}
-    others = [charge for charge in quotas.held.get(job.scope.project, ()) if not keys.isdisjoint(charge.keys)]
+    others = [charge for charge in quotas.held(job.scope.project) if not keys.isdisjoint(charge.keys)]
     ledgers = project_ledgers([*others, *own], quotas.snapshots)
     charged = {
         line.key: JobCharge(line=line, amount=share.amount)
