@@ -149,7 +149,7 @@ def test_a_member_reaches_a_port_of_a_container(
     root: Path, configs: dict[str, Path], run: str, monkeypatch: pytest.MonkeyPatch, websockets: str
 ) -> None:
     monkeypatch.setenv("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets)
-    where = ["--root", root, "--kubeconfig", configs["ada"], "--local-cloud", "http://127.0.0.1:9"]
+    where = ["--root", str(root), "--kubeconfig", str(configs["ada"]), "--local-cloud", "http://127.0.0.1:9"]
     command = [sys.executable, "-m", "training_platform.cli.main", "job", "port-forward", *where, run, ":6006"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:  # not killed: kubectl would stay
         try:
