@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from training_platform.checks.reports.html import el, joined, section_table, whole_page
-from training_platform.simulate.results import LEFT_OUT, Result, duration, headlines, sections
+from training_platform.simulate.results import Result, duration, headlines, sections
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 140, 60, 20
-_OPACITIES = (0.9, 0.35, 0.65, 0.2)
+_OPACITIES = (0.9, 0.35)  # of what is, and of what was or of the others
 Bar = tuple[str, float]
 
 
@@ -36,9 +36,8 @@ def page(result: Result) -> str:
         note = el("p", section.note, cls="note") if section.note else ""
         name = section.title[:1].upper() + section.title[1:]
         parts.append((f"table-{number}", name, joined(section_table(name, section), note)))
-    footer = " ".join((*result.notes, f"Left out: {LEFT_OUT}."))
     origin = el("p", f"Compared with {result.ref}" if result.base else "Simulated")
-    return whole_page("training-platform simulate", origin, parts, footer)
+    return whole_page("training-platform simulate", origin, parts, " ".join(result.remarks))
 
 
 def _levels(result: Result) -> Iterator[Markup]:
@@ -71,7 +70,7 @@ def bars(groups: Mapping[str, Sequence[Bar]], label: str, **more: str) -> Markup
     return _svg(drawn, y, label, **more)
 
 
-def lines(curves: Sequence[Sequence[float]], limit: float, label: str, **more: str) -> Markup:
+def lines(curves: Sequence[Sequence[float]], limit: float, label: str) -> Markup:
     """Return a drawing of curves over the same time, from 0 up, and a dashed line at a limit."""
     most = max(limit, *(value for curve in curves for value in curve)) or 1
 
@@ -86,7 +85,7 @@ def lines(curves: Sequence[Sequence[float]], limit: float, label: str, **more: s
                         opacity=f"{opacity}"))  # fmt: skip
     drawn.append(el("line", x1=_LEFT, x2=_WIDTH, y1=y(limit), y2=y(limit), stroke="currentColor",
                     stroke_dasharray="4 4", opacity="0.6"))  # fmt: skip
-    return _svg(drawn, _HEIGHT, label, **more)
+    return _svg(drawn, _HEIGHT, label)
 
 
 def _text(text: str, x: int, y: int) -> Markup:

@@ -203,6 +203,11 @@ class Result:
     ref: str = ""
     notes: Sequence[str] = ()
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and what no run has."""
+        return (*self.notes, f"Left out: {LEFT_OUT}.")
+
 
 def median(values: Iterable[float | None]) -> float | None:
     """Return the median of the values that are known, None where none is."""
@@ -301,8 +306,8 @@ def text(result: Result, width: int) -> str:
     from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
 
     tables = [section_lines(section, width) for section in sections(result)]
-    said = [*headlines(result), *result.notes, f"Left out: {LEFT_OUT}."]
-    return "\n".join([*tables, *(textwrap.fill(line, width, break_on_hyphens=False) for line in said)]) + "\n"
+    said = (textwrap.fill(line, width, break_on_hyphens=False) for line in (*headlines(result), *result.remarks))
+    return "\n".join([*tables, *said]) + "\n"
 
 
 def markdown(result: Result) -> str:
@@ -315,4 +320,4 @@ def markdown(result: Result) -> str:
         unit = f" ({section.unit})" if section.unit else ""
         body = [section_table(section), *([section.note] if section.note else [])]
         parts += [f"<details><summary>{section.title}{unit}</summary>", *body, "</details>"]
-    return "\n\n".join([*parts, escaped(" ".join((*result.notes, f"Left out: {LEFT_OUT}.")))]) + "\n"
+    return "\n\n".join([*parts, escaped(" ".join(result.remarks))]) + "\n"
