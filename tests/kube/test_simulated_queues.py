@@ -68,4 +68,4 @@ def test_a_trace_of_what_a_cluster_ran_can_be_simulated(cluster: Cluster, tmp_pa
     assert [row[name] for name in ("team", "needs", "cluster", "priority")] == ["vision", "8 h100-spot", "main", "100"]
     assert row["job"].startswith("jobset-ended-")
     assert simulated.exit_code == 0
-    assert "1 jobs started, 0 never do." in simulated.stdout
+    assert "Jobs that start: 1." in simulated.stdout
