@@ -19,7 +19,8 @@ from training_platform.checks.process import collector_off
 from training_platform.config.model.stack import parse_stack, stack_name
 from training_platform.config.reading.source import read_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.quota.demand import workspace_demand
+from training_platform.quota.charges import Charge
+from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
@@ -83,13 +84,15 @@ def _timed(root: Path) -> tuple[dict[str, float], list[object]]:
     snapshots = of("read YAML", lambda: read_snapshots(root, TODAY))
     stacks = of("model", lambda: {name: parse_stack(name, source) for name, source in sources.items()})
     workspace = of("model", lambda: cross_check(Workspace(root, stacks)))
-    views = of("rules", lambda: {stack.name: views_of_model(stack, workspace) for stack in workspace.stacks.values()})
-    charges = of("ledgers", lambda: workspace_demand(workspace, views))
+    found: list[object] = []
+    charges: list[Charge] = []
+    for stack in workspace.stacks.values():  # as a check does, which counts a stack's charges at once
+        views = of("rules", partial(views_of_model, stack, workspace))
+        found += [*stack.findings, *of("rules", partial(rule_findings, stack, views))]
+        charges += of("ledgers", partial(stack_demand, stack, workspace, views))
     ledgers = of("ledgers", lambda: project_ledgers(charges, snapshots, requested(workspace)))
     capacity = of("ledgers", lambda: capacity_ledger(workspace))
-    found: list[object] = list(of("ledgers", lambda: ledger_findings(workspace, ledgers.values(), capacity)))
-    for stack in workspace.stacks.values():
-        found += [*stack.findings, *of("rules", partial(rule_findings, stack, views[stack.name]))]
+    found += of("ledgers", lambda: ledger_findings(workspace, ledgers.values(), capacity))
     return spent, found
 
 

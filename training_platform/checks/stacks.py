@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import chain
 from pathlib import Path as FilePath
 
 from training_platform.catalog.nearest import find_nearest
@@ -22,8 +23,9 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.jobs.render import check_jobs, job_files
+from training_platform.quota.charges import Charge
 from training_platform.quota.chip_hours import Usages, budget_findings, read_usages
-from training_platform.quota.demand import workspace_demand
+from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import CapacityLine, ProjectLedger, capacity_ledger, file_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
@@ -55,7 +57,7 @@ class Checked:
     capacity: list[CapacityLine]
     exemptions: Exemptions
     usages: Usages
-    views: Mapping[str, list[View]]  # of a fast check, by stack
+    by_rules: Mapping[str, list[Finding]]  # of a fast check, by stack
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     jobs: list[Finding] = field(default_factory=list)
@@ -71,7 +73,7 @@ def check_stacks(
 
     Raises UserError.
     """
-    check = _read(root, options)
+    check = _read(root, names, options)
     names = stack_names(check.workspace, names)
     if not options.fast:
         planned = options.planner.plan(check.workspace, names, inputs=inputs, progress=options.progress)
@@ -87,19 +89,29 @@ def check_stacks(
     return check
 
 
-def _read(root: FilePath, options: CheckOptions) -> Checked:
+def _read(root: FilePath, names: Collection[str] | None, options: CheckOptions) -> Checked:
     workspace, today = read_workspace(root), options.today
-    right = [stack for stack in workspace.stacks.values() if stack.section and not stack.findings]
     snapshots, exemptions, usages = read_snapshots(root, today), read_exemptions(root, today), read_usages(root)
     failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
     failures += usages.unreadable
-    views: dict[str, list[View]] = {}
-    for stack in right if options.fast else ():
-        with others_go_on(stack.source.file, failures):
-            views[stack.name] = views_of_model(stack, workspace)
-    ledgers = project_ledgers(workspace_demand(workspace, views, failures=failures), snapshots, requested(workspace))
+    by_rules: dict[str, list[Finding]] = {}
+
+    def charges(stack: Stack) -> list[Charge]:
+        """Return what a stack charges, and keep what rules find in it: views are many, and go with their stack."""
+        views: list[View] | None = None
+        if options.fast and stack.section and not stack.findings:
+            with others_go_on(stack.source.file, failures):
+                views = views_of_model(stack, workspace)
+                if names is None or stack.name in names:
+                    by_rules[stack.name] = rule_findings(stack, views)
+        with others_go_on(f"the demand of {stack.source.file}", failures):
+            return stack_demand(stack, workspace, views)
+        return []
+
+    every = chain.from_iterable(map(charges, workspace.stacks.values()))
+    ledgers = project_ledgers(every, snapshots, requested(workspace))
     capacity = capacity_ledger(workspace)
-    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, views)
+    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, by_rules)
     check.failures += failures
     try:
         check.prices, check.price_findings = read_own_prices(root)
@@ -153,8 +165,7 @@ def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], sugge
     findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
     cost = Cost()
     with others_go_on(stack.source.file, check.failures):
-        viewed = check.views.get(stack.name)
-        by_rules = outcome.findings if outcome else () if viewed is None else rule_findings(stack, viewed)
+        by_rules = outcome.findings if outcome else check.by_rules.get(stack.name, ())
         check.failures += [f"{stack.source.file}: {finding.message}." for finding in by_rules if finding.failed]
         findings += suggestions.to(finding for finding in by_rules if not finding.failed)
         cost = stack_cost(stack.section, check.prices) if stack.section else cost

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from training_platform.catalog import (
@@ -246,4 +247,9 @@ def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:
 
 
 def _usage(project: str, location: str, amount: float, *quotas: QuotaId) -> Usage:
-    return Usage(tuple(quota_key(project, quota, location) for quota in quotas), amount, quotas[0].unit)
+    return Usage(_keys(project, location, quotas), amount, quotas[0].unit)
+
+
+@cache  # thousands of pools charge the same few limits
+def _keys(project: str, location: str, quotas: tuple[QuotaId, ...]) -> tuple[QuotaKey, ...]:
+    return tuple(quota_key(project, quota, location) for quota in quotas)

@@ -6,7 +6,7 @@ A test sums the model of each stack file by itself, and holds both sums equal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import cached_property
 
@@ -54,28 +54,25 @@ _VIEWS: tuple[type[View], ...] = (
 _TYPES = frozenset(token for view in _VIEWS for token in view.TYPES)
 
 
-def workspace_demand(
-    workspace: Workspace, views: Mapping[str, Iterable[View]] | None = None, *, failures: list[str] | None = None
-) -> list[Charge]:
-    """Return every charge of every stack; ``views`` are those of stacks, by name, that somebody else needs too.
-
-    With ``failures`` a stack that a bug of ours keeps from being counted is a sentence there.
-    """
+def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None) -> list[Charge]:
+    """Return every charge of every stack; ``failures`` gets a sentence of each that a bug of ours keeps from it."""
     charges: list[Charge] = []
-    for name, stack in workspace.stacks.items():
+    for stack in workspace.stacks.values():
         with nullcontext() if failures is None else others_go_on(f"the demand of {stack.source.file}", failures):
-            if views and name in views:
-                charges += demand_of_views(views[name], workspace.project_of(stack) or "")[0]
-            else:
-                charges += stack_demand(stack, workspace)
+            charges += stack_demand(stack, workspace)
     return charges
 
 
-def stack_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
-    """Return every charge of a stack; none for a file that the model rejects, whose findings say why."""
+def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | None = None) -> list[Charge]:
+    """Return every charge of a stack; none for a file that the model rejects, whose findings say why.
+
+    ``views`` are the stack's, where somebody needs them too.
+    """
     project = workspace.project_of(stack)
     if project is None or stack.section is None:
         return []
+    if views is not None:
+        return demand_of_views(views, project)[0]
     declared = _charged(stack, workspace, project)
     planned = (resource.planned(stack.name) for resource in declared if resource.type in _TYPES)
     return demand_of_views(views_of_plan(planned, Locator(stack.section)), project)[0]
@@ -174,8 +171,9 @@ class _Stack:
         slices = pool.hosts > 1  # each is a GKE node pool, of which the stack file counts one; elsewhere it counts VMs
         most = 1 if slices else pool.total_max_nodes or pool.max_nodes or 1
         least = self._running_slices[pool.origin] if slices else pool.total_min_nodes or pool.min_nodes or 0
+        holder = _holder(pool, "max_nodes", 0, max(1, least))
         for usage in vm_usage(vms):
-            yield usage.by(_holder(pool, "max_nodes", usage.amount / most, max(1, least)))
+            yield usage.by(holder._replace(step=usage.amount / most))
         if slices or pool.capacity == "flex-start":
             return  # a slice is recreated as one, and flex-start VMs are replaced as they end
         more = upgrade_vms(

@@ -76,12 +76,13 @@ class PlainField(Field[T]):
         super().__init__(self._first, place, inputs)
         self._convert = convert
         self.paths = (block,) if block else inputs
+        self._keys = tuple(map(keys, self.paths))
         self.missing = missing
         self._refers = refers
 
     def _first(self, view: View) -> Any:
-        for path in self.paths:
-            value = at(view.inputs, keys(path))
+        for path in self._keys:
+            value = at(view.inputs, path)
             if value is not None and (value := self._convert(value)) is not None:
                 return view.depends_on(self._refers) if value is UNKNOWN and self._refers else value
         return self.missing

@@ -246,19 +246,20 @@ class Reader:
                 self._rest_of(next(self.events))
                 values[list(values)[-1]] = int(meant)  # its one mistake
                 continue
+            place = (*path, key)
             if key in values:
-                first = self.source.positions[(*path, key)]
+                first = self.source.positions[place]
                 message = f"is given twice, first on line {first.line}"
                 allowed = "each key once, or another name for one of the two"
-                places = (self.source.place(path), self.source.place((*path, key)))
-                self._find((*path, key), event, message, allowed=allowed, spoils=places)
+                places = (self.source.place(path), self.source.place(place))
+                self._find(place, event, message, allowed=allowed, spoils=places)
                 self._rest_of(next(self.events))
                 continue
-            self.source.positions[(*path, key)] = _position(event)
+            self.source.positions[place] = _position(event)
             if _tag(event) or (not event.style and _is_another_key(key)):
                 message = f"the key {key!r} without quotes is read differently by different readers"
-                self._find((*path, key), event, message, f'"{key}"')
-            values[key] = self.read(next(self.events), (*path, key))
+                self._find(place, event, message, f'"{key}"')
+            values[key] = self.read(next(self.events), place)
         return values
 
     def _key(self, event: _Event) -> str | None:

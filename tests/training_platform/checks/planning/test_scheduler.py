@@ -33,9 +33,16 @@ pytestmark = pytest.mark.timeout(300)
 TODAY = date(2026, 11, 21)
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
+    """Run a scheduler with one worker, and more once a test wants them."""
+    with dask(tmp_path_factory.mktemp("dask"), 1) as started:
+        yield started
+
+
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Dask]:
-    """Run a scheduler with one worker."""
+def mortal(tmp_path: Path) -> Iterator[Dask]:
+    """Run a scheduler with one worker of a test's own, which kills parts of it."""
     with dask(tmp_path, 1) as started:
         yield started
 
@@ -103,21 +110,21 @@ def scheduler_at_work(cluster: Dask) -> psutil.Process | None:
 
 @pytest.mark.parametrize("victim", [planner_of, worker_that_plans])
 def test_what_is_lost_costs_another_try(
-    copy: Path, cluster: Dask, victim: Callable[[Dask], psutil.Process | None]
+    copy: Path, mortal: Dask, victim: Callable[[Dask], psutil.Process | None]
 ) -> None:
     alone = texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1)), selected=["dev"]))
     with ThreadPoolExecutor(1) as thread:
-        report = thread.submit(check, copy, cluster.address, "dev")
-        lose(cluster, victim)
-        cluster.grow()
+        report = thread.submit(check, copy, mortal.address, "dev")
+        lose(mortal, victim)
+        mortal.grow()
 
         assert texts(report.result()) == alone
 
 
-def test_a_scheduler_that_is_lost_leaves_stacks_unchecked(copy: Path, cluster: Dask) -> None:
+def test_a_scheduler_that_is_lost_leaves_stacks_unchecked(copy: Path, mortal: Dask) -> None:
     with ThreadPoolExecutor(1) as thread:
-        report = thread.submit(check, copy, cluster.address, "dev")
-        lose(cluster, scheduler_at_work)
+        report = thread.submit(check, copy, mortal.address, "dev")
+        lose(mortal, scheduler_at_work)
 
         assert re.fullmatch(r"stack dev: no worker planned it: .+\.", report.result().failures[0])
         assert report.result().exit_code() == 2
