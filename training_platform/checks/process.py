@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 from typing import Protocol
 
@@ -53,10 +54,16 @@ def collector_off() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():
+            if not _frozen():
                 gc.freeze()  # what grew is old by now: walked as new, at once, it costs a tenth of a check
                 gc.unfreeze()
             gc.enable()
+
+
+@cache  # counting what is frozen walks all of it
+def _frozen() -> bool:
+    """Whether this process froze what it started with, which then stays so."""
+    return gc.get_freeze_count() > 0
 
 
 @contextmanager
