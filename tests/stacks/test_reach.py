@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pulumi
 import pytest
@@ -713,25 +713,19 @@ def stacks_of(environment: dict[str, Any], team: dict[str, Any]) -> Workspace:
 
 
 def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> Plan:
-    return recorded(stacks_of(environment, team), wanted)
+    workspace = stacks_of(environment, team)
+    return recorded(workspace, wanted, references(workspace, wanted))
 
 
-def recorded(workspace: Workspace, wanted: str) -> Plan:
+def recorded(workspace: Workspace, wanted: str, references: dict[str, dict[str, Any]]) -> Plan:
     stack = workspace.stacks[wanted]
-    home = stack.environment_name
-    references = {f"{ORGANIZATION}/{PROJECT}/{home}": outputs(workspace, home)} if home != wanted else {}
     return record(lambda: export(build(stack, workspace)), project=PROJECT, stack_name=wanted, references=references)
 
 
-def outputs(workspace: Workspace, name: str) -> dict[str, Any]:
-    """Return what an environment exports; one that lends the same exports the same, whatever else its teams change."""
-    section = lending(workspace, name)
-    if not (EXPORTED and EXPORTED[0] == section):
-        EXPORTED[:] = section, recorded(workspace, name).outputs
-    return cast("dict[str, Any]", EXPORTED[1])
-
-
-EXPORTED: list[Any] = []
+def references(workspace: Workspace, wanted: str) -> dict[str, dict[str, Any]]:
+    """Return what the environment of a team exports, by its stack; nothing for an environment."""
+    home = workspace.stacks[wanted].environment_name
+    return {f"{ORGANIZATION}/{PROJECT}/{home}": recorded(workspace, home, {}).outputs} if home != wanted else {}
 
 
 def build(stack: Stack, workspace: Workspace) -> dict[str, Any]:
@@ -758,18 +752,20 @@ class Base:
 
     def __init__(self, environment: dict[str, Any], team: dict[str, Any], wanted: str) -> None:
         workspace, self.wanted = stacks_of(environment, team), wanted
-        self.plan, self.of_model = recorded(workspace, wanted), of_model(workspace, wanted)
+        self.references = references(workspace, wanted)
+        self.plan, self.of_model = recorded(workspace, wanted, self.references), of_model(workspace, wanted)
 
     def is_left_by(self, environment: dict[str, Any], team: dict[str, Any]) -> bool:
         """Whether these files register anything else.
 
         The model is asked first, in a twentieth of the time that a program takes, and says nothing of outputs and of
-        resources that have no view; that it says of others what the program registers is a test's of its own.
+        resources that have no view; that it says of others what the program registers is a test's of its own. A team's
+        environment exports what it did before: what it says reaches teams by its file.
         """
         workspace = stacks_of(environment, team)
         if resources(of_model(workspace, self.wanted)) != resources(self.of_model):
             return True
-        plan = recorded(workspace, self.wanted)
+        plan = recorded(workspace, self.wanted, self.references)
         return (resources(plan.resources), plan.outputs) != (resources(self.plan.resources), self.plan.outputs)
 
 
