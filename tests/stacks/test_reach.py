@@ -6,7 +6,9 @@ The table below holds another legal value for every field; a field of the model 
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, get_args
 
 import pulumi
@@ -713,19 +715,25 @@ def stacks_of(environment: dict[str, Any], team: dict[str, Any]) -> Workspace:
 
 
 def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> Plan:
-    workspace = stacks_of(environment, team)
-    return recorded(workspace, wanted, references(workspace, wanted))
+    """Return the plan of two files' environment or team, which tests share: nobody changes it."""
+    return _planned(json.dumps([environment, team]), wanted)
+
+
+@lru_cache(maxsize=16)
+def _planned(files: str, wanted: str) -> Plan:
+    environment, team = json.loads(files)
+    return recorded(stacks_of(environment, team), wanted, exported(environment, team, wanted))
+
+
+def exported(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> dict[str, dict[str, Any]]:
+    """Return what a team's environment exports, by its stack; nothing for an environment."""
+    home = f"{ORGANIZATION}/{PROJECT}/env"
+    return {home: planned(environment, team, "env").outputs} if wanted != "env" else {}
 
 
 def recorded(workspace: Workspace, wanted: str, references: dict[str, dict[str, Any]]) -> Plan:
     stack = workspace.stacks[wanted]
     return record(lambda: export(build(stack, workspace)), project=PROJECT, stack_name=wanted, references=references)
-
-
-def references(workspace: Workspace, wanted: str) -> dict[str, dict[str, Any]]:
-    """Return what the environment of a team exports, by its stack; nothing for an environment."""
-    home = workspace.stacks[wanted].environment_name
-    return {f"{ORGANIZATION}/{PROJECT}/{home}": recorded(workspace, home, {}).outputs} if home != wanted else {}
 
 
 def build(stack: Stack, workspace: Workspace) -> dict[str, Any]:
@@ -751,9 +759,9 @@ class Base:
     """What two files register; what others register is compared with it."""
 
     def __init__(self, environment: dict[str, Any], team: dict[str, Any], wanted: str) -> None:
-        workspace, self.wanted = stacks_of(environment, team), wanted
-        self.references = references(workspace, wanted)
-        self.plan, self.of_model = recorded(workspace, wanted, self.references), of_model(workspace, wanted)
+        self.wanted, self.references = wanted, exported(environment, team, wanted)
+        self.plan = planned(environment, team, wanted)
+        self.of_model = of_model(stacks_of(environment, team), wanted)
 
     def is_left_by(self, environment: dict[str, Any], team: dict[str, Any]) -> bool:
         """Whether these files register anything else.
