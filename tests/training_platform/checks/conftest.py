@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from training_platform.checks.planning.cache import cache_folder
+from training_platform.checks.planning.planner import Planner
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -92,8 +94,9 @@ class Repository:
     def compare(
         self, *, base: str = "main", selected: tuple[str, ...] = (), fast: bool = False, new: bool = False
     ) -> Report:
-        """Check the work tree against a base."""
-        return run_check(self.root, CheckOptions(today=TODAY, fast=fast), selected=selected, base=base, new_only=new)
+        """Check the work tree against a base; what tests plan alike is planned once, as a user's commands would."""
+        options = CheckOptions(today=TODAY, fast=fast, planner=Planner(cache=cache_folder()))
+        return run_check(self.root, options, selected=selected, base=base, new_only=new)
 
 
 @pytest.fixture
