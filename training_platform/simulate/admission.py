@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from training_platform.simulate.preemption import Target, targets
+from training_platform.simulate.preemption import Target, Waiting, targets
 from training_platform.simulate.queues import Eviction, Job, Pods, Queue, Shape
 from training_platform.simulate.quotas import Json, Member, Quotas, Usage
 
@@ -94,8 +94,7 @@ class Scheduler:
         self.slowly = seed % 4 == 3
         self.promptly = bool(seed // 4 % 2)
         self.quotas = Quotas(queues, cohorts, self.order)
-        self.fair = fair_sharing is not None
-        self.strategies = tuple(fair_sharing or ())
+        self.strategies = tuple(fair_sharing or ()) or None
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
         self.nested = any(member.parent for member in self.quotas.cohorts.values())
         self.watched = {
@@ -244,7 +243,7 @@ class Scheduler:
         """Go through the entries of a cycle: admit, evict, or leave for the next cycle."""
         counted: list[tuple[Member, Usage]] = []  # for this cycle alone
         evicted: set[Job] = set()
-        for entry in self._in_fair_order(entries) if self.fair else sorted(entries, key=_by_level):
+        for entry in self._in_fair_order(entries) if self.strategies else sorted(entries, key=_by_level):
             job, queue = entry.job, entry.queue
             if entry.mode == PREEMPT and not entry.targets:
                 if queue.reclaim != "Any":  # it could not get back what others would borrow before it
@@ -341,7 +340,7 @@ class Scheduler:
             entry.usage[flavor] = entry.usage.get(flavor, 0) + pods.amount
         entry.tried = tuple(tried)
         if entry.mode == PREEMPT and len(job.pods) > 1:  # for all of its pods together
-            entry.targets = [] if self._has_truce(job) else targets(self, job, queue, entry.usage, entry.needed)
+            entry.targets = self._targets(job, queue, entry.usage, entry.needed)
         return entry
 
     def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, Assignable, int]:
@@ -380,10 +379,10 @@ class Scheduler:
         level, below_root = member.lowest_fit(flavor, amount)
         if amount <= max(0, member.available(flavor)):
             return Assignable(FIT, level, [])
-        may_borrow = queue.takes_while_borrowing or (self.fair and queue.reclaim != "Never")
+        may_borrow = queue.takes_while_borrowing or (self.strategies and queue.reclaim != "Never")
         if not (amount <= member.subtree[flavor] or below_root or may_borrow):
             return Assignable(NO_FIT, level, [])
-        found = [] if self._has_truce(job) else targets(self, job, queue, {flavor: amount}, frozenset((flavor,)))
+        found = self._targets(job, queue, {flavor: amount}, frozenset((flavor,)))
         if not found:
             return Assignable(NO_CANDIDATES, level, found)
         gone = [target.job for target in found]
@@ -395,11 +394,13 @@ class Scheduler:
     def _has_truce(self, job: Job) -> bool:
         return self._truces.get((job.queue, job.shape), 0.0) > self._now
 
-    def users(self, flavors: frozenset[int]) -> list[Queue]:
-        """Return the queues that have quota of one of some flavors."""
-        if flavors not in self._users:
-            self._users[flavors] = [row for row in self.queues.values() if not flavors.isdisjoint(row.member.flavors)]
-        return self._users[flavors]
+    def _targets(self, job: Job, queue: Queue, usage: Usage, needed: frozenset[int]) -> list[Target]:
+        """Return whom a job has to evict to get ``usage``; ``needed`` are the flavors without enough room."""
+        if self._has_truce(job):
+            return []
+        if needed not in self._users:
+            self._users[needed] = [row for row in self.queues.values() if not needed.isdisjoint(row.member.flavors)]
+        return targets(Waiting(job, queue, usage, needed, self._users[needed], self.strategies))
 
     def _count(self, job: Job, sign: int) -> None:
         """Count what a job takes (1) or frees (-1), and forget what was found with other usage or shares."""

@@ -11,8 +11,8 @@ Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption, read 2026-11-23
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from itertools import chain, takewhile
+from typing import Any, NamedTuple
 
 from training_platform.simulate.queues import Job, Queue
 from training_platform.simulate.quotas import Member, Usage, Weighed
@@ -20,18 +20,6 @@ from training_platform.simulate.quotas import Member, Usage, Weighed
 FINAL_SHARE = "LessThanOrEqualToFinalShare"
 NOTHING: Weighed = (0, -1.0)  # less than every share
 Needed = frozenset[int]
-
-
-class Cluster(Protocol):
-    """What preemption reads of a scheduler."""
-
-    queues: dict[str, Queue]
-    fair: bool
-    strategies: tuple[str, ...]
-
-    def users(self, flavors: Needed, /) -> list[Queue]:
-        """Return the queues that have quota of one of some flavors."""
-        ...
 
 
 class Target(NamedTuple):
@@ -49,11 +37,12 @@ class Target(NamedTuple):
 class Waiting(NamedTuple):
     """A job that does not fit, the amounts that it asks for, and the flavors in which others have to make room."""
 
-    cluster: Cluster
     job: Job
     queue: Queue
     usage: Usage
     needed: Needed
+    queues: list[Queue]  # with quota of one of these flavors
+    strategies: tuple[str, ...] | None  # of fair sharing
 
     def fits(self, *, borrowing: bool = True) -> bool:
         """Whether there is room for the job, without borrowing only within its queue's own quota."""
@@ -116,15 +105,13 @@ class Waiting(NamedTuple):
         return taken
 
 
-def targets(cluster: Cluster, job: Job, queue: Queue, usage: Usage, needed: Needed) -> list[Target]:
-    """Return whom a job has to evict to get ``usage``; none where that would not make enough room, or is not allowed.
-
-    ``needed`` are the flavors without enough room.
-    """
-    waiting = Waiting(cluster, job, queue, usage, needed)
+def targets(waiting: Waiting) -> list[Target]:
+    """Return whom a job has to evict; none where that would not make enough room, or is not allowed."""
     if _is_hopeless(waiting):
         return []
-    return waiting.take(_fair_targets(waiting)) if cluster.fair else _classical_targets(waiting)
+    if waiting.strategies is None:
+        return _classical_targets(waiting)
+    return waiting.take(_fair_targets(waiting, waiting.strategies))
 
 
 def _is_hopeless(waiting: Waiting) -> bool:
@@ -133,7 +120,7 @@ def _is_hopeless(waiting: Waiting) -> bool:
     Next to the root, a queue without candidates of its own has the same share whomever it evicts, so that queues with
     smaller shares give nothing.
     """
-    cluster, job, queue, usage, needed = waiting
+    job, queue, usage, needed, queues, strategies = waiting
     member = queue.member
     missing = {
         flavor: usage[flavor] - max(0, member.available(flavor)) - queue.may_give(job, queue.within, flavor)
@@ -143,11 +130,11 @@ def _is_hopeless(waiting: Waiting) -> bool:
         return False
     others = []
     if queue.reclaim != "Never":
-        others = [other for other in cluster.users(needed) if other is not queue and other.member.borrows(needed)]
+        others = [other for other in queues if other is not queue and other.member.borrows(needed)]
     _, *higher = member.path()
     alone = not any(queue.may_give(job, queue.within, flavor) for flavor in needed)
     borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
-    if others and cluster.fair and not higher and alone and borrows:
+    if others and strategies and not higher and alone and borrows:
         member.add(usage)
         share = member.share()
         member.remove(usage)
@@ -158,18 +145,18 @@ def _is_hopeless(waiting: Waiting) -> bool:
     )
 
 
-def _fair_targets(waiting: Waiting) -> Iterator[Target]:
+def _fair_targets(waiting: Waiting, strategies: tuple[str, ...]) -> Iterator[Target]:
     """Yield jobs to take, by the first strategy and then by the second; shares are compared as if the job ran."""
     own = waiting.queue
     found = waiting.candidates(own)
-    for queue in waiting.cluster.users(waiting.needed):
+    for queue in waiting.queues:
         if queue is not own and queue.member.borrows(waiting.needed):
             found += waiting.candidates(queue)
     found.sort(key=waiting.rank)
     protected: list[Job] = []
     own.member.add(waiting.usage)
-    chosen = _by_first_rule(waiting, found, protected)
-    if len(waiting.cluster.strategies) > 1:
+    chosen = _by_first_rule(waiting, found, protected, by_final_share=strategies[0] == FINAL_SHARE)
+    if len(strategies) > 1:
         chosen = chain(chosen, _by_second_rule(waiting, protected))
     for target in chosen:
         own.member.remove(waiting.usage)
@@ -178,11 +165,12 @@ def _fair_targets(waiting: Waiting) -> Iterator[Target]:
     own.member.remove(waiting.usage)
 
 
-def _by_first_rule(waiting: Waiting, candidates: Iterable[Job], protected: list[Job]) -> Iterator[Target]:
+def _by_first_rule(
+    waiting: Waiting, candidates: Iterable[Job], protected: list[Job], *, by_final_share: bool
+) -> Iterator[Target]:
     """Yield candidates by the first strategy, and note those whom it protects."""
     own = waiting.queue.member
     within_quota = not own.borrows(waiting.needed)
-    by_final_share = waiting.cluster.strategies[0] == FINAL_SHARE
     for member, jobs in _Largest(waiting, candidates):
         if member is own or within_quota:
             yield Target(jobs.pop(0), "queue" if member is own else "reclaim")
@@ -289,41 +277,34 @@ def _still_a_candidate(waiting: Waiting, row: Target, *, borrowing: bool) -> boo
     """Whether a candidate's queue, and the cohorts up to the one shared with the job, still use what is not theirs."""
     if borrowing and row.if_not_borrowing:
         return False
-    for member in (row.job.member, *row.job.member.path()) if row.apart else ():
-        if member is row.apart:
-            return True
-        if not member.borrows(waiting.needed):
-            return False
-    return True
+    return row.apart is None or _borrows_below(waiting, row.job.member, row.apart)
+
+
+def _borrows_below(waiting: Waiting, member: Member, cohort: Member) -> bool:
+    below = takewhile(lambda above: above is not cohort, (member, *member.path()))
+    return all(above.borrows(waiting.needed) for above in below)
 
 
 def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
     """Return the candidates of other queues: those whose quota the job has a claim to by its place, and the others."""
     own = waiting.queue
-    claimed: list[Target] = []
-    others: list[Target] = []
-    rest: Usage = waiting.usage
-    claim, passed = False, own.member
+    claims: dict[Member, bool] = {}
+    claim, rest = False, waiting.usage
     for member in (own.member, *own.member.path()):
-        for job in _borrowed_below(waiting, member, passed) if member is not own.member else ():
-            if claim:
-                claimed.append(Target(job, "reclaim", member))
-            elif own.takes_while_borrowing and job.priority < waiting.job.priority:
-                others.append(Target(job, "borrowing", member))
-            else:
-                others.append(Target(job, "reclaim", member, if_not_borrowing=True))
+        claims[member] = claim
         claim = claim or not any(member.borrows_with(flavor, amount) for flavor, amount in rest.items())
         rest = {flavor: max(0, amount - member.local_available(flavor)) for flavor, amount in rest.items()}
-        passed = member
-    return claimed, others
-
-
-def _borrowed_below(waiting: Waiting, cohort: Member, passed: Member) -> Iterator[Job]:
-    """Yield the candidates below a cohort, but for one part of it, whose queues and cohorts use what is not theirs."""
-    for child in cohort.children:
-        if child is passed or not child.borrows(waiting.needed):
+    claimed: list[Target] = []
+    others: list[Target] = []
+    for queue in waiting.queues:
+        apart = own.member.beside(queue.member)[1].parent
+        if queue is own or apart is None or not _borrows_below(waiting, queue.member, apart):
             continue
-        if child.children:
-            yield from _borrowed_below(waiting, child, passed)
-        elif queue := waiting.cluster.queues.get(child.name):
-            yield from waiting.candidates(queue)
+        for job in waiting.candidates(queue):
+            if claims[apart]:
+                claimed.append(Target(job, "reclaim", apart))
+            elif own.takes_while_borrowing and job.priority < waiting.job.priority:
+                others.append(Target(job, "borrowing", apart))
+            else:
+                others.append(Target(job, "reclaim", apart, if_not_borrowing=True))
+    return claimed, others

@@ -73,7 +73,7 @@ MUTATIONS: Final = {
     "own jobs are evicted first": Mutation("preemption", "job.queue == self.queue.name, job.priority", "job.queue != self.queue.name, job.priority"),
     "priority does not order candidates": Mutation("preemption", "self.queue.name, job.priority, -job", "self.queue.name, -job"),
     "no right to the own quota": Mutation("preemption", "or within_quota:", "or False:"),
-    "no second rule": Mutation("preemption", "len(waiting.cluster.strategies) > 1", "False"),
+    "no second rule": Mutation("preemption", "len(strategies) > 1", "False"),
     "the first rule is always the final share": Mutation("preemption", "strategies[0] == FINAL_SHARE", "strategies[0] != ''"),
     "the first rule is always the initial share": Mutation("preemption", "strategies[0] == FINAL_SHARE", "strategies[0] == ''"),
     "shares are compared without the job": Mutation("preemption", "    protected: list[Job] = []\n", "    protected: list[Job] = []\n    waiting = waiting._replace(usage={})\n"),
@@ -81,7 +81,7 @@ MUTATIONS: Final = {
     "cohorts are not compared": Mutation("preemption", "if cohort_below is not None and of_cohort >= of_queue:", "if cohort_below is not None and queue is None:"),
     "no claim by place": Mutation("preemption", "claim = claim or not any(", "claim = False and not any("),
     "borrowing takes nobody's place": Mutation("preemption", "elif own.takes_while_borrowing and job.priority < waiting.job.priority:", "elif False:"),
-    "candidates stay candidates": Mutation("preemption", "if not member.borrows(waiting.needed):\n            return False", "if False:\n            return False"),
+    "candidates stay candidates": Mutation("preemption", "row.apart is None or _borrows_below(", "True or _borrows_below("),
     "one attempt without fair sharing": Mutation("preemption", "attempts = [False, True]", "attempts = [False]"),
     "evictions may always lead to borrowing": Mutation("preemption", "if borrowing and row.if_not_borrowing:", "if False:"),
 }  # fmt: skip
