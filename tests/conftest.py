@@ -22,6 +22,8 @@ from training_platform.resources.scope import Scope
 
 # Google's clients and pulumi.provider each bring the message google.rpc.Status, which a process can have but once.
 sys.modules["pulumi.runtime.proto.status_pb2"] = status_pb2
+# jsonschema judges a few formats by it, none of them in a schema here, and it makes 38 parsers as it is imported: 2 s.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("random", deadline=None, print_blob=True)

@@ -10,21 +10,22 @@ from training_platform.cli.stacks import schema_files
 
 SNAPSHOTS = sorted((ORGANISATION / "stacks" / "quotas").glob("*.yaml"))
 STACKS = sorted((ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
-SCHEMA, SNAPSHOT_SCHEMA, EXEMPTIONS_SCHEMA, _ = map(json.loads, schema_files().values())
+FILES = schema_files()
+SCHEMA, SNAPSHOT_SCHEMA, EXEMPTIONS_SCHEMA, _ = map(json.loads, FILES.values())
 
 
-@pytest.mark.parametrize("name", schema_files())
+@pytest.mark.parametrize("name", FILES)
 def test_the_generated_schema_is_current(name: str) -> None:
     samples = ROOT / name.partition("/")[0]
     if not any(samples.rglob("*.*")):
         pytest.skip(f"{samples.name}/ is empty: whoever fills it runs `make schema`")
-    assert (ROOT / name).read_text(encoding="utf-8") == schema_files()[name], "run `make schema`"
+    assert (ROOT / name).read_text(encoding="utf-8") == FILES[name], "run `make schema`"
 
 
-@pytest.mark.parametrize("name", schema_files())
+@pytest.mark.parametrize("name", FILES)
 def test_every_property_of_every_schema_is_described_and_every_object_closed(name: str) -> None:
     lacking = []
-    found = [json.loads(schema_files()[name])]
+    found = [json.loads(FILES[name])]
     while found:
         part = found.pop()
         found += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
@@ -39,10 +40,10 @@ def test_every_property_of_every_schema_is_described_and_every_object_closed(nam
 SAYS_WHAT = {"examples", "enum", "const", "default", "$ref", "anyOf", "properties", "additionalProperties"}
 
 
-@pytest.mark.parametrize("name", schema_files())
+@pytest.mark.parametrize("name", FILES)
 def test_every_field_that_has_to_be_written_shows_a_value(name: str) -> None:
     lacking = []
-    found = [json.loads(schema_files()[name])]
+    found = [json.loads(FILES[name])]
     while found:
         part = found.pop()
         found += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
