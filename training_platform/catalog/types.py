@@ -38,7 +38,7 @@ class QuotaId(NamedTuple):
     dimensions: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class CatalogRow:
     """A row of the catalogue; data files write its name as the key."""
 
@@ -47,14 +47,14 @@ class CatalogRow:
     unverified: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Quota(CatalogRow):
     """What is known of a quota beside its id; ``name`` is the short name that data files refer to it by."""
 
     id: QuotaId
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Price:
     """List prices in USD per hour of one chip, one GPU or one whole VM (``unit``), by region, as read on ``read``.
 
@@ -69,7 +69,7 @@ class Price:
     without: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class ServicePrice(CatalogRow):
     """The list price in USD of what is not a machine, by region, as read on ``read``; ``name`` is what it is of.
 
@@ -81,7 +81,7 @@ class ServicePrice(CatalogRow):
     usd: dict[str, float]  # "*" is any other region
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Skus(CatalogRow):
     """How Cloud Billing describes what a machine family or a service is billed as; any of several spellings will do.
 
@@ -95,7 +95,7 @@ class Skus(CatalogRow):
     amount: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class VertexSupport:
     """How Vertex AI training names an accelerator: enum of ``acceleratorType``, regions, quota per capacity.
 
@@ -113,7 +113,7 @@ class VertexSupport:
     unverified: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class TopologyRule:
     """Which slice shapes exist: listed ``shapes``, and, with ``cube_side``, boxes whose sides are multiples of it.
 
@@ -188,7 +188,7 @@ class GpuCount(NamedTuple):
         return f"{self.gpus} with up to {self.max_vcpus} vCPUs"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Attachment:
     """How a GPU without machine types of its own is attached to VMs of ``families`` (``n1-standard``).
 
@@ -208,7 +208,7 @@ class Attachment:
     unverified: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Accelerator:
     """One generation of TPU or one model of GPU; of kind ``cpu`` where VMs have neither.
 
@@ -241,7 +241,7 @@ class Accelerator:
         return {"tpu": "google.com/tpu", "gpu": "nvidia.com/gpu", "cpu": "cpu"}[self.kind]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class LocalSsd:
     """Local SSD partitions: how many are ``bundled`` (fixed), or which counts may be asked for.
 
@@ -254,7 +254,7 @@ class LocalSsd:
     partition_gib: int = 375
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class MachineType(CatalogRow):
     """A machine type that a node pool or a Vertex pool may have.
 
@@ -319,7 +319,7 @@ class MachineType(CatalogRow):
         return -(-(chips_in(topology) or 1) // self.chips)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class DiskType(CatalogRow):
     """A persistent disk type: size range in GB as the API counts them, and the quota that it is charged to.
 
@@ -335,7 +335,7 @@ class DiskType(CatalogRow):
     vertex_quota: QuotaId | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class BootDiskLimits(CatalogRow):
     """What a service (``gke``, ``vertex``) takes as the size of a boot disk, in GB as its API counts them."""
 
@@ -373,7 +373,7 @@ class Throughput(NamedTuple):
     write_mibps: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class FilestoreTier(CatalogRow):
     """A Filestore service tier: where it lives, which capacities it takes (GiB), what it is charged to.
 
@@ -413,7 +413,7 @@ class FilestoreTier(CatalogRow):
         return self.quota
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class LustreTier(CatalogRow):
     """A performance tier of Managed Lustre, ``lustre-{MB/s per TiB}``; capacities in GiB.
 
@@ -424,7 +424,7 @@ class LustreTier(CatalogRow):
     quota: QuotaId
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Chart(CatalogRow):
     """A Helm chart that the platform installs: where from, which version. Overridable in every stack file.
 
@@ -441,7 +441,7 @@ class Chart(CatalogRow):
     upgrade: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Release(CatalogRow):
     """A minor version of a chart of the catalogue, and the releases of others that it goes with, by its owner's word.
 
@@ -456,7 +456,7 @@ class Release(CatalogRow):
     kubernetes: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class ModelServer(CatalogRow):
     """A program that serves models: where it answers, and the gauge by which its replicas are scaled."""
 
@@ -467,7 +467,7 @@ class ModelServer(CatalogRow):
     target: int  # the metric's mean over all pods
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Image(CatalogRow):
     """A container image that the platform starts unless a stack or a job names another."""
 
