@@ -159,7 +159,7 @@ def new_clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fresh(new_clone: Path) -> Path:
     """Return the clone as it was at first."""
     commands = (
-        "git clean -qffdx --exclude=.venv --exclude=__pycache__",
+        "git clean -qffdx --exclude=.venv",
         "git switch -q -f -C main origin/main",
         "git for-each-ref --format='delete %(refname)' refs/heads | grep -v /main$ | git update-ref --stdin",
     )

@@ -23,7 +23,7 @@ T = TypeVar("T")
 Plain = dict[str, Any]  # what YAML holds; nothing is known of a value until ``build`` has looked at it
 
 _TEXT = "tag:yaml.org,2002:str"
-_MEANT = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"})  # in lower case; quoted, a text too
+_MEANT = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"})  # in lower case, and not quoted
 # The C parser is ten times as fast, but a PyYAML built without libyaml has only the other.
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -9,7 +9,6 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import FrameType
 from typing import Protocol
 
@@ -54,16 +53,20 @@ def collector_off() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not _frozen():
+            if not _is_frozen():
                 gc.freeze()  # what grew is old by now: walked as new, at once, it costs a tenth of a check
                 gc.unfreeze()
             gc.enable()
 
 
-@cache  # counting what is frozen walks all of it
-def _frozen() -> bool:
-    """Whether this process froze what it started with, which then stays so."""
-    return gc.get_freeze_count() > 0
+def _is_frozen() -> bool:
+    """Whether this process keeps what it loaded frozen; that it does is remembered, since counting walks all of it."""
+    if not _FROZEN and gc.get_freeze_count():
+        _FROZEN.append(True)
+    return bool(_FROZEN)
+
+
+_FROZEN: list[bool] = []
 
 
 @contextmanager

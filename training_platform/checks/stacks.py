@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from itertools import chain
 from pathlib import Path as FilePath
 
 from training_platform.catalog.nearest import find_nearest
@@ -94,22 +93,18 @@ def _read(root: FilePath, names: Collection[str] | None, options: CheckOptions) 
     snapshots, exemptions, usages = read_snapshots(root, today), read_exemptions(root, today), read_usages(root)
     failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
     failures += usages.unreadable
+    charges: list[Charge] = []
     by_rules: dict[str, list[Finding]] = {}
-
-    def charges(stack: Stack) -> list[Charge]:
-        """Return what a stack charges, and keep what rules find in it: views are many, and go with their stack."""
-        views: list[View] | None = None
+    for stack in workspace.stacks.values():
+        views: list[View] | None = None  # of one stack at a time: they are many times its file
         if options.fast and stack.section and not stack.findings:
             with others_go_on(stack.source.file, failures):
                 views = views_of_model(stack, workspace)
                 if names is None or stack.name in names:
                     by_rules[stack.name] = rule_findings(stack, views)
         with others_go_on(f"the demand of {stack.source.file}", failures):
-            return stack_demand(stack, workspace, views)
-        return []
-
-    every = chain.from_iterable(map(charges, workspace.stacks.values()))
-    ledgers = project_ledgers(every, snapshots, requested(workspace))
+            charges += stack_demand(stack, workspace, views)
+    ledgers = project_ledgers(charges, snapshots, requested(workspace))
     capacity = capacity_ledger(workspace)
     check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, by_rules)
     check.failures += failures

@@ -40,7 +40,7 @@ _WHOLE = 1_000  # characters
 class CommandsOfModules(UserDict[str, Any]):
     """Commands by name, in the order of the help. A command that is named, ``module:name``, is imported when asked for.
 
-    To import all of them is a sixth of the time in which a job is rendered.
+    Importing all of them takes a sixth of the time in which a job is rendered.
     """
 
     def __getitem__(self, name: str) -> click.Command:

@@ -66,7 +66,7 @@ def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None)
 def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | None = None) -> list[Charge]:
     """Return every charge of a stack; none for a file that the model rejects, whose findings say why.
 
-    ``views`` are the stack's, where somebody needs them too.
+    ``views`` are the stack's, if the caller has built them.
     """
     project = workspace.project_of(stack)
     if project is None or stack.section is None:

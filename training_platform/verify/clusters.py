@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -10,7 +11,7 @@ from training_platform.adopt.matches import object_differences
 from training_platform.adopt.sections.values import key_of
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
-from training_platform.clients.kubernetes_api import NODES, PODS, ClusterError
+from training_platform.clients.kubernetes_api import NODES, PODS, ClusterApi, ClusterError
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.pools import ExpandedPool, pools
 from training_platform.resources import register
@@ -83,12 +84,9 @@ def cluster_controllers(platform: Platform) -> Iterator[Answer]:
     every = [(platform.cluster_of(one), str(one.inputs["namespace"])) for one in releases]
     places = [(cluster, namespace) for cluster, namespace in every if cluster in platform.clusters]
 
-    def pods_of(cluster: str, namespace: str) -> list[Json]:
-        return list(platform.clusters[cluster].objects(PODS, namespace))
-
-    wait_for(lambda: not any(waiting(pod) for at in places for pod in pods_of(*at)), min(platform.seconds, _RECOVERY))
+    until = time.monotonic() + min(platform.seconds, _RECOVERY)
     for cluster, namespace in places:  # cluster-answers has told of the other clusters
-        pods = pods_of(cluster, namespace)
+        pods = _settled_pods(platform.clusters[cluster], namespace, until)
         if not pods:
             yield undecided(f"{namespace} in {short(cluster)} has no pod", "the release may run none, or is starting")
         for pod in pods:
@@ -100,6 +98,18 @@ def cluster_controllers(platform: Platform) -> Iterator[Answer]:
                 yield proven(f"{name} runs", ", ".join(_images(pod)))
             else:
                 yield undecided(f"{name} is {phase}", "it waits for a node, or starts")
+
+
+def _settled_pods(api: ClusterApi, namespace: str, until: float) -> list[Json]:
+    """Return the pods of a namespace as soon as each of them can start, or as they are at a time."""
+    pods: list[Json] = []
+
+    def can_start() -> bool:
+        pods[:] = api.objects(PODS, namespace)
+        return not any(map(waiting, pods))
+
+    wait_for(can_start, until - time.monotonic())
+    return pods
 
 
 def _images(pod: Json) -> list[str]:

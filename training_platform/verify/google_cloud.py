@@ -183,7 +183,7 @@ def vertex_refusals(platform: Platform) -> Iterator[Answer]:
 
 
 def monitoring_refusals(platform: Platform) -> Iterator[Answer]:
-    """Answer for dry runs, by the code of the refusal: of what the platform has, dashboards alone can be tried so."""
+    """Answer for dry runs, by the code of the refusal: of what every environment has, only dashboards have them."""
     yield from _refused(platform, [row for row in _REFUSALS if _is_dry(row)])
 
 

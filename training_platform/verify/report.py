@@ -44,7 +44,7 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
     body = {
         **{field: head[field] for field in fields if field in head},
         "complete": ended,
-        "at_most_usd": round(sum(usd.values()), 2),
+        "at_most_usd": round(sum(usd.values()), 2) if usd else None,
         "summary": {WORDS[verdict]: counts[verdict] for verdict in _ORDER},
         "probes": sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] else 99),
     }
@@ -72,8 +72,9 @@ def headline(report: Json) -> str:
     counts = ", ".join(f"{count} {word}" for word, count in report["summary"].items())
     unfinished = "" if report["complete"] else "; the run is not complete"
     where = report.get("where", "")
-    planned = f"planned at {report.get('at_most_usd', 0):,.2f} USD at most"
-    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}; {planned}{unfinished}"
+    usd = report.get("at_most_usd")  # not of a run that was begun before reports had prices
+    planned = "" if usd is None else f"; planned at {usd:,.2f} USD at most"
+    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}{planned}{unfinished}"
     broken = [row for row in report["probes"] if row["stage"] == "tenancy" and row["verdict"] == "refuted"]
     let_in = [one["says"] for row in broken for one in row["answers"] if one["verdict"] == "refuted"]
     return f"error: {'; '.join(let_in)}\n{line}" if let_in else line

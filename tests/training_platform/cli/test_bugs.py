@@ -62,7 +62,7 @@ def is_broken(stack: Any, *_: object) -> bool:
 PARTS = {
     "reading": "training_platform.config.workspace.read_stack",
     "comparing with other files": "training_platform.config.workspace._across",
-    "counting": "training_platform.quota.demand.stack_demand",
+    "counting": "training_platform.checks.stacks.stack_demand",
     "computing": "training_platform.checks.stacks.views_of_model",
     "judging": "training_platform.checks.stacks.rule_findings",
 }
@@ -71,8 +71,6 @@ PARTS = {
 @pytest.mark.parametrize("part", PARTS)
 def test_a_stack_of_which_a_part_fails_hides_no_other(part: str, root: Path, fails: Callable[..., None]) -> None:
     fails(PARTS[part], is_broken)
-    if part == "counting":
-        fails("training_platform.quota.demand.demand_of_views", lambda views, _: any(map(is_broken_view, views)))
 
     done = run(root, "check", "--fast", "--format", "json")
 

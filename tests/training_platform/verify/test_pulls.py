@@ -12,9 +12,9 @@ import pytest
 from tests.training_platform.verify.conftest import Lab, answers_of, verdicts
 from training_platform.catalog import IMAGES
 from training_platform.catalog.types import Json
-from training_platform.clients.kubernetes_api import ApiKind
+from training_platform.clients.kubernetes_api import ApiKind, ClusterError
 from training_platform.verify.pods import programs, tried
-from training_platform.verify.probes import Answer, Platform
+from training_platform.verify.probes import Answer, Platform, probes
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
 STARTS, FAILS, BACKS_OFF, ENDED = "ContainerCreating", "ErrImagePull", "ImagePullBackOff", "Completed"
@@ -93,6 +93,20 @@ def test_an_image_that_is_not_pulled_at_the_end_of_the_wait_refutes(
     assert answer == Answer("refuted", f"the pod does not start: {last}", f"{last}: it is not there")
     assert said["refuted"]
     assert all(f"does not run: {last}" in line for line in said["refuted"])
+
+
+def test_a_namespace_that_cannot_be_read_hides_no_other(lab: Lab, tmp_path: Path) -> None:
+    class Refusing(Kubelet):
+        def objects(self, kind: ApiKind, namespace: str, _: str = "", *, fields: str = "") -> Iterator[Json]:
+            if namespace == "kueue-system":
+                raise ClusterError("refused")
+            return super().objects(kind, namespace, fields=fields)
+
+    answers: list[Answer] = []
+    with platform_of(lab, tmp_path, Refusing(STARTS)) as platform, pytest.raises(ClusterError):
+        answers.extend(probes()["cluster-controllers"].run(platform))
+
+    assert answers
 
 
 def test_a_pull_that_is_still_under_way_decides_nothing(lab: Lab, tmp_path: Path) -> None:

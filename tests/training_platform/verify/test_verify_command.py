@@ -21,7 +21,7 @@ from training_platform.catalog.reading import table
 from training_platform.cli import verify as cli
 from training_platform.cli.main import app
 from training_platform.verify import probes as probing
-from training_platform.verify import run
+from training_platform.verify import report, run
 from training_platform.verify.ledger import Ledger
 from training_platform.verify.probes import STAGES, chosen, priced, probes
 
@@ -168,6 +168,12 @@ def test_a_report_has_the_price_that_the_plan_showed(lab: Lab, tmp_path: Path) -
     for text in (files["html"].read_text(), files["txt"].read_text(), result.stdout):
         assert f"planned, at most: pools-node {usd:,.2f} USD" in text
         assert f"planned at {usd:,.2f} USD at most" in text
+
+
+def test_a_run_that_was_begun_without_prices_has_none_in_its_report() -> None:
+    head = {"environment": "lab", "where": "local cloud", "began": "2026-11-23T12:00:00Z"}
+
+    assert report.headline(report.document(head, {}, ended=True)).endswith("0 proven")
 
 
 def test_a_page_is_sent_once_and_a_terminal_is_asked_for_its_code(lab: Lab) -> None:

@@ -111,3 +111,22 @@ def test_an_interrupt_ends_the_check_and_all_of_its_processes(copy: Path, tmp_pa
     assert "Traceback" not in said
     with pytest.raises(ProcessLookupError):
         os.kill(planning, 0)
+
+
+def test_what_a_process_keeps_loaded_stays_out_of_the_collectors_sight() -> None:
+    program = """if True:
+        import gc
+        from training_platform.checks.planning.workers import _keep_loaded
+        from training_platform.checks.process import collector_off
+        with collector_off():
+            pass
+        assert gc.get_freeze_count() == 0
+        _keep_loaded()
+        with collector_off():
+            pass
+        print(gc.get_freeze_count() > 1000)
+    """
+
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    assert ran.stdout == "True\n"

@@ -61,17 +61,19 @@ def _fill_alert_policy(cloud: Cloud, _call: Call, record: Record, old: Json) -> 
 
 
 def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Refuse a dashboard with several layouts, or a grid that is too wide. Source: Dashboard, read 2026-11-23."""
+    """Refuse a dashboard with several layouts, or tiles beyond its grid. Source: Dashboard, read 2026-11-23."""
     if not record.body.get("displayName"):
         raise Refusal(400, "Field dashboard.displayName is required.")
     if len(layouts := _LAYOUTS & record.body.keys()) > 1:
         raise Refusal(400, f"A dashboard has one layout, not {', '.join(sorted(layouts))}.")
-    grid = record.body.get("mosaicLayout") or {"columns": 1}
+    if (grid := record.body.get("mosaicLayout")) is None:
+        return
     columns = grid.get("columns", 0)
     if not 1 <= columns <= _MOST_COLUMNS:
         raise Refusal(400, f"Field mosaicLayout.columns is {columns}: from 1 to {_MOST_COLUMNS}.")
     for number, tile in enumerate(grid.get("tiles", ())):
-        if tile.get("xPos", 0) + tile.get("width", 0) > columns:
+        left = tile.get("xPos", 0)
+        if left < 0 or left + tile.get("width", 0) > columns:
             raise Refusal(400, f"Field mosaicLayout.tiles[{number}] is not within {columns} columns.")
 
 
