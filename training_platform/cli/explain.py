@@ -178,7 +178,7 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
 
 def _fix(finding: Finding | None) -> str:
     if finding is None:
-        return "`training-platform explain FILE:LINE`, with the place of a finding, says what to write there."
+        return "while a check reports it, `training-platform explain FILE:LINE` says what to write at that line."
     if finding.follows:
         return f"correct {finding.follows}, from which this follows."
     if finding.nearest and finding.nearest.startswith("training-platform "):

@@ -190,8 +190,8 @@ def team(
     file, spec = workspace.stacks[home].source.file, workspace.stacks[home].environment
     if groups and spec and spec.clusters and not spec.google_groups_domain:
         domain = groups[0].rpartition("@")[2]
-        say(f"Groups have no rights in clusters yet: write google_groups_domain: {domain} into {file}, and make them")
-        say(f"members of the group gke-security-groups@{domain}.")
+        say(f"Groups have no rights in clusters yet: write google_groups_domain: {domain} into {file}, at the top of")
+        say(f"training-platform:environment, and make them members of the group gke-security-groups@{domain}.")
     _say_next(workspace, home)
 
 
@@ -291,6 +291,9 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
             and any(row.nominal_quota for own in other.shares.values() for row in own.values())
         )
         if files := ", ".join(of_home):
+            if amounts and not any(amount for given in amounts.values() for amount in given.values()):
+                say(f"It can only borrow: for GPUs or chips of its own, lower a nominal_quota in {files} first.")
+                return
             way = "or give it --share FLAVOR=0, to borrow"
             say(f"Nothing is left for another team: lower a nominal_quota in {files} first, {way}.")
 

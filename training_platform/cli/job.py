@@ -102,6 +102,7 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
     findings, unreadable = check_jobs(paths, folder, workspace, day)
     for sentence in unreadable:
         say(f"training-platform: {sentence}", err=True)
+    checked = len(paths) - len(unreadable)
     warnings = sum(finding.severity == "warning" for finding in findings)
     errors = sum(finding.severity == "error" for finding in findings)
     if output_format == "json":
@@ -109,12 +110,12 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
 
         documents = [finding_document(finding) for finding in findings]
         counts = {"errors": errors + len(unreadable), "warnings": warnings}
-        print_json({"jobs": len(paths), **counts, "findings": documents})
+        print_json({"jobs": checked, **counts, "findings": documents})
     else:
         print_findings(findings)
         counted = [_counted(errors, "error"), _counted(warnings, "warning")]
-        counted += [f"{_counted(len(unreadable), 'thing')} not checked"] if unreadable else []
-        say(f"{_counted(len(paths), 'job')}: {', '.join(counted)}")
+        counted += [f"{_counted(len(unreadable), 'file')} not checked"] if unreadable else []
+        say(f"{_counted(checked, 'job')}: {', '.join(counted)}")
     sys.exit(2 if unreadable else int(errors > 0))
 
 

@@ -259,7 +259,7 @@ def cost_text(cost: JobCost) -> str:
     rows = [(*head, f"longest run{hours or ': no limit'}")]
     for capacity, an_hour in cost.an_hour.items():
         own = " (this job)" if capacity == cost.capacity else ""
-        bound = "at most" if capacity == "flex-start" and cost.borrowed else "at least"
+        bound = "at most " if capacity == "flex-start" and cost.borrowed else "at least " if an_hour.unpriced else ""
         usd = an_hour.most if _has_sum(an_hour) else None
         rows.append((f"{capacity}{own}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
     trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
@@ -289,7 +289,7 @@ def _advice(cost: JobCost, way: Capacity) -> str:
 
 
 def _usd(amount: float | None, bound: str) -> str:
-    return "-" if amount is None else f"{bound} ${amount:,.2f}"
+    return "-" if amount is None else f"{bound}${amount:,.2f}"
 
 
 def _note(cost: JobCost) -> str:
@@ -297,7 +297,9 @@ def _note(cost: JobCost) -> str:
     dates = [an_hour.read for an_hour in cost.an_hour.values() if an_hour.read]
     unpriced = dict.fromkeys(name for an_hour in cost.an_hour.values() for name in an_hour.unpriced)
     parts = [f"Prices are of machines alone, without {', '.join(LEFT_OUT[cost.target])}"]
-    parts.append(f"The oldest price is of {min(dates)}" if dates else "No price is known")
+    oldest = [way for way, an_hour in cost.an_hour.items() if an_hour.read and an_hour.read == min(dates)]
+    of = "The prices are" if len(oldest) == len(dates) else f"The oldest price, of {', '.join(oldest)}, is"
+    parts.append(f"{of} of {min(dates)}" if dates else "No price is known")
     if cost.today and any(an_hour.is_example(cost.today) for an_hour in cost.an_hour.values()):
         parts.append(f"{EXAMPLES[0].upper()}{EXAMPLES[1:]}")
     if dates and unpriced:

@@ -95,7 +95,8 @@ def rule_sheet(rule_id: str) -> RuleSheet:
         group=described.group,
         severity=described.severity,
         summary=described.summary,
-        refused_by=REFUSED_BY.get(rule_id) or REFUSED_BY[rule.owner if rule else described.group],
+        refused_by=REFUSED_BY.get("note" if described.severity == "note" else rule_id)
+        or REFUSED_BY[rule.owner if rule else described.group],
         source=described.source,
         details="\n\n".join(" ".join(text.split()) for text in paragraphs),
         facts=tuple(fact for fact, row in _refusals().items() if rule_id in row.get("rules", ())),

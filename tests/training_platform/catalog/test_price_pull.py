@@ -264,14 +264,14 @@ def test_job_cost_and_check_have_the_pulled_prices_and_their_day(root: Path, bil
         app, ["job", "cost", job, "--root", str(root), "--target", "gke", "--today", "2026-11-23"]
     )
 
-    assert f"at least ${2 * H100_USD:,.2f}" in cost.stdout
-    assert "The oldest price is of 2025-03-06." in cost.stdout  # spot, which is the catalogue's
+    assert f" ${2 * H100_USD:,.2f}" in cost.stdout
+    assert "The oldest price, of spot, is of 2025-03-06." in cost.stdout  # it is the catalogue's
     billing.pages = {COMPUTE: [H100, SPOT]}
     pull(root, billing, "--today", "2026-11-23")
     cost = CliRunner().invoke(
         app, ["job", "cost", job, "--root", str(root), "--target", "gke", "--today", "2026-11-23"]
     )
-    assert "The oldest price is of 2026-11-23." in cost.stdout
+    assert "The prices are of 2026-11-23." in cost.stdout
     assert "examples" not in cost.stdout
 
 

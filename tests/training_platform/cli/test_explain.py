@@ -61,6 +61,7 @@ def test_every_rule_of_jobs_can_be_explained() -> None:
     assert {"job-name", "job-vertex-trials", "job-pathways"} <= named
     assert sorted(named - {sheet.id for sheet in rule_sheets()}) == []
     assert "Refused by Vertex AI" in run("explain", "job-vertex-trials").stdout
+    assert "Refused by nobody." in run("explain", "quota-placeholder").stdout
 
 
 def test_what_cannot_be_exempt_says_so() -> None:

@@ -402,7 +402,9 @@ def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path)
     assert "  no share: dev has no capacity that is assigned to no team\n" in second.stdout
     assert left in second.stdout
     third = init(root, "team", "speech", "--member", "group:speech@example.com", "--share", "h100=0")
-    assert "stacks/Pulumi.dev-vision.yaml first, or give it --share FLAVOR=0, to borrow.\n" in third.stdout
+    assert "stacks/Pulumi.dev-vision.yaml first, or give it --share FLAVOR=0, to borrow.\n" in second.stdout
+    assert "It can only borrow: for GPUs or chips of its own, lower a nominal_quota in stacks/" in third.stdout
+    assert "--share" not in third.stdout
     assert "Nearest: vision/train." in init(root, "job", "visoin/train", "--image", "i:1").stderr
 
 
@@ -416,7 +418,7 @@ def test_a_team_of_a_group_hears_what_lets_clusters_know_groups(root: Path) -> N
     second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
 
     said = "Groups have no rights in clusters yet: write google_groups_domain: example.com into stacks/Pulumi.dev.yaml"
-    assert said in first.stdout
+    assert f"{said}, at the top of\ntraining-platform:environment, and make them members" in first.stdout
     assert second.exit_code == 0
     assert "Groups have no rights" not in person.stdout + second.stdout
 

@@ -167,6 +167,10 @@ def test_jobs_that_are_right_are_counted(root: Path) -> None:
 
     assert (result.exit_code, result.stdout) == (0, "1 job: 0 errors, 0 warnings\n")
 
+    result = job(root, "check", "jobs/vision/train.yaml", "jobs/vision/none.yaml")
+
+    assert (result.exit_code, result.stdout) == (2, "1 job: 0 errors, 0 warnings, 1 file not checked\n")
+
 
 def test_a_file_that_cannot_be_read_hides_no_other(root: Path) -> None:
     write(root, "nodes: 2", "nodes: 6", "big")
@@ -337,7 +341,7 @@ def asked(priced_root: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["job", "cost", *where, *arguments])
 
 
-def test_costs_are_at_least_and_the_job_s_own_provisioning_model_is_marked(priced_root: Path) -> None:
+def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(priced_root: Path) -> None:
     result = asked(priced_root, "--target", "vertex")
 
     assert result.exit_code == 0
@@ -348,7 +352,8 @@ def test_costs_are_at_least_and_the_job_s_own_provisioning_model_is_marked(price
     assert "longest run, 72 hours" in head
     assert [row.split()[0] for row in rows] == list(MACHINE_TYPES["a3-highgpu-8g"].capacities)
     assert [row for row in rows if "(this job)" in row] == [row for row in rows if row.split()[0] == "flex-start"]
-    assert all(("at most $" if row.split()[0] == "flex-start" else "at least $") in row for row in rows)
+    assert [row for row in rows if "at most $" in row] == [row for row in rows if row.split()[0] == "flex-start"]
+    assert "at least" not in result.stdout  # no machine is without a price
     assert [line.split(":")[0].strip() for line in advice] == ["on-demand", "spot"]
     assert "the job" not in " ".join(notes)
     assert advice[1].endswith(

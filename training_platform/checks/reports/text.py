@@ -321,9 +321,9 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
     if not over:
         amounts = Counter[tuple[str, str]]()
         for line in report.capacity:
-            amounts[line.unit, "lent to all" if line.lends else "idle"] += line.unpromised
-        unpromised = [f"{amount:,} {unit} {how}" for (unit, how), amount in sorted(amounts.items()) if amount]
-        rest = f"; of what no team was promised, {listed(unpromised)}" if unpromised else ""
+            amounts[line.unit, " lent to all" if line.lends else ""] += line.unpromised
+        unpromised = [f"{amount:,} {unit}{how}" for (unit, how), amount in sorted(amounts.items()) if amount]
+        rest = f"; unassigned: {listed(unpromised)}" if unpromised else ""
         if any(line.uncounted for line in report.capacity):
             rest += "; shares in files that are rejected or cannot be read are not counted"
         yield Text(f"{flavors}: no team is promised more than the pools hold{rest}")

@@ -24,7 +24,7 @@ _NO_CONTROLLERS: Final = "no controllers run: their programs, or their definitio
 def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
     """Yield the output of ``sandbox status``."""
     servers = served(folder)
-    yield f"server: http://127.0.0.1:{servers.cloud}" if servers else "server: none is running; what follows is kept"
+    yield f"server: http://127.0.0.1:{servers.cloud}" if servers else "server: not running"
     stacks = {
         name: sum(
             is_resource(resource["urn"], resource["type"], custom=resource["custom"])
@@ -36,7 +36,7 @@ def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
         more = ", killed or under way" if folder.locks(name) else ""
         yield f"stack {name}: {counted(count, 'resource')}{more}"
     if not stacks:
-        yield "no stack was ever up"
+        yield "stacks: none"
     cloud = make_cloud(folder, workspace, {})
     for project in cloud.projects.ids():
         names = [record.name.split("/") for record in cloud.store.all(project)]

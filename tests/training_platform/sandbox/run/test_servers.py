@@ -146,7 +146,7 @@ def test_status_of_a_sandbox_that_was_never_used(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["sandbox", "status", "--root", str(ORGANISATION), "--workspace", str(tmp_path)])
 
     assert result.exit_code == 0
-    assert "no stack was ever up" in result.output
+    assert "stacks: none" in result.output
     assert "quota" not in result.output
 
 
