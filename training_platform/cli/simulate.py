@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -184,7 +185,8 @@ def recommend(
 
     Needs a trace, such as `training-platform trace make` writes, and a file of wishes. The difference is printed on
     standard output, for `git apply`; what was tried on standard error, and as JSON with each difference. Exit code 0:
-    all wishes hold. 1: some do not, and the difference is the nearest to them. 2: nothing was searched.
+    all wishes hold. 1: some do not, and the difference is the nearest to them, or the trace has no jobs of a team with
+    a wish. 2: nothing was searched.
     """
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.clock import today as clock
@@ -201,19 +203,23 @@ def recommend(
         seeds=range(seed, seed + runs), today=clock(folder, today),
     )  # fmt: skip
     best = search.run(tries, lambda text: say(text, err=True))
-    rows = [best, *(row for row in search.tried if row is not best)][:6]
+    rows = [best, *islice((row for row in search.tried if row is not best and search.passes(row)), 5)]
+    for wish in search.undecided:
+        say(f"not decided: {wish}; {trace} has no jobs of {wish.team}, whose shares stay as they are", err=True)
     for number, row in enumerate(rows):
-        verdict = "all wishes hold" if not row.missing else f"missed: {'; '.join(row.missing)}"
-        say(f"{'best' if not number else 'next'}: ${row.usd:,.0f} a day, {verdict}", err=True)
+        say(f"{'best' if not number else 'next'}: ${row.usd:,.0f} a day, {search.verdict(row)}", err=True)
         for words in row.words or ("the stack files as they are",):
             say(f"  {words}", err=True)
-    say(f"{len(search.tried)} changes were played.", err=True)
+    say(f"{len(search.tried)} changes were played{f', each in {runs} runs' if runs > 1 else ''}.", err=True)
     if output_format == "json":
         documents = [search.document(row) for row in rows]
-        print_json({"played": len(search.tried), "best": documents[0], "next": documents[1:]})
+        undecided = [str(wish) for wish in search.undecided]
+        print_json(
+            {"played": len(search.tried), "undecided": undecided, "best": documents[0], "next": documents[1:]}
+        )
     else:
         click.echo(search.difference(best), nl=False)
-    sys.exit(1 if best.missing else 0)
+    sys.exit(1 if best.missing or search.undecided else 0)
 
 
 trace_app = Commands("trace", help="Traces: the jobs that simulate plays.")

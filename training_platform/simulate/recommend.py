@@ -139,7 +139,9 @@ class Tried(NamedTuple):
 class Search:
     """A search from the stack files of a repository; ``times`` and ``seeds`` are those of every run.
 
-    ``tried`` has all that was played. ``allowed`` is what ``check`` finds in the files as they are.
+    ``tried`` has all that was played. ``allowed`` is what ``check`` finds in the files as they are. ``undecided`` are
+    the wishes about teams without jobs in the trace: nothing tells how long their jobs would wait, so that their shares
+    stay as they are.
     """
 
     workspace: Workspace
@@ -158,15 +160,19 @@ class Search:
         self.before = {file: (self.workspace.root / file).read_bytes().decode("utf-8-sig") for file in files}
         self.allowed = self._errors({})
         self.unusable = 0
+        self.undecided: tuple[Wish, ...] = ()
+        self._passed: dict[tuple[str, ...], bool] = {}
 
     def run(self, most: int, said: Callable[[str], None]) -> Tried:
         """Return the best files that at most ``most`` changes played lead to; ``tried`` has all, the best first."""
         start = self._play((), {})
         if start is None:
             raise UserError(f"{self.trace} has no job that the stack files as they are could play.")
+        if len(self.undecided) == len(self.wishes.wait):
+            raise UserError(f"{self.trace} has no jobs of the teams with wishes: {enumeration(self.wishes.wait)}.")
         best, self.tried = start, [start]
         while len(self.tried) < most:
-            said(f"{len(self.tried)} played: {'; '.join(best.missing) or 'all wishes hold'}, ${best.usd:,.0f} a day")
+            said(f"{len(self.tried)} played: {self.verdict(best)}, ${best.usd:,.0f} a day")
             found = []
             for change in self._changes(best.texts):
                 if len(self.tried) >= most:
@@ -175,12 +181,24 @@ class Search:
                     found.append(played)
                     self.tried.append(played)
             better = (row for row in sorted(found, key=lambda row: row.key) if row.key[:2] < best.key[:2])
-            step = next((row for row in better if self._errors(row.texts) <= self.allowed), None)
+            step = next(filter(self.passes, better), None)
             if step is None:
                 break
             best = step
         self.tried.sort(key=lambda row: row.key)
         return best
+
+    def passes(self, tried: Tried) -> bool:
+        """Whether ``check --fast`` finds no error in changed files that the files as they are do not have."""
+        if tried.words not in self._passed:
+            self._passed[tried.words] = self._errors(tried.texts) <= self.allowed
+        return self._passed[tried.words]
+
+    def verdict(self, tried: Tried) -> str:
+        """Return which wishes are missed, or that those hold which the trace decides."""
+        if tried.missing:
+            return f"missed: {'; '.join(tried.missing)}"
+        return "all other wishes hold" if self.undecided else "all wishes hold"
 
     def difference(self, tried: Tried) -> str:
         """Return changed stack files as a difference that ``git apply`` takes."""
@@ -189,7 +207,7 @@ class Search:
     def document(self, tried: Tried) -> dict[str, object]:
         """Return changes for programs."""
         return {
-            "holds": not tried.missing, "changes": tried.words, "missed": tried.missing, "usd_a_day": tried.usd,
+            "holds": not tried.missing and not self.undecided, "changes": tried.words, "missed": tried.missing, "usd_a_day": tried.usd,
             "difference": self.difference(tried),
         }  # fmt: skip
 
@@ -211,6 +229,8 @@ class Search:
         trace = read_trace(self.trace, found)
         if not words:
             self.unusable = len(trace.findings)
+            teams = {job.team for job in trace.jobs}
+            self.undecided = tuple(wish for wish in self.wishes.wishes if wish.team not in teams)
         if not trace.jobs or len(trace.findings) > self.unusable:
             return None
         runs = [play_trace(found, trace, self.times, seed) for seed in self.seeds]
@@ -253,7 +273,7 @@ class Search:
             for file, text in texts.items():
                 (root / file).write_text(text, encoding="utf-8", newline="")
             report = run_check(root, CheckOptions(today=self.today, fast=True))
-        found = {(row.rule, row.file or "", row.path) for row in report.findings if row.severity == "error"}
+        found = {(row.rule, row.file or "", row.path) for row in report.all_findings() if row.severity == "error"}
         return found | {("failure", "", text) for text in report.failures}
 
     def _changes(self, texts: Mapping[str, str]) -> Iterator[Change]:
@@ -262,6 +282,7 @@ class Search:
         home = workspace.stacks[self.environment].environment
         assert home is not None
         left = unpromised(workspace, self.environment)
+        kept = {wish.team for wish in self.undecided}
         for cluster in home.clusters:
             flavors = workspace.flavors(self.environment, cluster)
             for flavor in flavors.values():
@@ -271,11 +292,13 @@ class Search:
                     if team.environment == self.environment and (share := team.shares.get(cluster, {}).get(flavor.name))
                 ]
                 free = left.get(cluster, {}).get(flavor.name, 0)
-                for own in shares:
-                    yield from _limits(files, own, sum(row.share.nominal_quota for row in shares))
+                total = sum(row.share.nominal_quota for row in shares)
+                changeable = [row for row in shares if row.team not in kept]
+                for own in changeable:
+                    yield from _limits(files, own, total)
                     yield from self._sizes(workspace, files, own)
                     if own.team in self.wishes.wait:
-                        yield from _quotas(files, own, [row for row in shares if row is not own], free)
+                        yield from _quotas(files, own, [row for row in changeable if row is not own], free)
                 if free and flavor.capacity != "reservation":
                     yield from self._fallbacks(workspace, files, cluster, flavor, free)
 

@@ -86,7 +86,8 @@ TABLES: Final[Mapping[str, Table]] = {
             "chips": ("chips", _whole), "utilisation": ("in use", "{:.0%}".format),
             "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
         },
-        note="prices without discounts, - where none is known; a reservation costs its whole day",
+        note="prices without discounts, - where none is known; a reservation costs its whole day, other machines the "
+        "hours in which jobs have them",
     ),
     "never": Table("jobs that never start", ("cluster", "team", "why"), {"jobs": ("jobs", _whole)}, state="over"),
     "loops": Table(
@@ -205,8 +206,12 @@ class Result:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The notes, and what no run has."""
-        return (*self.notes, f"Left out: {LEFT_OUT}.")
+        """The number of runs if there are several, the notes, and what no run has."""
+        sides = [side for side in (self.runs, self.base) if len(side) > 1]
+        alike = all(run.rows == side[0].rows for side in sides for run in side)
+        spread = "and all runs are alike" if alike else "with the least and the most in brackets where they differ"
+        several = (f"Each figure is the median of {len(self.runs)} runs, {spread}.",) if sides else ()
+        return (*several, *self.notes, f"Left out: {LEFT_OUT}.")
 
 
 def median(values: Iterable[float | None]) -> float | None:
@@ -262,7 +267,8 @@ def headlines(result: Result) -> Iterator[str]:
     loops = of(lambda run: run.loop_moments, result.runs)
     if not result.base:
         jobs = of(lambda run: run.sum("waits", "jobs"), result.runs)
-        yield f"Jobs that start: {jobs:,.0f}. All machines cost ${usd:,.0f} a day."
+        yield f"Jobs that start: {jobs:,.0f}."
+        yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
     for *key, _ in sorted({key for run in result.base for key in run.rows["waits"] if key[2] == ALL}):
         was, now = (median(run.wait((*key,), "p90_seconds") for run in runs) for runs in (result.base, result.runs))
         if was is not None and now is not None and abs(now - was) >= max(60.0, 0.05 * max(was, now)):

@@ -45,6 +45,19 @@ def test_what_is_held_borrowed_and_lent_adds_up(borrowed: Played) -> None:
     assert vision.lost_by_eviction == 0  # a checkpoint was just saved
 
 
+def test_a_job_whose_team_would_borrow_less_and_the_jobs_that_it_evicts_are_a_loop() -> None:
+    """The example of a loop in docs/simulate.md."""
+    queues = cluster({"vision": shares(h100_reservation=4), "nlp": shares(h100_reservation=12)})
+    jobs = [job("a", "vision", 0, 2, 10), job("b", "vision", 1, 10, 10), job("c", "nlp", 2, 16, 1)]
+
+    played = play(queues, jobs, DEFAULTS)
+    never = play(queues, [*jobs[:2], job("c", "nlp", 2, 14, 1)], DEFAULTS)
+
+    assert played.loop_moments == 1
+    assert {(key.team, key.victim, key.reason) for key in played.loops} == {("nlp", "vision", "share")}
+    assert never.loop_moments == 0
+
+
 def test_work_after_the_last_checkpoint_is_lost_with_an_eviction() -> None:
     queues = cluster({"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
     jobs = [job("a", "vision", 0, 16, 10), job("b", "nlp", 1.25, 8, 4)]

@@ -129,7 +129,7 @@ def repository(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("output_format", "parts"),
     [
-        ("text", ["waits", "vision", "h100-reservation", "Jobs that start: 12. All machines cost $", "invented"]),
+        ("text", ["waits", "vision", "h100-reservation", "Jobs that start: 12.", "jobs have them, cost $", "invented"]),
         ("markdown", ["### Simulated queues", "| cluster | team | flavor |"]),
         ("html", ["<!DOCTYPE html>", "<polyline", "h100-spot in main", "training-platform simulate"]),
     ],
@@ -159,6 +159,20 @@ def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> No
     assert "Nine of ten jobs of vision in main wait" in done.output
     assert "a day less." in done.output  # no spot VMs any more
     assert " → " in done.output
+
+
+def test_the_number_of_runs_is_told_and_whether_they_are_alike(repository: Path) -> None:
+    (repository / "reserved.csv").write_text("submitted,team,needs,seconds\n0,nlp,8 h100,60\n", encoding="utf-8")
+
+    one, alike, drawn = (
+        run(repository, str(repository / name), "--runs", runs).stdout
+        for name, runs in (("reserved.csv", "1"), ("reserved.csv", "3"), ("trace.csv", "3"))
+    )
+
+    assert "median of" not in one
+    assert "Each figure is the median of 3 runs, and all runs are alike." in alike
+    assert "Each figure is the median of 3 runs, with the least and the most in brackets" in drawn
+    assert " to " in drawn  # machines on spot arrive at random
 
 
 def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path) -> None:
