@@ -104,7 +104,8 @@ def simulate(
 
         click.echo(page(result), nl=False)
     else:
-        say(results.markdown(result) if output_format == "markdown" else results.text(result, min(line_width(), 120)))
+        text = results.markdown(result) if output_format == "markdown" else results.text(result, min(line_width(), 120))
+        say(text.rstrip())
     sys.exit(1 if wrong or any(run.loop_moments for run in figures) else 0)
 
 
@@ -214,9 +215,7 @@ def recommend(
     if output_format == "json":
         documents = [search.document(row) for row in rows]
         undecided = [str(wish) for wish in search.undecided]
-        print_json(
-            {"played": len(search.tried), "undecided": undecided, "best": documents[0], "next": documents[1:]}
-        )
+        print_json({"played": len(search.tried), "undecided": undecided, "best": documents[0], "next": documents[1:]})
     else:
         click.echo(search.difference(best), nl=False)
     sys.exit(1 if best.missing or search.undecided else 0)

@@ -207,8 +207,8 @@ class Search:
     def document(self, tried: Tried) -> dict[str, object]:
         """Return changes for programs."""
         return {
-            "holds": not tried.missing and not self.undecided, "changes": tried.words, "missed": tried.missing, "usd_a_day": tried.usd,
-            "difference": self.difference(tried),
+            "holds": not tried.missing and not self.undecided, "changes": tried.words, "missed": tried.missing,
+            "usd_a_day": tried.usd, "difference": self.difference(tried),
         }  # fmt: skip
 
     def _workspace(self, texts: Mapping[str, str]) -> Workspace:
