@@ -106,7 +106,7 @@ def plan_section(chosen: Sequence[Probe]) -> ReportSection:
     roles = sorted({role for one in chosen for role in one.roles})
     return ReportSection(
         title="plan",
-        columns=("stage", "probe", ">USD at most", ">minutes", "makes"),
+        columns=("stage", "probe", ">USD at most", ">minutes", "creates"),
         rows=rows,
         subject=1,
         grouped=True,
