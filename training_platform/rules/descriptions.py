@@ -33,7 +33,7 @@ TITLES: Mapping[str, str] = _WORDS["rulesets"]
 GROUPS: Mapping[str, str] = {**TITLES, **_WORDS["groups"]}
 """What each group of rules is about: the rule sets, and what only a check reports."""
 REFUSED_BY: Mapping[str, str] = _WORDS["refused_by"]
-"""Who says no, by a rule's id, else by its owner, else by its group."""
+"""Who says no, by a rule's id, else nobody to a note, else by its owner, else by its group."""
 _PARTS = {
     part: tuple(
         Description(name, **{"source": _WORDS["sources"].get(row["group"]), **row})
@@ -90,13 +90,13 @@ def rule_sheet(rule_id: str) -> RuleSheet:
     """Return what is known of a rule; one that nobody described has its id for a summary."""
     rule, described = RULES.get(rule_id), describe(rule_id)
     paragraphs = ((rule.check.__doc__ if rule else None) or "").strip().split("\n\n")[1:]
+    who = "note" if described.severity == "note" else rule.owner if rule else described.group
     return RuleSheet(
         id=rule_id,
         group=described.group,
         severity=described.severity,
         summary=described.summary,
-        refused_by=REFUSED_BY.get("note" if described.severity == "note" else rule_id)
-        or REFUSED_BY[rule.owner if rule else described.group],
+        refused_by=REFUSED_BY.get(rule_id) or REFUSED_BY[who],
         source=described.source,
         details="\n\n".join(" ".join(text.split()) for text in paragraphs),
         facts=tuple(fact for fact, row in _refusals().items() if rule_id in row.get("rules", ())),
