@@ -71,11 +71,11 @@ def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | Non
     project = workspace.project_of(stack)
     if project is None or stack.section is None:
         return []
-    if views is not None:
-        return demand_of_views(views, project)[0]
-    declared = _charged(stack, workspace, project)
-    planned = (resource.planned(stack.name) for resource in declared if resource.type in _TYPES)
-    return demand_of_views(views_of_plan(planned, Locator(stack.section)), project)[0]
+    if views is None:
+        declared = _charged(stack, workspace, project)
+        planned = (resource.planned(stack.name) for resource in declared if resource.type in _TYPES)
+        views = views_of_plan(planned, Locator(stack.section))
+    return demand_of_views(views, project)[0]
 
 
 def _charged(stack: Stack, workspace: Workspace, project: str) -> Iterable[Declared]:
