@@ -1,8 +1,9 @@
-"""The SDKs compiled without evaluated annotations: what Pulumi reads of them, and what it registers, is the same."""
+"""The SDKs as `make setup` compiles them: what Pulumi reads of them, and what it registers, is the same."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -22,8 +23,8 @@ SDK = Path(pulumi_gcp.__file__).parent / "filestore"
 EARLY = sys.version_info < (3, 14)
 
 
-@pytest.fixture(scope="module", name="copies")
-def _copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModuleType, ModuleType]]:
+@pytest.fixture(scope="module", name="folder")
+def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A module of the SDK twice, as Python compiles it and as we do."""
     folder = tmp_path_factory.mktemp("sdk")
     (folder / "twice").mkdir()
@@ -33,6 +34,11 @@ def _copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModuleTy
         shutil.copytree(SDK, folder / "twice" / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (folder / "twice/ours").glob("*.py"):
         compile_file(file)
+    return folder
+
+
+@pytest.fixture(scope="module", name="copies")
+def _copies(folder: Path) -> Iterator[tuple[ModuleType, ModuleType]]:
     sys.path.insert(0, str(folder))
     invalidate_caches()
     yield import_module("twice.plain"), import_module("twice.ours")
@@ -57,6 +63,42 @@ def test_the_same_is_registered(copies: tuple[ModuleType, ModuleType]) -> None:
     assert ours == plain
 
 
+def test_both_have_the_same_names(copies: tuple[ModuleType, ModuleType]) -> None:
+    files = {"backup", "instance", "snapshot"}  # which Python binds in their package as they are imported
+    plain, ours = ({name for name in dir(copy) if not name.startswith("_")} - files for copy in copies)
+
+    assert {"Instance", "InstanceNetworkArgs", "get_instance", "outputs"} <= plain
+    assert ours == plain
+    plain, ours = ({name for name in dir(copy.outputs) if name[0].isupper()} for copy in copies)
+    assert len(plain) > 10
+    assert ours == plain
+
+
+def test_what_is_not_looked_up_is_not_made(folder: Path) -> None:
+    script = """
+import sys, twice.ours as sdk
+from pulumi._types import _types_from_py_properties
+made = lambda: {name.removeprefix("InstanceFile") for name in vars(sdk._inputs) if name.endswith("Args")}
+assert not [name for name in sys.modules if name.startswith("twice.ours.") and not name.endswith("outputs")]
+import twice.ours.get_instance
+assert sdk.get_instance.__name__ == "get_instance" and callable(sdk.get_instance)  # and not the file of this name
+assert sdk.Instance.__module__ == "twice.ours.instance" and not made()
+assert sdk.InstanceFileSharesArgs is sdk.instance.InstanceFileSharesArgs and made() == {"SharesArgs"}
+_types_from_py_properties(sdk.InstanceFileSharesArgs)
+assert made() == {"SharesArgs", "SharesNfsExportOptionArgs"}
+for module in (sdk, sdk.instance, sdk._inputs):
+    try:
+        module.Unknown
+    except AttributeError as error:
+        assert str(error) == f"module {module.__name__!r} has no attribute 'Unknown'"
+    else:
+        raise AssertionError(module)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+
+    assert not ran.stderr
+
+
 @pytest.mark.skipif(not EARLY, reason="Python 3.14 evaluates no annotation early")
 def test_annotations_are_not_evaluated_and_a_changed_file_is_compiled_again(tmp_path: Path) -> None:
     file = tmp_path / "with_an_unknown_name.py"
@@ -76,8 +118,9 @@ def test_annotations_are_not_evaluated_and_a_changed_file_is_compiled_again(tmp_
 
 def _classes(copy: ModuleType) -> Iterator[tuple[str, type]]:
     for module in (copy, *(import_module(f"{copy.__name__}.{name}") for name in ("_inputs", "outputs"))):
-        for name, made in vars(module).items():
-            if isinstance(made, type) and made.__module__.startswith(copy.__name__):
+        for name in dir(module):
+            made = getattr(module, name)
+            if not name.startswith("_") and isinstance(made, type) and made.__module__.startswith(copy.__name__):
                 yield f"{made.__module__.rpartition('.')[2]}.{name}", made
 
 
