@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -269,7 +271,7 @@ class Reader:
             return None
         if event.anchor and not self.repeating:
             self._remember(event)
-        return str(event.value)
+        return sys.intern(event.value)  # a few hundred names, in each of many files
 
     def _scalar(self, event: _Event, path: Path) -> Any:
         text = str(event.value)
@@ -338,7 +340,10 @@ def _tag(event: _Event) -> bool:
 
 
 def _position(event: _Event) -> Position:
-    return Position(event.start_mark.line + 1, event.start_mark.column + 1)
+    return _shared(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+_shared = cache(Position)  # hundreds of files have values in the same places
 
 
 def whole_numbers(value: Any) -> Any:
