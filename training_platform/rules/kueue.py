@@ -244,15 +244,19 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
     """
     for label, kind in ACCELERATOR_LABELS.items():
         value = flavor.node_labels.get(label)
-        names = sorted({row.gke_label for row in ACCELERATORS.values() if row.kind == kind})
+        names = (
+            sorted({row.gke_label for row in ACCELERATORS.values() if row.kind == kind}) if value is not None else []
+        )
         if value is not None and value not in names:
             message = f"flavor {flavor.flavor} selects {label} {value}, which no node carries"
             nearest = find_nearest(value, names)
             yield finding(flavor, "node_labels", message, allowed=enumeration(names, most=40), nearest=nearest)
     topology = flavor.node_labels.get(TOPOLOGY_LABEL)
     model = flavor.node_labels.get(TPU_LABEL)
+    if not topology or not model:
+        return
     machines = [row for row in MACHINE_TYPES.values() if row.accelerator and row.accelerator.gke_label == model]
-    if not topology or not model or not machines or any(legal_for(machine, topology) for machine in machines):
+    if not machines or any(legal_for(machine, topology) for machine in machines):
         return
     if not any(pool.known("tpu_topology") and pool.tpu_topology == topology for pool in program.all(NodePoolView)):
         message = f"flavor {flavor.flavor} selects topology {topology}, which {model} does not support"

@@ -332,7 +332,7 @@ class Search:
                 text = with_number(files[file], file, (*at, kind), size)
                 if least in pool.spec.model_fields_set and (fewest == now or fewest > size):
                     text = with_number(text, file, (*at, least), size)
-                words = f"{size} machines in {pool.name} of {cluster}, not {now}; {own.team} has {quota}"
+                words = f"{kind} of {pool.name} in {cluster}: {size}, not {now}; {own.team} has {quota}"
                 yield Change(words, {file: text, **own.with_number(files, quota)})
 
 

@@ -230,11 +230,13 @@ def vertex_jobs(platform: Platform) -> Iterator[Answer]:
             "machineSpec": pool.get("machineSpec") or {}, "replicaCount": "1",
             "containerSpec": {"imageUri": IMAGES["vertex-training-cpu"], "command": ["true"]},
         }  # fmt: skip
-        account = next(
-            one.inputs["accountId"] for one in platform.resources
+        accounts = (
+            str(one.inputs["accountId"]) for one in platform.resources
             if one.stack == match.planned.stack and one.type == register.SERVICE_ACCOUNT
-            and str(one.inputs["accountId"]).endswith("-jobs")
         )  # fmt: skip
+        if (account := next((name for name in accounts if name.endswith("-jobs")), None)) is None:
+            yield undecided(f"{resource} was given no job", f"{match.planned.stack} plans no account for jobs")
+            continue
         spec = {
             "persistentResourceId": resource, "workerPoolSpecs": [worker],
             "serviceAccount": f"{account}@{platform.contents.project}.iam.gserviceaccount.com",

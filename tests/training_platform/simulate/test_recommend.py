@@ -92,7 +92,7 @@ def test_the_cheapest_change_is_left_out_if_a_rule_for_one_stack_refuses_it(tmp_
     )
     without_a_limit = recommend(tmp_path, wishes)
 
-    smaller = "1 machines in reserved of main, not 2; nlp has 0"  # of which nlp cannot lend 4
+    smaller = "max_nodes of reserved in main: 1, not 2; nlp has 0"  # of which nlp cannot lend 4
     assert (done.exit_code, done.stdout) == (0, "")
     assert smaller not in done.stderr
     assert smaller in without_a_limit.stderr.partition("next:")[0]

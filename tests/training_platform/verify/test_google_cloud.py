@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.verify.conftest import PROJECT, Lab, answers_of, verdicts
+from training_platform.resources.register import SERVICE_ACCOUNT
 from training_platform.verify.probes import probes
 from training_platform.verify.run import go_on
 
@@ -264,6 +265,15 @@ def test_a_stockout_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
 
     assert said["refuted"] == []
     assert len(said["undecided"]) == 1
+
+
+def test_a_persistent_resource_whose_jobs_have_no_account_gets_no_job(lab: Lab, tmp_path: Path) -> None:
+    with lab.platform(tmp_path) as platform:
+        platform.resources = [one for one in platform.resources if one.type != SERVICE_ACCOUNT]
+        said = verdicts(answers_of("vertex-jobs", platform))
+
+    assert (said["refuted"], said["proven"], len(said["undecided"])) == ([], [], 1)
+    assert not platform.maker.ledger.made
 
 
 def test_probes_after_a_refuted_one_are_not_decided(lab: Lab, tmp_path: Path) -> None:
