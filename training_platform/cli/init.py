@@ -41,6 +41,7 @@ _MACHINES = "Machine type, or accelerator such as h100 or tpu-v5e"
     "--reservation", "reservations", multiple=True, help="For each pool of capacity reservation; NAME or any."
 )
 @click.option("--alert-email", "emails", multiple=True, help="Recipient of alerts; repeatable.")
+@click.option("--google-groups-domain", help="Domain whose Google Groups can have rights in the clusters.")
 @root_option
 def environment(
     *,
@@ -52,6 +53,7 @@ def environment(
     capacities: tuple[str, ...],
     reservations: tuple[str, ...],
     emails: tuple[str, ...],
+    google_groups_domain: str | None,
     root: Path | None,
 ) -> None:
     """Write stacks/Pulumi.NAME.yaml: an environment, its node pools, and a cluster for each of their regions.
@@ -59,7 +61,7 @@ def environment(
     Exit code 2: not written.
     """
     from training_platform.config.first_files import environment_text, machine_named
-    from training_platform.config.reading.section import Email, ProjectId
+    from training_platform.config.reading.section import Email, HostName, ProjectId
     from training_platform.config.workspace import read_workspace
 
     folder = repository(root)
@@ -73,12 +75,15 @@ def environment(
     pools = answers.pools([machine.name for machine in machines], zones, capacities, reservations)
     for email in emails:
         answers.of(email, "--alert-email", "", _fits(Email), example="a@example.com")
+    if google_groups_domain is not None:
+        answers.of(google_groups_domain, "--google-groups-domain", "", _fits(HostName), example="example.com")
     answers.end()
     workspace = read_workspace(folder)
     others = [section for _, section in workspace.environments()]
     text = environment_text(
-        name=name, project=project_id, production=is_production, pools=pools, emails=emails, others=others
-    )
+        name=name, project=project_id, production=is_production, pools=pools, emails=emails,
+        google_groups_domain=google_groups_domain, others=others,
+    )  # fmt: skip
     _write_stack(folder, workspace, name, text)
     workspace = read_workspace(folder)
     _say_pools(workspace, name)

@@ -103,13 +103,15 @@ def environment_text(
     production: bool,
     pools: Sequence[FirstPool],
     emails: Sequence[str] = (),
+    google_groups_domain: str | None = None,
     others: Collection[Environment] = (),
 ) -> str:
     """Return an environment with its node pools, and a cluster in each of their regions; ``others`` exist already."""
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
+    groups = f"    google_groups_domain: {google_groups_domain}\n" if google_groups_domain else ""
     text = (
         f"{SCHEMA}config:\n  {PROJECT}:environment:\n    project: {project}\n"
-        f"    production: {str(production).lower()}\n{alerts}"
+        f"    production: {str(production).lower()}\n{groups}{alerts}"
     )
     for pool in pools:
         text, _, _ = with_pool(text, name, pool, others=others)

@@ -409,7 +409,8 @@ def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path)
 
 
 def test_a_team_of_a_group_hears_what_lets_clusters_know_groups(root: Path) -> None:
-    init(root, *ENVIRONMENT)
+    assert init(root, *ENVIRONMENT, "--google-groups-domain", "example com").exit_code == 2
+    assert init(root, *ENVIRONMENT).exit_code == 0
 
     first = init(root, *TEAM)
     person = init(root, "team", "one", "--member", "user:a@example.com")
@@ -421,6 +422,13 @@ def test_a_team_of_a_group_hears_what_lets_clusters_know_groups(root: Path) -> N
     assert f"{said}, at the top of\ntraining-platform:environment, and make them members" in first.stdout
     assert second.exit_code == 0
     assert "Groups have no rights" not in person.stdout + second.stdout
+
+
+def test_an_environment_can_know_groups_from_the_start(root: Path) -> None:
+    assert init(root, *ENVIRONMENT, "--google-groups-domain", "example.com").exit_code == 0
+
+    assert "    google_groups_domain: example.com\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
+    assert "Groups have no rights" not in init(root, *TEAM).stdout
 
 
 def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
