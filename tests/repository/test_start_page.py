@@ -60,7 +60,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
 
 
 def test_the_sections_have_commands() -> None:
-    assert {title: len(typed) for title, typed in STEPS.items() if typed} == {FILES: 7, REHEARSAL: 3, CLOUD: 16}
+    assert {title: len(typed) for title, typed in STEPS.items() if typed} == {FILES: 6, REHEARSAL: 3, CLOUD: 16}
 
 
 @pytest.mark.parametrize("page", ["start.md", "start.ja.md"])
