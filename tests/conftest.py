@@ -20,6 +20,10 @@ from hypothesis import settings
 from tests.browser import BROWSERS, Page
 from training_platform.resources.scope import Scope
 
+# Byte code is kept, as where people work: without it each process that a test starts compiles the program anew, 0.7 s,
+# and pytest rewrites every test, 10 s.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Google's clients and pulumi.provider each bring the message google.rpc.Status, which a process can have but once.
 sys.modules["pulumi.runtime.proto.status_pb2"] = status_pb2
 # jsonschema judges a few formats by it, none of them in a schema here, and it makes 38 parsers as it is imported: 2 s.

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
+from tests.training_platform.rules.corpus import load
 from training_platform.cli.main import app
 
 HERE = Path(__file__).parent
-MISTAKES: list[dict[str, Any]] = yaml.safe_load((HERE / "mistakes.yaml").read_text(encoding="utf-8"))
+MISTAKES: list[dict[str, Any]] = load(HERE / "mistakes.yaml")
 ANSWER = re.compile(r"(?m)^(?:error|warning|not checked:|training-platform:) (?P<text>.*(?:\n  .*)*)")
 
 

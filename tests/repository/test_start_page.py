@@ -18,6 +18,7 @@ import pytest
 
 from benchmarks.commands import CLOUD, FILES, REHEARSAL, clone, commands
 from benchmarks.measure import BIN, ROOT
+from tests.repository.test_pages import START, type_page
 from training_platform.config.workspace import read_workspace
 
 STEPS = commands()
@@ -54,8 +55,7 @@ class Walk:
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     """Return a clone after the first section."""
     walk = Walk(clone(tmp_path_factory.mktemp("start") / "clone"))
-    printed = [walk.type(command) for command in STEPS[FILES]]
-    assert printed[-1].splitlines()[-1] == "2 stacks: clean, 1 note"
+    assert type_page(START, walk.root).splitlines()[-1] == "2 stacks: clean, 1 note"
     return walk
 
 

@@ -66,9 +66,14 @@ def small_plan(repository: Repository) -> Sequence[Planned]:
 
 def planned(root: Path, name: str) -> Sequence[Planned]:
     """Return what a stack of a repository plans."""
+    return plans_of(root, name)[name]
+
+
+def plans_of(root: Path, *names: str) -> dict[str, Sequence[Planned]]:
+    """Return what stacks of a repository plan, each planned once."""
     workspace = read_workspace(root)
-    plans = {each.name: plan for each, plan in plan_stacks(workspace, plan_order(workspace, [name]))}
-    return plans[name].resources
+    plans = {each.name: plan.resources for each, plan in plan_stacks(workspace, plan_order(workspace, list(names)))}
+    return {name: plans[name] for name in names}
 
 
 def standing(resources: Sequence[Planned], project: str = PROJECT) -> Seeded:

@@ -12,7 +12,16 @@ import yaml
 from pydantic import BaseModel
 
 from tests.places import ORGANISATION
-from tests.training_platform.adopt.conftest import PROJECT, STACK, Repository, adopted, contents_of, planned, standing
+from tests.training_platform.adopt.conftest import (
+    PROJECT,
+    STACK,
+    Repository,
+    adopted,
+    contents_of,
+    planned,
+    small_plan,
+    standing,
+)
 from tests.training_platform.adopt.seeding import Seeded
 from training_platform.adopt import cluster_objects
 from training_platform.adopt.adoption import adopt_environment
@@ -176,14 +185,14 @@ def test_every_option_that_an_api_tells_comes_back(repository: Repository) -> No
 
 
 def test_a_file_says_nothing_that_the_model_says_by_itself(repository: Repository) -> None:
-    found = adopted(standing(planned(repository({"lab": STACK}), "lab")), repository({}), "lab")
+    found = adopted(standing(small_plan(repository)), repository({}), "lab")
 
     written = yaml.safe_load(found.text)["config"]["training-platform:environment"]
     assert written == yaml.safe_load(STACK)["config"]["training-platform:environment"] | {"project": PROJECT}
 
 
 def test_what_is_written_is_read_from_the_cloud_alone(repository: Repository, tmp_path: Path) -> None:
-    seeded = standing(planned(repository({"lab": STACK}), "lab"))
+    seeded = standing(small_plan(repository))
     pool = "container/v1beta1/projects/example-lab/locations/us-central1-a/clusters/lab-main/nodePools/a100"
     scaling = {"enabled": True, "maxNodeCount": 7, "locationPolicy": "ANY"}
     seeded.ask("POST", f"{pool}:setAutoscaling", {"autoscaling": scaling})

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
-from tests.training_platform.adopt.conftest import PROJECT, Repository, contents_of, planned, standing
+from tests.training_platform.adopt.conftest import PROJECT, Repository, contents_of, plans_of, standing
 from tests.training_platform.adopt.test_round_trip import differing, in_cloud
 from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.adopt.adoption import AdoptedStack, adopt_environment, adopt_teams
@@ -116,21 +116,23 @@ def queue_specs(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
     return {each.key: each.inputs["spec"] for each in resources if each.type in (CLUSTER_QUEUE, COHORT)}
 
 
-def as_planned(root: Path) -> tuple[dict[str, Sequence[Planned]], Contents]:
-    """Return the plans of an environment and its team, and a project in which both stand as planned."""
-    plans = {name: planned(root, name) for name in ("lab", "lab-vision")}
-    return plans, contents_of(standing([each for plan in plans.values() for each in plan]))
+@pytest.fixture(scope="module", name="plans")
+def _plans(repository: Repository) -> Mapping[str, Sequence[Planned]]:
+    """Return the plans of an environment and its team."""
+    return plans_of(repository({"lab": HOME, "lab-vision": TEAM}), "lab", "lab-vision")
+
+
+def all_of(plans: Mapping[str, Sequence[Planned]]) -> list[Planned]:
+    return [each for plan in plans.values() for each in plan]
 
 
 @pytest.mark.parametrize("home", sorted({team.environment for team in TEAMS.values()}))
 def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, repository: Repository) -> None:
     names = [home, *(name for name, team in TEAMS.items() if team.environment == home)]
-    plans = {name: planned(ORGANISATION, name) for name in names}
+    plans = plans_of(ORGANISATION, *names)
     section = WORKSPACE.stacks[home].environment
     assert section is not None
-    contents = contents_of(
-        standing([each for plan in plans.values() for each in plan], section.project), section.project
-    )
+    contents = contents_of(standing(all_of(plans), section.project), section.project)
     queues = queues_of(plans, list(section.clusters))
 
     found = adopted(repository({}), home, contents, queues, bool(section.production))
@@ -146,9 +148,10 @@ def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, reposit
         assert queue_specs(plan) == queue_specs(stack.resources)
 
 
-def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Repository) -> None:
-    root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans, contents = as_planned(root)
+def test_every_option_of_a_team_that_an_api_tells_comes_back(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(all_of(plans)))
 
     found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
 
@@ -160,9 +163,10 @@ def test_every_option_of_a_team_that_an_api_tells_comes_back(repository: Reposit
         assert written.keys() == said.keys()
 
 
-def test_a_persistent_resource_that_runs_ray_is_left_out(repository: Repository) -> None:
-    root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans, contents = as_planned(root)
+def test_a_persistent_resource_that_runs_ray_is_left_out(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(all_of(plans)))
     path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-tuning"
     contents.of(PERSISTENT_RESOURCE)[path]["resourceRuntimeSpec"]["raySpec"] = {"headNodeResourcePoolId": "machines"}
 
@@ -172,11 +176,12 @@ def test_a_persistent_resource_that_runs_ray_is_left_out(repository: Repository)
     assert vision.left_out[path].startswith("it runs Ray, for which the provider has no field")
 
 
-def test_without_queues_a_team_has_what_the_project_shows(repository: Repository) -> None:
-    root = repository({"lab": HOME, "lab-vision": TEAM})
-    plans = [each for name in ("lab", "lab-vision") for each in planned(root, name)]
+def test_without_queues_a_team_has_what_the_project_shows(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(all_of(plans)))
 
-    found = adopted(repository({}), "lab", contents_of(standing(plans)), Queues(), production=False)["lab-vision"]
+    found = adopted(repository({}), "lab", contents, Queues(), production=False)["lab-vision"]
 
     section = yaml.safe_load(found.text)["config"]["training-platform:team"]
     assert "shares" not in section
@@ -188,9 +193,8 @@ def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository
         "lab": HOME,
         "lab-vision-and-language-models": TEAM.replace("vision\n", "vision-and-language-models\n", 1),
     }
-    root = repository(stacks)
-    plans = {name: planned(root, name) for name in stacks}
-    contents = contents_of(standing([each for plan in plans.values() for each in plan]))
+    plans = plans_of(repository(stacks), *stacks)
+    contents = contents_of(standing(all_of(plans)))
 
     found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
 
@@ -199,8 +203,8 @@ def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository
     assert section["members"] == ["group:vision@example.com", "user:ada@example.com"]
 
 
-def test_what_is_no_team_s_is_left_out_by_name(repository: Repository) -> None:
-    seeded = standing(planned(repository({"lab": HOME}), "lab"))
+def test_what_is_no_team_s_is_left_out_by_name(plans: Mapping[str, Sequence[Planned]], repository: Repository) -> None:
+    seeded = standing(plans["lab"])
     seeded.ask("POST", "serviceusage/v1/projects/example-lab/services/storage.googleapis.com:enable", {})
     seeded.ask("POST", "storage/v1/b", {"name": "images-of-all", "location": "US"}, project=PROJECT)
 
@@ -214,8 +218,10 @@ def test_what_is_no_team_s_is_left_out_by_name(repository: Repository) -> None:
     assert found["lab"].left_out == {"images-of-all": reason}
 
 
-def test_a_team_of_which_nobody_is_a_member_is_left_out(repository: Repository) -> None:
-    contents = contents_of(standing(planned(repository({"lab": HOME}), "lab")))
+def test_a_team_of_which_nobody_is_a_member_is_left_out(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(plans["lab"]))
     queue = {"metadata": {"name": "nlp"}, "spec": {"resourceGroups": []}}
 
     found = adopted(

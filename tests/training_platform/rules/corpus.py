@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def load(path: Path) -> Any:
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # the safe loader, in C
 
 
+@cache
 def accepted() -> dict[str, Entry]:
     """Return the configurations by file and place in it, ``node_pools-3``."""
     files = sorted(path for path in FOLDER.glob("*.yaml") if path.stem != "sources")

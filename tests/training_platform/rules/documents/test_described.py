@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.places import ROOT
+from tests.training_platform.rules.corpus import load
 from training_platform.rules import documents
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
 
 FOLDER = Path(documents.__file__).parent
 GOOGLE = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
-ROWS = yaml.safe_load((ROOT / "tools/documents/described.yaml").read_text(encoding="utf-8"))["types"]
-CASES = yaml.safe_load(Path(__file__).with_name("described_cases.yaml").read_text(encoding="utf-8"))
+ROWS = load(ROOT / "tools/documents/described.yaml")["types"]
+CASES = load(Path(__file__).with_name("described_cases.yaml"))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -55,7 +55,7 @@ def test_the_page_explains_every_word_of_a_row() -> None:
 
 
 def _yaml(name: str) -> Any:
-    return yaml.safe_load((ROOT / f"tools/documents/{name}.yaml").read_text(encoding="utf-8"))
+    return load(ROOT / f"tools/documents/{name}.yaml")
 
 
 def _rows(content: Any) -> list[dict[str, Any]]:

@@ -9,23 +9,35 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from importlib import import_module
 from typing import Any
 
+import httplib2  # type: ignore[import-untyped]
 import pytest
 from google.auth.credentials import AnonymousCredentials
+from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
 
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # google.api_core announces the end of this Python
-    import httplib2  # type: ignore[import-untyped]
-    from googleapiclient.discovery import build  # type: ignore[import-untyped]
-    from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
+SECONDS = 20  # that a client waits for an operation of no length
+
+
+def loaded(name: str, load: Callable[[str], Any] = import_module) -> Any:
+    """Return a module of a client when a test asks for it: they take 2 s, in each process that collects tests."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # google.api_core announces the end of this Python
+        return load(name)
+
+
+def generated(name: str) -> Any:
+    """Return a module of a generated client."""
+    return loaded(name, lambda name: pytest.importorskip(name, reason="not to be had for this Python"))
 
 
 @pytest.fixture
 def google(port: int) -> Iterator[Callable[..., Any]]:
     """Return a maker of discovery-based clients of the server."""
+    build = loaded("googleapiclient.discovery").build
     opened = []
 
     def made(service: str, version: str, below: str = "") -> Any:
@@ -159,40 +171,34 @@ def test_the_discovery_client_takes_a_persistent_resource_through_its_life(googl
         resources.get(name=name).execute()
 
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # google.api_core announces the end of this Python
-    compute_v1 = pytest.importorskip("google.cloud.compute_v1", reason="not to be had for this Python")
-    filestore_v1 = pytest.importorskip("google.cloud.filestore_v1", reason="not to be had for this Python")
-    from google.api_core.exceptions import BadRequest, Conflict, NotFound
-    from google.cloud.compute_v1.services.firewalls.transports import FirewallsRestTransport
-    from google.cloud.filestore_v1.services.cloud_filestore_manager.transports import CloudFilestoreManagerRestTransport
-
-SECONDS = 20  # that a client waits for an operation of no length
-
-
 def test_the_generated_client_takes_a_firewall_through_its_life(port: int, ask: Client) -> None:
+    compute_v1, refusals = generated("google.cloud.compute_v1"), loaded("google.api_core.exceptions")
+    transports = generated("google.cloud.compute_v1.services.firewalls.transports")
     ask.network()
-    transport = FirewallsRestTransport(host=f"http://127.0.0.1:{port}/compute", credentials=AnonymousCredentials())
+    host = f"http://127.0.0.1:{port}/compute"
+    transport = transports.FirewallsRestTransport(host=host, credentials=AnonymousCredentials())
     firewalls = compute_v1.FirewallsClient(transport=transport)
     allow = compute_v1.Firewall(
         name="allow", network="global/networks/net", allowed=[compute_v1.Allowed(I_p_protocol="tcp")]
     )
 
     firewalls.insert(project=PROJECT, firewall_resource=allow).result(SECONDS)
-    with pytest.raises(Conflict):
+    with pytest.raises(refusals.Conflict):
         firewalls.insert(project=PROJECT, firewall_resource=allow)
     disabled = compute_v1.Firewall(disabled=True)
     firewalls.patch(project=PROJECT, firewall="allow", firewall_resource=disabled).result(SECONDS)
     (read,) = firewalls.list(project=PROJECT)
     assert (read.name, read.disabled, read.priority) == ("allow", True, 1000)
     firewalls.delete(project=PROJECT, firewall="allow").result(SECONDS)
-    with pytest.raises(NotFound):
+    with pytest.raises(refusals.NotFound):
         firewalls.get(project=PROJECT, firewall="allow")
 
 
 def test_the_generated_client_takes_a_file_share_through_its_life(port: int) -> None:
+    filestore_v1, refusals = generated("google.cloud.filestore_v1"), loaded("google.api_core.exceptions")
+    transports = generated("google.cloud.filestore_v1.services.cloud_filestore_manager.transports")
     host = f"http://127.0.0.1:{port}/file"
-    transport = CloudFilestoreManagerRestTransport(host=host, credentials=AnonymousCredentials())
+    transport = transports.CloudFilestoreManagerRestTransport(host=host, credentials=AnonymousCredentials())
     manager = filestore_v1.CloudFilestoreManagerClient(transport=transport)
     share = filestore_v1.FileShareConfig(name="a", capacity_gb=1024)
     network = filestore_v1.NetworkConfig(network="net")
@@ -202,7 +208,7 @@ def test_the_generated_client_takes_a_file_share_through_its_life(port: int) -> 
     assert made.result(SECONDS).state == filestore_v1.Instance.State.READY
     assert (made.metadata.verb, made.metadata.end_time >= made.metadata.create_time) == ("create", True)
     small = filestore_v1.Instance(tier="BASIC_SSD", file_shares=[share], networks=[network])
-    with pytest.raises(BadRequest):
+    with pytest.raises(refusals.BadRequest):
         manager.create_instance(parent=ZONE, instance_id="small", instance=small)
 
     labelled = filestore_v1.Instance(name=f"{ZONE}/instances/homes", labels={"team": "vision"})
@@ -210,5 +216,5 @@ def test_the_generated_client_takes_a_file_share_through_its_life(port: int) -> 
     assert (changed.labels, changed.tier) == ({"team": "vision"}, filestore_v1.Instance.Tier.ZONAL)
     assert [each.name for each in manager.list_instances(parent=ZONE)] == [changed.name]
     manager.delete_instance(name=changed.name).result(SECONDS)
-    with pytest.raises(NotFound):
+    with pytest.raises(refusals.NotFound):
         manager.get_instance(name=changed.name)
