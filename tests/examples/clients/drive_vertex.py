@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform
+from google.cloud import aiplatform  # type: ignore[import-untyped]
 from google.cloud.aiplatform import hyperparameter_tuning as hpt
 from google.cloud.aiplatform_v1 import JobState
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
