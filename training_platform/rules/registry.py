@@ -14,7 +14,7 @@ from typing import Literal, get_type_hints
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity, bug, dotted
-from training_platform.config.reading.secrets import SECRETS, secrets_in, shows
+from training_platform.config.reading.secrets import shows
 from training_platform.views.program import Program
 from training_platform.views.view import NeedsUnknown, View
 
@@ -149,7 +149,9 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
             same = draft.view.origin or draft.view.name
             path = draft.view.path(draft.field) if draft.field else draft.view.origin
             key = (rule.id, same, path, draft.message, draft.allowed)
-            finding = findings.setdefault(key, _finding(rule, draft, path, file))
+            if key not in findings:
+                findings[key] = _finding(rule, draft, path, file)
+            finding = findings[key]
             place = (draft.view.type, same, finding.path)
             if rule.owner == "documents":
                 of_documents[key] = place
@@ -191,8 +193,7 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
     message, allowed, nearest = draft.message, draft.allowed, draft.nearest
     if not ours and message.startswith("is "):
         message = f"{place.removesuffix('.0').rpartition('.')[2]} {message}"
-    secrets = (*view.options.get(SECRETS, ()), *secrets_in(view.inputs))
-    if secrets and shows(f"{message} {allowed} {nearest}", secrets):
+    if view.hidden and shows(f"{message} {allowed} {nearest}", view.hidden):
         message, allowed, nearest = f"a value that can be secret is refused: {rule.id}", None, None
     return Finding(
         rule=rule.id,

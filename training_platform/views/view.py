@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from training_platform.config.reading.finding import Path
+from training_platform.config.reading.secrets import SECRETS, secrets_in
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.views.inputs import Keys, NotKnownError, as_name, at, keys, unrolled
 
@@ -149,6 +151,11 @@ class View:
             stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
             options=self.options, **{**self._values, **values},
         )  # fmt: skip
+
+    @cached_property
+    def hidden(self) -> tuple[Any, ...]:
+        """Return the values that no finding shows; kept, since an object can have hundreds of findings."""
+        return (*self.options.get(SECRETS, ()), *secrets_in(self.inputs))
 
     def __repr__(self) -> str:
         """Return what it is a view of."""
