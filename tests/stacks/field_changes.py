@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,10 @@ from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.planning.outcome import FlatResource, flat_resource
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.stack import parse_stack
 from training_platform.config.model.team import Team
-from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources.model import planned_of_model
+from training_platform.resources.planned import Planned
 
 Path_ = tuple[str | int, ...]
 Json = dict[str, Any]
@@ -177,8 +177,20 @@ class Kind:
 
     def planned(self, section: Json) -> list[FlatResource]:
         """Return what a section is planned to be, as far as rules look at it."""
+        found = []
+        for resource in self._of_model(section):
+            before, flat = self._before.get(resource.key, (None, None))
+            found.append(flat if flat and resource == before else flat_resource(resource))
+        return found
+
+    @cached_property
+    def _before(self) -> dict[tuple[str, str], tuple[Planned, FlatResource]]:
+        """What the section is planned to be before the changes: most of it is the same after each of them."""
+        return {each.key: (each, flat_resource(each)) for each in self._of_model(self.section)}
+
+    def _of_model(self, section: Json) -> list[Planned]:
         workspace = _workspace(self, section)
-        return [flat_resource(each) for each in planned_of_model(workspace.stacks[self.stack], workspace)]
+        return planned_of_model(workspace.stacks[self.stack], workspace)
 
 
 ENV = Kind("env", "environment", ENVIRONMENT, reach.ENVIRONMENT_CHANGES, Environment)
@@ -207,8 +219,11 @@ def files(kind: Kind, section: Json) -> Iterator[tuple[str, str]]:
 
 
 def _workspace(kind: Kind, section: Json) -> Workspace:
-    parsed = {name.split(".")[1]: parse_source(text, f"stacks/{name}") for name, text in files(kind, section)}
-    stacks = {name: parse_stack(name, source) for name, source in parsed.items()}
+    stacks = {
+        each.stack: reach.parsed(each.stack, {each.key: section if each is kind else each.section})
+        for each in KINDS
+        if each is kind or each is ENV
+    }
     return cross_check(Workspace(Path(), stacks))
 
 

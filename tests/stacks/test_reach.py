@@ -21,7 +21,6 @@ from pydantic import BaseModel
 from modules.environment import build_environment
 from modules.team import build_team
 from tests.places import ORGANISATION
-from tests.stack_files import text_of
 from tests.training_platform.resources.planned_alike import differences
 from training_platform.checks.planning.recorder import ORGANIZATION, Plan, record
 from training_platform.config.model.environment import Environment
@@ -710,15 +709,20 @@ def changed(value: dict[str, Any], path: tuple[str | int, ...], new: Any) -> dic
 def stacks_of(environment: dict[str, Any], team: dict[str, Any]) -> Workspace:
     """Return the stacks of an environment and a team, and the environment that a team may move to."""
     sections = {"env": {"environment": environment}, "other": {"environment": ENVIRONMENT}, "team": {"team": team}}
-    workspace = Workspace(ORGANISATION, {name: _parsed(name, json.dumps(each)) for name, each in sections.items()})
+    workspace = Workspace(ORGANISATION, {name: parsed(name, each) for name, each in sections.items()})
     workspace = cross_check(workspace)
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
     return workspace
 
 
-@lru_cache(maxsize=8)  # of two files one is the same in most tests
-def _parsed(name: str, sections: str) -> Stack:
-    return parse_stack(name, parse_source(text_of(json.loads(sections)), f"stacks/Pulumi.{name}.yaml"))
+def parsed(name: str, sections: Mapping[str, Any]) -> Stack:
+    """Return a stack of sections by their kind, parsed once while tests change another file."""
+    return _parsed(name, json.dumps({"config": {f"{PROJECT}:{kind}": section for kind, section in sections.items()}}))
+
+
+@lru_cache(maxsize=8)
+def _parsed(name: str, text: str) -> Stack:
+    return parse_stack(name, parse_source(text, f"stacks/Pulumi.{name}.yaml"))  # YAML has all of JSON
 
 
 def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> Plan:
@@ -820,7 +824,7 @@ class Base:
         hidden by another: it is planned alone.
         """
         found: set[Edit] = set()
-        for together in _side_by_side(edits):
+        for together in side_by_side(edits):
             plans = next(number for number in count(1) if comb(number, number // 2) >= len(together))
             of_pattern = dict(zip(combinations(range(plans), (plans + 1) // 2), together, strict=False))
             differing: dict[tuple[object, ...], list[int]] = {}
@@ -832,7 +836,7 @@ class Base:
         return found
 
 
-def _side_by_side(edits: list[Edit]) -> list[list[Edit]]:
+def side_by_side(edits: list[Edit]) -> list[list[Edit]]:
     """Return changes by sets that have no field and another inside of it."""
     found: list[list[Edit]] = []
     for kind, path in edits:
