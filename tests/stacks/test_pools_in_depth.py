@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from training_platform.views.view import View
 NODE_POOL = "gcp:container/nodePool:NodePool"
 KUBERNETES_NETWORK = "kubernetes:networking.gke.io/v1:Network"
 PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
+ALERTS = {"emails": ["ml-platform@example.com"]}
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/14", "services": "10.10.16.0/20"}
 T4 = {"machine_type": "n1-standard-16", "accelerator": "t4", "accelerator_count": 2, "zone": "us-central1-a"}
 A100 = {"machine_type": "a2-highgpu-8g", "zone": "us-central1-a", "max_nodes": 3}
@@ -46,20 +49,33 @@ IRONWOOD = {
 
 
 def stack_of(pool: dict[str, Any], **fields: Any) -> Stack:
-    cluster = {"location": "us-central1", "version": "1.35", "subnet": RANGES, "node_pools": {"train": pool}, **fields}
-    alerts = {"emails": ["ml-platform@example.com"]}
-    section = {"project": "example-pools", "alerts": alerts, "clusters": {"west": cluster}}
-    return workspace_of({"dev": {"environment": section}}).stacks["dev"]
+    return stack_of_pools({"train": pool}, **fields)
+
+
+def stack_of_pools(pools: dict[str, Any], **fields: Any) -> Stack:
+    cluster = {"location": "us-central1", "version": "1.35", "subnet": RANGES, "node_pools": pools, **fields}
+    return _stack(json.dumps({"project": "example-pools", "alerts": ALERTS, "clusters": {"west": cluster}}))
+
+
+@cache
+def _stack(section: str) -> Stack:
+    return workspace_of({"dev": {"environment": json.loads(section)}}).stacks["dev"]
 
 
 def plan_of(stack: Stack) -> Plan:
-    environment = stack.environment
-    assert environment is not None, [str(finding) for finding in stack.findings]
+    """Return the plan of a stack, which tests share: nobody changes it."""
+    if id(stack) not in _PLANS:
+        environment = stack.environment
+        assert environment is not None, [str(finding) for finding in stack.findings]
 
-    def build() -> None:
-        build_environment("dev", environment)
+        def build() -> None:
+            build_environment("dev", environment)
 
-    return record(build, project=PROJECT, stack_name="dev")
+        _PLANS[id(stack)] = record(build, project=PROJECT, stack_name="dev")
+    return _PLANS[id(stack)]
+
+
+_PLANS: dict[int, Plan] = {}  # by the stacks that _stack keeps
 
 
 def planned(pool: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -342,6 +358,7 @@ def test_512_slices_are_one_line_and_as_many_pools() -> None:
     assert [each.rule for each in found_in_it if each.severity != "note"] == ["cluster-nodes"]  # 16,384 VMs
 
 
+MODEL = "stack-model"
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "a shape with the right product": ({**V5E, "topology": "2x16"}, {}, "tpu-topology", "topology", "4x8"),
     "no slices": ({**V5E, "slices": 0}, {}, "stack-model", "slices", "at least 1"),
@@ -433,18 +450,36 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def bad_pools() -> tuple[list[Finding], list[Finding]]:
+    """Return what is wrong with all bad pools of a plain cluster that the model takes, by their plan and unplanned."""
+    pools = {name_of(case): pool for case, (pool, fields, rule, _, _) in BAD.items() if not fields and rule != MODEL}
+    stack = stack_of_pools(pools)
+    assert stack.section is not None
+    of_model = judged(stack, views_of_model(stack, Workspace(Path(), {"dev": stack})))
+    return judged(stack, views_of_plan(plan_of(stack).resources, Locator(stack.section))), of_model
+
+
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_a_finding_at_its_field_with_the_fix(case: str) -> None:
+def test_bad_input_is_a_finding_at_its_field_with_the_fix(
+    case: str, bad_pools: tuple[list[Finding], list[Finding]]
+) -> None:
     pool, fields, rule, at, fix = BAD[case]
-    findings = found(pool, **fields)
+    name = "train" if fields or rule == MODEL else name_of(case)
+    both = (found(pool, **fields), found_unplanned(pool, **fields)) if name == "train" else bad_pools
+    section = "clusters.west" if fields else f"clusters.west.node_pools.{name}"
+    findings = [each for each in both[0] if name == "train" or each.path.startswith(section)]
     one = next((each for each in findings if each.rule == rule), None)
 
     assert one is not None, [str(each) for each in findings]
-    section = "clusters.west" if fields else "clusters.west.node_pools.train"
     assert one.path == f"{section}.{at}".rstrip(".")
     assert fix in f"{one.nearest} {one.allowed} {one.message}"
     assert one.position is not None
-    assert set(findings) == set(found_unplanned(pool, **fields))
+    assert set(both[0]) == set(both[1])
+
+
+def name_of(case: str) -> str:
+    return f"pool-{list(BAD).index(case):02}"  # of which none begins another
 
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
