@@ -123,7 +123,10 @@ def program_digest(root: Path, code: Path = CODE) -> str:
 
     Installed from a wheel, ``code`` has no ``modules``; in tests ``root`` may have none, and is planned by ours.
     """
-    installed = sorted(f"{package.metadata['Name']} {package.version}" for package in distributions())
+    # whole and unparsed: to find the name and version would take longer than all else here
+    installed = sorted(
+        package.read_text("METADATA") or package.read_text("PKG-INFO") or "" for package in distributions()
+    )
     parts = [sys.version, sys.platform, platform.machine(), *installed]
     files = [*((name, root / name) for name in PROGRAM), *code_files(root, code)]
     return _digest((*parts, *(text for name, path in files for text in (name, _content(path)))))

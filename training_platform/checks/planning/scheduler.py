@@ -8,12 +8,10 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
-import platform
 import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from importlib.metadata import distributions
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, TypeVar
@@ -24,6 +22,7 @@ from distributed.comm.addressing import get_address_host_port
 
 from training_platform.checks.planning import scheduler_plugin
 from training_platform.checks.planning.cache import PROGRAM, code_files
+from training_platform.checks.planning.scheduler_plugin import installed_versions
 from training_platform.checks.planning.scheduler_process import answer_of, call_line, job_line, result_of
 from training_platform.checks.planning.workers import Answer, PlanTask
 from training_platform.config.reading.finding import UserError
@@ -124,7 +123,7 @@ def _answer(future: Future[bytes], done: str) -> Answer:
 
 
 class Content(NamedTuple):
-    """A ZIP archive with the SHA-256 digest of it, and the version of each package here; ``python`` is one of them."""
+    """A ZIP archive with the SHA-256 digest of it, and the versions that have to be alike wherever it is planned."""
 
     archive: bytes
     digest: str
@@ -140,11 +139,5 @@ def content_of(root: Path) -> Content:
         for name, path in [*files, *code_files(root)]:
             archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
     data = buffer.getvalue()
-    return Content(data, hashlib.sha256(data).hexdigest(), installed_versions())
-
-
-def installed_versions() -> dict[str, str]:
-    """Return the versions that have to be alike wherever stacks are planned, by package."""
-    versions = {each.metadata["Name"].lower(): each.version for each in distributions()}
-    packages = {name: version for name, version in versions.items() if name not in _NOT_COMPARED}
-    return {"python": platform.python_version(), **packages}
+    versions = {name: version for name, version in installed_versions().items() if name not in _NOT_COMPARED}
+    return Content(data, hashlib.sha256(data).hexdigest(), versions)

@@ -92,14 +92,19 @@ class Planning(WorkerPlugin):
         """Return why a plan of this worker would not be the client's, None where it is."""
         if hashlib.sha256(self._archive).hexdigest() != self._digest:
             return f"worker {address} got another content than was sent."
-        here = {"python": platform.python_version()}
-        here |= {each.metadata["Name"].lower(): each.version for each in distributions()}
+        here = installed_versions()
         others = [
             f"{name} {here[name]} in place of {version}"
             for name, version in self._versions.items()
             if here.get(name, version) != version
         ]
         return f"worker {address} has {', '.join(others[:3])}." if others else None
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the version of each package here, by its name in lower case; ``python`` is one of them."""
+    packages = [each.metadata for each in distributions()]  # which is parsed anew each time
+    return {"python": platform.python_version(), **{each["Name"].lower(): each["Version"] for each in packages}}
 
 
 def plan_there(name: str, job: bytes) -> bytes:

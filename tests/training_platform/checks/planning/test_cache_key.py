@@ -6,12 +6,10 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from tests.places import ORGANISATION
-from training_platform.checks.planning import cache
 from training_platform.checks.planning.cache import CODE, program_digest, stack_digest
 from training_platform.config.workspace import read_workspace
 
@@ -87,11 +85,19 @@ def test_another_python_misses(digest: Digest, monkeypatch: pytest.MonkeyPatch) 
     assert digest() != before
 
 
-def test_another_version_of_a_package_misses(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = [SimpleNamespace(metadata={"Name": "pulumi-gcp"}, version="10.2.0")]
-    monkeypatch.setattr(cache, "distributions", lambda: installed)
+@pytest.mark.parametrize(
+    ("folder", "file"), [("invented-10.2.0.dist-info", "METADATA"), ("invented.egg-info", "PKG-INFO")]
+)
+def test_another_version_of_a_package_misses(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, file: str
+) -> None:
+    site = tmp_path / "site"
+    metadata = site / folder / file
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: invented\nVersion: 10.2.0\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(site)
     before = digest()
-    installed[0].version = "10.2.1"
+    metadata.write_text("Metadata-Version: 2.1\nName: invented\nVersion: 10.2.1\n", encoding="utf-8")
 
     assert digest() != before
 
