@@ -55,6 +55,11 @@ config:
 """
 
 
+def shared() -> Planner:
+    """Return a planner that plans here, and once, whatever tests plan alike: for all that comes after the plan."""
+    return Planner(jobs=1, cache=cache_folder())
+
+
 class Repository:
     """A repository whose first commit is on ``main``, with a change in the work tree."""
 
@@ -95,7 +100,7 @@ class Repository:
         self, *, base: str = "main", selected: tuple[str, ...] = (), fast: bool = False, new: bool = False
     ) -> Report:
         """Check the work tree against a base; what tests plan alike is planned once, as a user's commands would."""
-        options = CheckOptions(today=TODAY, fast=fast, planner=Planner(cache=cache_folder()))
+        options = CheckOptions(today=TODAY, fast=fast, planner=shared())
         return run_check(self.root, options, selected=selected, base=base, new_only=new)
 
 

@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
+from tests.training_platform.checks.conftest import shared
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
@@ -162,7 +163,7 @@ def plant(root: Path) -> None:
 def test_an_exempt_error_is_shown_and_not_counted(copy: Path, fast: bool) -> None:
     plant(copy)
 
-    report = run_check(copy, CheckOptions(today=TODAY, fast=fast))
+    report = run_check(copy, CheckOptions(today=TODAY, fast=fast, planner=shared()), selected=["dev"])
 
     assert report.all_findings() == []
     (exempted,) = report.all_exempted()
@@ -173,7 +174,7 @@ def test_an_exempt_error_is_shown_and_not_counted(copy: Path, fast: bool) -> Non
 def test_the_day_after_it_counts_again_and_the_exemption_fails_too(copy: Path) -> None:
     plant(copy)
 
-    report = run_check(copy, CheckOptions(today=date(2026, 11, 22)))
+    report = run_check(copy, CheckOptions(today=date(2026, 11, 22), planner=shared()), selected=["dev"])
 
     assert {each.rule for each in report.all_findings()} == {"boot-disk-size", "exemption-expired"}
     assert report.all_exempted() == []
@@ -181,12 +182,12 @@ def test_the_day_after_it_counts_again_and_the_exemption_fails_too(copy: Path) -
 
 
 def test_an_exemption_that_nothing_needs_is_a_warning_once_its_stack_is_planned(copy: Path) -> None:
-    planned = run_check(copy, CheckOptions(today=TODAY))
+    planned = run_check(copy, CheckOptions(today=TODAY, planner=shared()), selected=["dev"])
     assert [each.rule for each in planned.all_findings()] == ["exemption-unused"]
     assert (planned.exit_code(), planned.exit_code(strict=True)) == (0, 1)
 
     assert run_check(copy, CheckOptions(today=TODAY, fast=True)).all_findings() == []
-    assert run_check(copy, CheckOptions(today=TODAY), selected=["prod"]).all_findings() == []
+    assert run_check(copy, CheckOptions(today=TODAY, planner=shared()), selected=["prod"]).all_findings() == []
 
 
 def test_an_exemption_of_a_stack_whose_file_is_no_yaml_is_not_called_unused(copy: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.places import ORGANISATION, ROOT
+from tests.training_platform.checks.conftest import shared
 from training_platform.checks.planning.outcome import Branch, branches, kind_of
 from training_platform.checks.planning.recorder import Plan
 from training_platform.checks.report import Report, ordered
@@ -49,7 +50,7 @@ def errors(report: Report) -> list[Finding]:
 
 @pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
 def test_the_shipped_stacks_are_clean(fast: bool) -> None:
-    report = run_check(ORGANISATION, CheckOptions(today=TODAY, fast=fast))
+    report = run_check(ORGANISATION, CheckOptions(today=TODAY, fast=fast, planner=shared()))
 
     assert [str(finding) for finding in report.all_findings()] == []
     assert report.failures == ()
@@ -68,16 +69,29 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_error_is_found_at_its_line(name: str, fast: bool, copy: Path) -> None:
+def test_a_planted_error_is_found_at_its_line_without_a_plan(name: str, copy: Path) -> None:
     stack, old, new, rule = PLANTED[name]
     line = plant(copy, stack, old, new)
 
-    report = run_check(copy, CheckOptions(today=TODAY, fast=fast))
+    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
 
     places = {(each.file, each.position.line) for each in errors(report) if each.rule == rule and each.position}
     assert (f"stacks/Pulumi.{stack}.yaml", line) in places, [str(each) for each in report.all_findings()]
+    assert report.exit_code() == 1
+
+
+def test_planted_errors_are_found_in_a_plan_each_at_its_line(copy: Path) -> None:
+    places = {
+        name: (rule, f"stacks/Pulumi.{stack}.yaml", plant(copy, stack, old, new))
+        for name, (stack, old, new, rule) in PLANTED.items()
+    }
+
+    report = run_check(copy, CheckOptions(today=TODAY), selected=["prod", "prod-nlp"])
+
+    found = {(each.rule, each.file, each.position.line) for each in errors(report) if each.position}
+    missed = [name for name, place in places.items() if place not in found]
+    assert missed == [], [str(each) for each in report.all_findings()]
     assert report.exit_code() == 1
 
 
@@ -95,7 +109,7 @@ def test_a_quota_that_only_all_stacks_together_break_is_found_in_each_with_who_h
 def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> None:
     plant(copy, "dev", "capacity: spot", "capacity: sport")
 
-    report = run_check(copy, CheckOptions(today=TODAY))
+    report = run_check(copy, CheckOptions(today=TODAY, planner=shared()))
 
     kinds = {stack.name: (stack.kind, stack.planned) for stack in report.stacks}
     assert kinds["dev"] == ("rejected", False)

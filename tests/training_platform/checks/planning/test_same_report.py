@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.training_platform.checks.conftest import shared
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.planning import planner as module
 from training_platform.checks.planning.outcome import Outcome, encode
@@ -38,6 +39,11 @@ def spoil(root: Path) -> None:
         path.write_text(text.replace(old, new), encoding="utf-8")
 
 
+def alone(root: Path, *stacks: str) -> dict[str, str]:
+    """Return the report of this process alone, whose plans other tests share."""
+    return texts(run_check(root, CheckOptions(today=TODAY, planner=shared()), selected=stacks))
+
+
 def unreachable(job: PlanTask) -> Answer:
     raise AssertionError(f"{job.name} is planned again")
 
@@ -48,12 +54,12 @@ def test_a_report_is_the_same_by_one_process_by_two_and_from_the_cache(
 ) -> None:
     spoil(copy)
     cache = tmp_path / "cache"
-    alone = texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1))))
+    here = alone(copy)
 
-    assert texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=2, cache=cache)))) == alone
+    assert texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=2, cache=cache)))) == here
     monkeypatch.setattr(module, "plan", unreachable)
-    assert texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1, cache=cache)))) == alone
-    assert all(word in alone["text"] for word in ("boot-disk-size", "tpu-topology", "capacity-exceeded"))
+    assert texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1, cache=cache)))) == here
+    assert all(word in here["text"] for word in ("boot-disk-size", "tpu-topology", "capacity-exceeded"))
 
 
 @pytest.fixture

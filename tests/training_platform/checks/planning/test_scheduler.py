@@ -19,10 +19,11 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.organisation import Dask, dask
-from tests.training_platform.checks.planning.test_same_report import spoil, texts
+from tests.training_platform.checks.planning.test_same_report import alone, spoil, texts
 from training_platform.checks.planning import scheduler
 from training_platform.checks.planning.planner import Planner
 from training_platform.checks.planning.scheduler import content_of
+from training_platform.checks.planning.scheduler_plugin import installed_versions
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -34,17 +35,22 @@ TODAY = date(2026, 11, 21)
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
-    """Run a scheduler with one worker, and more once a test wants them."""
-    with dask(tmp_path_factory.mktemp("dask"), 1) as started:
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
+    """Run a scheduler that has no worker until a test starts one."""
+    with dask(tmp_path_factory.mktemp("dask"), 0) as started:
         yield started
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[Dask]:
-    """Run a scheduler with one worker of a test's own, which kills parts of it."""
-    with dask(tmp_path, 1) as started:
-        yield started
+def cluster(idle: Dask) -> Dask:
+    """Return a scheduler with a worker, whatever the test before killed."""
+    if not alive(idle):
+        idle.grow()
+    return idle
+
+
+def alive(cluster: Dask) -> list[psutil.Process]:
+    return [psutil.Process(worker.pid) for worker in cluster.workers if worker.poll() is None]
 
 
 def check(root: Path, address: str, *stacks: str, cache: Path | None = None) -> Report:
@@ -60,25 +66,40 @@ def plant(root: Path, line: str) -> None:
     )
 
 
+def test_no_scheduler_and_no_worker_are_a_sentence_each(
+    copy: Path, idle: Dask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes before those that start workers."""
+    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 1)
+    arguments = ["check", "dev", "--no-cache", "--root", str(copy), "--scheduler"]
+
+    nobody = CliRunner().invoke(app, [*arguments, "tcp://127.0.0.1:1"])
+    nonsense = CliRunner().invoke(app, [*arguments, "nonsense://x"])
+    assert not idle.workers
+    waiting = CliRunner().invoke(app, [*arguments, idle.address])
+
+    assert [each.exit_code for each in (nobody, nonsense, waiting)] == [2, 2, 2]
+    assert "The scheduler tcp://127.0.0.1:1 cannot be reached" in nobody.stderr
+    assert "The scheduler nonsense://x cannot be reached" in nonsense.stderr
+    assert waiting.stderr.strip().endswith(f"The scheduler {idle.address} has no worker after 1 s.")
+
+
 def test_the_report_is_the_same_as_by_this_machine_and_is_kept(copy: Path, tmp_path: Path, cluster: Dask) -> None:
     spoil(copy)
     cache = tmp_path / "cache"
     cluster.grow()
-    alone = texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1))))
+    here = alone(copy)
 
-    assert texts(check(copy, cluster.address, cache=cache)) == alone
-    assert texts(check(copy, "tcp://127.0.0.1:1", cache=cache)) == alone  # nothing is left to plan
-    assert "tpu-topology" in alone["text"]
+    assert texts(check(copy, cluster.address, cache=cache)) == here
+    assert texts(check(copy, "tcp://127.0.0.1:1", cache=cache)) == here  # nothing is left to plan
+    assert "tpu-topology" in here["text"]
 
 
-def test_what_plans_is_what_was_sent(copy: Path, cluster: Dask) -> None:
-    plant(copy, 'raise RuntimeError("planted")')
-
-    report = check(copy, cluster.address, "dev")
-
-    assert len(report.failures) == 1
-    assert re.fullmatch(r"stack dev: the program stopped at .+planted.+\.", report.failures[0])
-    assert report.exit_code() == 2
+@pytest.fixture
+def small(copy: Path) -> Path:
+    """Return a repository whose program is planned soon, for tests of who plans it."""
+    (copy / "__main__.py").write_text("import pulumi\n\npulumi.export('planned', True)\n", encoding="utf-8")
+    return copy
 
 
 def lose(cluster: Dask, victim: Callable[[Dask], psutil.Process | None]) -> None:
@@ -94,53 +115,57 @@ def lose(cluster: Dask, victim: Callable[[Dask], psutil.Process | None]) -> None
 
 
 def planner_of(cluster: Dask) -> psutil.Process | None:
-    """Return the process that plans for the worker."""
-    return next(iter(psutil.Process(cluster.workers[0].pid).children()), None)
+    """Return the process that plans for a worker."""
+    return next((child for worker in alive(cluster) for child in worker.children()), None)
 
 
 def worker_that_plans(cluster: Dask) -> psutil.Process | None:
-    """Return the worker, once it plans."""
-    return psutil.Process(cluster.workers[0].pid) if planner_of(cluster) else None
-
-
-def scheduler_at_work(cluster: Dask) -> psutil.Process | None:
-    """Return the scheduler, once its worker plans."""
-    return psutil.Process(cluster.scheduler.pid) if planner_of(cluster) else None
+    """Return a worker that plans."""
+    return next((worker for worker in alive(cluster) if worker.children()), None)
 
 
 @pytest.mark.parametrize("victim", [planner_of, worker_that_plans])
 def test_what_is_lost_costs_another_try(
-    copy: Path, mortal: Dask, victim: Callable[[Dask], psutil.Process | None]
+    small: Path, cluster: Dask, victim: Callable[[Dask], psutil.Process | None]
 ) -> None:
-    alone = texts(run_check(copy, CheckOptions(today=TODAY, planner=Planner(jobs=1)), selected=["dev"]))
+    here = alone(small, "dev")
     with ThreadPoolExecutor(1) as thread:
-        report = thread.submit(check, copy, mortal.address, "dev")
-        lose(mortal, victim)
-        mortal.grow()
+        report = thread.submit(check, small, cluster.address, "dev")
+        lose(cluster, victim)
+        if not alive(cluster):
+            cluster.grow()
 
-        assert texts(report.result()) == alone
+        assert texts(report.result()) == here
 
 
-def test_a_scheduler_that_is_lost_leaves_stacks_unchecked(copy: Path, mortal: Dask) -> None:
-    with ThreadPoolExecutor(1) as thread:
-        report = thread.submit(check, copy, mortal.address, "dev")
-        lose(mortal, scheduler_at_work)
+def test_a_scheduler_that_is_lost_leaves_stacks_unchecked(small: Path, tmp_path: Path) -> None:
+    with dask(tmp_path, 1) as mortal, ThreadPoolExecutor(1) as thread:
+        report = thread.submit(check, small, mortal.address, "dev")
+        lose(mortal, lambda cluster: psutil.Process(cluster.scheduler.pid) if planner_of(cluster) else None)
 
         assert re.fullmatch(r"stack dev: no worker planned it: .+\.", report.result().failures[0])
         assert report.result().exit_code() == 2
 
 
-def test_a_program_that_kills_every_process_is_one_sentence(copy: Path, cluster: Dask) -> None:
-    plant(copy, "import os; os.kill(os.getpid(), 9)")
+def test_a_failure_of_what_was_sent_is_one_sentence_for_each_stack(
+    copy: Path, cluster: Dask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "RETRIES", 1)  # each kills a process that has loaded Pulumi
+    plant(
+        copy,
+        "import os, pulumi\nif pulumi.get_stack() == 'prod': os.kill(os.getpid(), 9)\nraise RuntimeError('planted')",
+    )
 
-    report = check(copy, cluster.address, "dev")
+    report = check(copy, cluster.address, "dev", "prod")
 
-    assert report.failures == ("stack dev: no worker planned it: ProcessDiedError: exit code -9.",)
+    raised, killed = report.failures
+    assert re.fullmatch(r"stack dev: the program stopped at .+planted.+\.", raised)
+    assert killed == "stack prod: no worker planned it: ProcessDiedError: exit code -9."
     assert report.exit_code() == 2
 
 
 def test_a_worker_with_other_versions_plans_nothing(copy: Path, cluster: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = scheduler.installed_versions()
+    installed = installed_versions()
     monkeypatch.setattr(scheduler, "installed_versions", lambda: {**installed, "pulumi": "3.1.0"})
 
     report = check(copy, cluster.address, "dev")
@@ -151,31 +176,26 @@ def test_a_worker_with_other_versions_plans_nothing(copy: Path, cluster: Dask, m
     )
 
 
-def test_no_scheduler_and_no_worker_are_a_sentence_each(
-    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 1)
-    arguments = ["check", "dev", "--no-cache", "--root", str(copy), "--scheduler"]
+def test_an_address_of_no_scheduler_ends_the_command(copy: Path) -> None:
+    """In a process of its own, which a thread that never ends would keep."""
+    addresses = ("nonsense", "http://127.0.0.1:9", "tcp://127.0.0.1")
+    program = """if True:
+        import sys
+        from click.testing import CliRunner
+        from training_platform.cli.main import app
+        for address in sys.argv[1:]:
+            done = CliRunner().invoke(app, ["check", "dev", "--no-cache", "--scheduler", address])
+            print(done.exit_code, done.stderr, end="")
+    """
 
-    nobody = CliRunner().invoke(app, [*arguments, "tcp://127.0.0.1:1"])
-    nonsense = CliRunner().invoke(app, [*arguments, "nonsense://x"])
-    with dask(tmp_path, 0) as empty:
-        idle = CliRunner().invoke(app, [*arguments, empty.address])
+    done = subprocess.run(
+        [sys.executable, "-c", program, *addresses], cwd=copy, capture_output=True, text=True, timeout=60, check=True
+    )
 
-    assert [each.exit_code for each in (nobody, nonsense, idle)] == [2, 2, 2]
-    assert "The scheduler tcp://127.0.0.1:1 cannot be reached" in nobody.stderr
-    assert "The scheduler nonsense://x cannot be reached" in nonsense.stderr
-    assert idle.stderr.strip().endswith(f"The scheduler {empty.address} has no worker after 1 s.")
-
-
-@pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:9", "tcp://127.0.0.1"])
-def test_an_address_of_no_scheduler_ends_the_command(copy: Path, address: str) -> None:
-    command = [sys.executable, "-m", "training_platform.cli.main", "check", "dev", "--no-cache", "--scheduler", address]
-
-    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=60, check=False)
-
-    assert done.returncode == 2
-    assert re.fullmatch(rf"training-platform: The scheduler {address} cannot be reached: .+\.\n", done.stderr)
+    said = done.stdout.splitlines()
+    assert len(said) == len(addresses)
+    for address, line in zip(addresses, said, strict=True):
+        assert re.fullmatch(rf"2 training-platform: The scheduler {address} cannot be reached: .+\.", line)
 
 
 def test_the_content_is_what_planning_needs_and_nothing_else(copy: Path) -> None:
