@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,7 @@ def test_only_resources_know_the_provider_s_types() -> None:
 def test_every_form_of_import_is_seen(line: str, tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(line)
 
-    assert list(_imports(tmp_path / "x.py")) == ["a.b.c"]
+    assert _imports(tmp_path / "x.py") == ("a.b.c",)
 
 
 def _sources(package: str) -> Iterator[tuple[str, Path]]:
@@ -157,17 +158,20 @@ def _sources(package: str) -> Iterator[tuple[str, Path]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def _imports(path: Path, *, typing: bool = True) -> Iterator[str]:
+@cache
+def _imports(path: Path, *, typing: bool = True) -> tuple[str, ...]:
     """Return what a file imports, at its top or inside functions; relative imports are refused by the linter.
 
     Without ``typing``, what only the type checker imports is left out.
     """
     tree = ast.parse(path.read_text())
+    found: list[str] = []
     for node in _nodes(tree) if not typing else ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(found)
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:

@@ -15,6 +15,7 @@ import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -84,6 +85,7 @@ class _Reader:
         self.path = path
         self.clusters = {cluster.name: cluster for cluster in clusters}
         self.teams = sorted({team for cluster in clusters for team in cluster.queues})
+        self.pods = cache(self._pods)  # a trace has many rows, and few needs
 
     def read(self, lines: Iterable[str]) -> Trace:
         rows = csv.reader(lines)
@@ -130,13 +132,12 @@ class _Reader:
             )
         wrong: list[_WrongError] = []
         for cluster in self._clusters(cells, team):
-            try:
-                pods = tuple(_kind(part.strip(), cluster, team) for part in cells.get("needs", "").split("+"))
+            pods = self.pods(cells.get("needs", ""), cluster.name, team)
+            if not isinstance(pods, _WrongError):
                 break
-            except _WrongError as error:
-                wrong.append(error)
+            wrong.append(pods)
         else:
-            raise wrong[0]
+            raise wrong[0].with_traceback(None)
         return TraceJob(
             name=cells.get("job") or f"line-{line}",
             submitted=_moment(cells.get("submitted", "")),
@@ -147,6 +148,13 @@ class _Reader:
             priority=_priority(cells.get("priority", ""), cluster.priorities),
             checkpoint=_seconds("checkpoint", cells.get("checkpoint") or str(CHECKPOINT_SECONDS)),
         )
+
+    def _pods(self, needs: str, cluster: str, team: str) -> tuple[Pods, ...] | _WrongError:
+        """Return the pods that a team asks of a cluster, or why there are none."""
+        try:
+            return tuple(_kind(part.strip(), self.clusters[cluster], team) for part in needs.split("+"))
+        except _WrongError as error:
+            return error
 
     def _clusters(self, cells: Mapping[str, str], team: str) -> Iterator[Cluster]:
         of_team = {name: cluster for name, cluster in self.clusters.items() if team in cluster.queues}

@@ -42,6 +42,15 @@ def _address(seeded: Seeded) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module", name="imports")
+def _imports(repository: Repository) -> Path:
+    """Return the import file that adopting the small stack writes."""
+    root = repository({})
+    with served(standing(small_plan(repository))) as address:
+        run(root, address)
+    return root / "import-lab.json"
+
+
 @pytest.fixture(name="root")
 def _root(repository: Repository) -> Path:
     return repository({})
@@ -240,8 +249,7 @@ def exported(**cluster: Any) -> str:
     return json.dumps({"version": 3, "deployment": {"manifest": {"magic": "m"}, "resources": [resource, other]}})
 
 
-def test_a_state_loses_what_is_ignored_and_gains_what_no_api_tells(root: Path, address: str) -> None:
-    run(root, address)
+def test_a_state_loses_what_is_ignored_and_gains_what_no_api_tells(imports: Path) -> None:
     state = exported(
         inputs={"name": "lab-main", "nodeConfig": {"windowsNodeConfig": {"osversion": ""}}, "__defaults": []},
         outputs={
@@ -254,7 +262,7 @@ def test_a_state_loses_what_is_ignored_and_gains_what_no_api_tells(root: Path, a
         },
     )
 
-    ran = settle(state, root / "import-lab.json")
+    ran = settle(state, imports)
     assert (ran.exit_code, ran.stderr) == (0, "1 resources put right: main-cluster\n")
     cluster, other = json.loads(ran.stdout)["deployment"]["resources"]
     labels = {"environment": "lab", "managed-by": "training-platform"}
@@ -266,11 +274,10 @@ def test_a_state_loses_what_is_ignored_and_gains_what_no_api_tells(root: Path, a
     assert other == json.loads(state)["deployment"]["resources"][1]
 
 
-def test_what_an_api_did_tell_is_not_written_over(root: Path, address: str) -> None:
-    run(root, address)
+def test_what_an_api_did_tell_is_not_written_over(imports: Path) -> None:
     outputs = {"resourceLabels": {"environment": "other"}, "removeDefaultNodePool": False}
 
-    ran = settle(exported(inputs={"name": "x"}, outputs=outputs), root / "import-lab.json")
+    ran = settle(exported(inputs={"name": "x"}, outputs=outputs), imports)
 
     cluster = json.loads(ran.stdout)["deployment"]["resources"][0]
     assert cluster["outputs"]["resourceLabels"]["environment"] == "other"
@@ -278,10 +285,8 @@ def test_what_an_api_did_tell_is_not_written_over(root: Path, address: str) -> N
 
 
 @pytest.mark.parametrize("state", ["", "[]", "{}", "no json"])
-def test_a_state_that_is_none_is_one_sentence(state: str, root: Path, address: str) -> None:
-    run(root, address)
-
-    assert "is not an export of a stack" in sentence(settle(state, root / "import-lab.json"))
+def test_a_state_that_is_none_is_one_sentence(state: str, imports: Path) -> None:
+    assert "is not an export of a stack" in sentence(settle(state, imports))
 
 
 @pytest.mark.parametrize("state", [exported(), ""])  # a pulumi that failed prints nothing
