@@ -45,6 +45,16 @@ def test_a_row_is_a_job_from_the_first_moment_on(tmp_path: Path, queues: Cluster
     assert (later.submitted, later.priority, later.pods) == (30 * 60, 100, (Pods(GPU, 8),))
 
 
+def test_a_job_is_played_in_the_first_cluster_that_has_its_flavor(tmp_path: Path, queues: Cluster) -> None:
+    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
+    path = tmp_path / "trace.csv"
+    path.write_text("submitted,team,needs,seconds\n0,vision,8 h100,60\n0,vision,16 tpu-v5e,60\n", encoding="utf-8")
+
+    both, one = read_trace(path, [second, queues]).jobs
+
+    assert (both.cluster, one.cluster) == ("second", "main")
+
+
 def test_a_flavor_is_that_one_alone(tmp_path: Path, queues: Cluster) -> None:
     (job,) = read(tmp_path, queues, "submitted,team,needs,seconds\n0,vision,8 h100-spot,60\n").jobs
 
