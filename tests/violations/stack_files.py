@@ -163,9 +163,10 @@ def _moved() -> dict[tuple[str, str], set[ModelField]]:
     """Return the fields of the model by the inputs that they move, by type and path without places in lists."""
     found: dict[tuple[str, str], set[ModelField]] = {}
     for kind in fields.KINDS:
-        before = _inputs(kind.planned(kind.section))
+        resources = kind.planned(kind.section)
+        before, same = _inputs(resources), {id(each) for each in resources}
         for path, new in kind.changes().items():
-            after = _inputs(kind.planned(changed(kind.section, path, new)))
+            after = _inputs([each for each in kind.planned(changed(kind.section, path, new)) if id(each) not in same])
             [(section, name)] = steps(kind.model, path)
             for moved in _differences(before, after):
                 found.setdefault(moved, set()).add((section.__name__, name))
