@@ -169,7 +169,10 @@ def test_a_change_that_replaces_nothing_is_no_finding(repository: Any) -> None:
     repository.edit("small", "max_nodes: 2", "max_nodes: 3")
     repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1280")
 
-    assert found(repository) == []
+    report = repository.compare(selected=("small",))
+
+    assert report.failures == ()
+    assert [each for each in report.all_findings() if each.rule in (*CHANGES, "upgrade")] == []
 
 
 def test_a_guard_that_is_lifted_by_name_lets_its_section_be_replaced_and_no_other(repository: Any) -> None:
@@ -262,45 +265,52 @@ def test_findings_of_a_renamed_stack_are_not_new(repository: Any) -> None:
     assert {each.finding.rule for each in report.all_known()} == {"quota-no-snapshot"}
 
 
-REQUEST = """\
-    project: example-small
-    quota_requests:
-      disks:
+REQUESTS = "    quota_requests:\n" + "".join(
+    f"""\
+      {name}:
         service: compute.googleapis.com
-        quota_id: SSD-TOTAL-GB-per-project-region
-        dimensions: {region: us-central1}
+        quota_id: {quota}
+        dimensions: {{region: {region}}}
         value: 4000
         justification: More pools.
         contact: ml-platform@example.com
 """
-
-
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        (("{region: us-central1}", "{region: us-west4}"), 'dimensions.region from "us-central1" to "us-west4"'),
-        (("SSD-TOTAL-GB", "DISKS-TOTAL-GB"), "quotaId from "),
-        (("value: 4000", "value: 5000"), None),
-        (("      disks:", "      more-disks:"), None),
-    ],
-    ids=["dimension", "quota-id", "amount", "name"],
+    for name, quota, region in (
+        ("dimension", "SSD-TOTAL-GB-per-project-region", "us-central1"),
+        ("quota-id", "DISKS-TOTAL-GB-per-project-region", "us-central1"),
+        ("amount", "SSD-TOTAL-GB-per-project-region", "us-east1"),
+        ("name", "SSD-TOTAL-GB-per-project-region", "us-east4"),
+    )
 )
-def test_a_request_for_another_limit_under_the_same_name_is_an_error_at_the_request(
-    repository: Any, edit: tuple[str, str], said: str | None
-) -> None:
+
+
+def test_a_request_for_another_limit_under_the_same_name_is_an_error_at_the_request(repository: Any) -> None:
+    """Another amount is none, nor is the same request under another name."""
     repository.git("switch", "--quiet", "main")
-    repository.edit("small", "    project: example-small\n", REQUEST)
+    repository.edit("small", HEAD, HEAD + REQUESTS)
     repository.commit()
     repository.git("switch", "--quiet", "--create", "next")
-    repository.edit("small", *edit)
+    text = repository.path("small").read_text(encoding="utf-8")
+    dimension, quota, amount, name = text.split("        service: compute")[1:]
+    for old, new in (
+        (dimension, dimension.replace("us-central1", "us-west4")),
+        (quota, quota.replace("DISKS-TOTAL-GB-per", "SSD-TOTAL-GB-per")),
+        (amount, amount.replace("value: 4000", "value: 5000").replace("      name:", "      more:")),
+    ):
+        assert old != new
+        repository.edit("small", old, new)
 
-    findings = found(repository)
+    moved = {each.path: each for each in found(repository)}
 
-    assert len(findings) == (said is not None)
-    for each in findings:
-        assert (each.rule, each.severity, each.path) == ("quota-request-moved", "error", "quota_requests.disks")
-        assert each.position == (5, 7)
-        assert said is not None
+    lines = repository.path("small").read_text(encoding="utf-8").splitlines()
+    assert set(moved) == {"quota_requests.dimension", "quota_requests.quota-id"}
+    for name, said in (
+        ("dimension", 'dimensions.region from "us-central1" to "us-west4"'),
+        ("quota-id", "quotaId from "),
+    ):
+        each = moved[f"quota_requests.{name}"]
+        assert (each.rule, each.severity) == ("quota-request-moved", "error")
+        assert each.position == (lines.index(f"      {name}:") + 1, 7)
         assert said in each.message
 
 
@@ -357,17 +367,11 @@ def test_a_new_version_of_a_cluster_says_what_stops_and_what_stays(repository: R
     repository.commit()
     repository.edit("small", '"1.34"', '"1.35"')
 
-    (found,) = of_upgrades(repository.compare(base="HEAD"))
+    (found,) = of_upgrades(repository.compare(base="HEAD", selected=("small",)))
 
     assert found.path == "clusters.c.version"
     assert "from 1.34 to 1.35, never back: its API does not answer for minutes" in found.message
     assert found.message.endswith("nodes stay until their support ends")
-
-
-def test_nothing_is_said_of_versions_that_stay(repository: Repository) -> None:
-    repository.edit("small", "capacity_gib: 1024", "capacity_gib: 2048")
-
-    assert of_upgrades(repository.compare()) == []
 
 
 def workspace(repository: Repository) -> Workspace:
