@@ -1,4 +1,5 @@
 import importlib
+import re
 from typing import Any
 
 import pytest
@@ -89,8 +90,7 @@ def test_every_field_is_an_input_of_the_released_sdk(kind: str) -> None:
 
 def _inner(package: Any, arguments: Any, name: str) -> Any:
     """Return the class of an argument's value, None where it is a plain one."""
-    text = str(arguments.__init__.__annotations__[name]).replace("ArgsDict", "")
-    found = [word for word in text.replace("'", " ").split() if word.endswith("Args")]
+    found = re.findall(r"\w+Args\b", str(arguments.__init__.__annotations__[name]))
     return getattr(package, found[0]) if found else None
 
 

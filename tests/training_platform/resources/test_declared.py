@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from training_platform.resources import gcp
 from training_platform.resources.declared import MAP_FIELDS, camel_case
 
 RESOURCES = Path(__file__).resolve().parents[3] / "training_platform" / "resources"
-_BLOCK = re.compile(r"'?(\w+ArgsDict)'?")
+_BLOCK = re.compile(r"\w+Args\b")
 
 
 class Kind(NamedTuple):
@@ -74,34 +74,50 @@ def test_every_input_is_one_of_the_provider(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_names_and_maps_are_those_of_the_provider(kind: Kind) -> None:
-    module = importlib.import_module(f"pulumi_gcp.{kind.service}")
-    taken = inspect.signature(kind.provider._internal_init).parameters  # type: ignore[attr-defined]
-    inputs = {name: taken[name].annotation for name in kind.inputs}
-    for name, annotation in inputs.items():
-        assert_as_it_is(name, annotation)
+    taken = annotated(kind.provider._internal_init)  # type: ignore[attr-defined]
+    for name in kind.inputs:
+        assert_as_it_is(name, taken[name])
         assert camel_case(name) == wire_name(kind.provider, name), name
-    for block in blocks(module, str(list(inputs.values()))):
-        typed = getattr(module, block.removesuffix("Dict"))
-        for name, annotation in getattr(module, block).__annotations__.items():
+    for block in blocks_of(kind):
+        for name, annotation in annotated(block.__init__).items():  # type: ignore[misc] # of the class itself
             assert_as_it_is(name, annotation)
-            assert camel_case(name) == wire_name(typed, name), f"{block}.{name}"
+            assert camel_case(name) == wire_name(block, name), f"{block.__name__}.{name}"
 
 
-def blocks(module: ModuleType, text: str, seen: set[str] | None = None) -> Iterator[str]:
-    """Yield the provider's dictionaries that annotations name, and those that these name."""
-    seen = set() if seen is None else seen
-    for block in _BLOCK.findall(text):
-        if block not in seen and hasattr(module, block):
-            seen.add(block)
+def test_blocks_are_looked_at_to_their_depth() -> None:
+    names = {block.__name__ for block in blocks_of(KINDS["node_pool"])}
+
+    assert {"NodePoolNodeConfigArgs", "NodePoolNodeConfigReservationAffinityArgs"} <= names
+    assert len(names) > 50
+
+
+def annotated(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the annotations of a constructor's parameters as text, as the SDK may have them anyway."""
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: str(each.annotation) for each in parameters if each.annotation is not each.empty}
+
+
+def blocks_of(kind: Kind) -> list[type]:
+    """Return the classes of blocks that a resource's inputs name, and those that these name."""
+    taken = annotated(kind.provider._internal_init)  # type: ignore[attr-defined]
+    module = importlib.import_module(f"pulumi_gcp.{kind.service}")
+    return list(blocks(module, str([taken[name] for name in kind.inputs]), set()))
+
+
+def blocks(module: ModuleType, text: str, seen: set[str]) -> Iterator[type]:
+    for name in _BLOCK.findall(text):
+        if name not in seen and hasattr(module, name):
+            seen.add(name)
+            block = getattr(module, name)
             yield block
-            yield from blocks(module, str(getattr(module, block).__annotations__), seen)
+            yield from blocks(module, str(annotated(block.__init__)), seen)
 
 
-def assert_as_it_is(name: str, annotation: Any) -> None:
+def assert_as_it_is(name: str, annotation: str) -> None:
     """Assert that a map is listed as one, and that no block is."""
-    if "Mapping[" in str(annotation):
+    if "Mapping[" in annotation:
         assert name in MAP_FIELDS
-    if "ArgsDict" in str(annotation):
+    if _BLOCK.search(annotation):
         assert name not in MAP_FIELDS
 
 
