@@ -7,7 +7,7 @@ The byte code lies where Python keeps it, for the source as it is, and differs f
 - ``_inputs.py`` and ``outputs.py`` make a class when it is looked up. Annotations name a class of inputs by its module:
   Pulumi's SDK looks up those that it serialises.
 
-Python compiles a file that changed as usual.
+Python compiles a file that changed as usual. What a package exports is read here: run this again after a change to it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from typing import Final
 SDKS: Final = ("pulumi_gcp", "pulumi_kubernetes")
 INPUTS: Final = "_inputs"
 CLASSES: Final = (INPUTS, "outputs")
+NAMED: Final = "_sdk_inputs"  # of the SDK alone: Pulumi reads annotations with the names of a subclass's module, too
 
-# What a package gets for each ``from .file import *``. Python binds an imported file in its package: a name that the
-# package exports is not overwritten, just as it is not where all files are imported first.
+# What a package gets for each ``from .file import *``. Python binds an imported file in its package: where the package
+# exports the same name from it, the export stays, as it does where all files are imported first.
 _LAZY_FILES: Final = """
 from importlib import import_module as _import_module
 from sys import modules as _modules
@@ -39,21 +40,26 @@ from types import ModuleType as _ModuleType
 
 class _Package(_ModuleType):
     def __getattr__(self, name):
-        if name not in _files:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = self.__dict__[name] = getattr(_import_module(_files[name], __name__), name)
-        return value
+        if name in _files:
+            value = self.__dict__[name] = getattr(_import_module(_files[name], __name__), name)
+            return value
+        if f".{name}" in _files.values():
+            return _import_module(f".{name}", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __setattr__(self, name, value):
-        if name not in _files:
+        if name not in _files or getattr(value, "__name__", "") != f"{__name__}.{name}":
             super().__setattr__(name, value)
 
     def __dir__(self):
-        return sorted({*super().__dir__(), *_files})
+        return sorted({*super().__dir__(), *_files, *(file[1:] for file in _files.values())})
+
+    def __reduce__(self):
+        return _import_module, (__name__,)
 
 _modules[__name__].__class__ = _Package
-__all__ = list(_files)
 """
+_ALL_NAMES: Final = "__all__ = sorted({*_files, *(name for name in globals() if name[0] != '_')})"
 
 # What a file of classes gets for them. A thread that looks a class up while another makes it waits for it.
 _LAZY_CLASSES: Final = """
@@ -62,12 +68,13 @@ from sys import modules as _modules
 from threading import RLock as _RLock
 
 _lock = _RLock()
-_inputs = _modules[__name__]
+_sdk_inputs = _modules[__name__]
 
 def __getattr__(name):
     with _lock:
         if name in _classes:
-            exec(_loads(_classes.pop(name)), globals())
+            exec(_loads(_classes[name]), globals())
+            del _classes[name]
         if name in globals():
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -80,11 +87,11 @@ _ALL_INPUTS: Final = f"from .{INPUTS} import *"
 
 # What a resource's file gets for that import.
 _NAMED_INPUTS: Final = """
-from . import _inputs
+from . import _inputs as _sdk_inputs
 
 def __getattr__(name):
-    if name in _inputs.__all__:
-        return getattr(_inputs, name)
+    if name in _sdk_inputs.__all__:
+        return getattr(_sdk_inputs, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 """
 
@@ -131,7 +138,7 @@ def _loading_when_asked(body: list[ast.stmt], folder: Path) -> list[ast.stmt]:
                 files |= dict.fromkeys(names, f".{file}")
             case _:
                 rest.append(statement)
-    return [*ast.parse(f"_files = {files!r}{_LAZY_FILES}").body, *rest] if files else body
+    return [*ast.parse(f"_files = {files!r}{_LAZY_FILES}").body, *rest, *ast.parse(_ALL_NAMES).body] if files else body
 
 
 def _making_when_asked(body: list[ast.stmt], file: Path) -> list[ast.stmt]:
@@ -194,12 +201,20 @@ class _Lookup(ast.NodeTransformer):
     def __init__(self, names: Container[object]) -> None:
         self.names = names
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Leave the texts of ``Literal["Job"]`` as they are."""
+        if isinstance(node.value, ast.Name) and node.value.id == "Literal":
+            return node
+        self.generic_visit(node)
+        return node
+
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        match node.value:
-            case str(name) if name in self.names:
-                module = INPUTS
-            case str(reference) if reference.startswith("outputs."):
-                module, name = reference.split(".")
+        """Turn a text that names a class into a look-up."""
+        match node.value.split(".") if isinstance(node.value, str) else ():
+            case [name] if name in self.names:
+                module = NAMED
+            case ["outputs" as module, name]:
+                pass
             case _:
                 return node
         found = ast.Attribute(ast.Name(module, ast.Load()), name, ast.Load())

@@ -64,18 +64,18 @@ def _stack(section: str) -> Stack:
 
 def plan_of(stack: Stack) -> Plan:
     """Return the plan of a stack, which tests share: nobody changes it."""
-    if id(stack) not in _PLANS:
+    if _PLANS.get(id(stack), (None,))[0] is not stack:
         environment = stack.environment
         assert environment is not None, [str(finding) for finding in stack.findings]
 
         def build() -> None:
             build_environment("dev", environment)
 
-        _PLANS[id(stack)] = record(build, project=PROJECT, stack_name="dev")
-    return _PLANS[id(stack)]
+        _PLANS[id(stack)] = (stack, record(build, project=PROJECT, stack_name="dev"))
+    return _PLANS[id(stack)][1]
 
 
-_PLANS: dict[int, Plan] = {}  # by the stacks that _stack keeps
+_PLANS: dict[int, tuple[Stack, Plan]] = {}  # by the stacks' ids, which are theirs as long as they are kept here
 
 
 def planned(pool: dict[str, Any], **fields: Any) -> dict[str, Any]:

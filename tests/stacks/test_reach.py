@@ -820,12 +820,14 @@ class Base:
         """Return changes that the program shows, each found among others in a few plans.
 
         Each change is applied in half of the plans, and no two in the same half. What differs from the base in exactly
-        these plans is this change's: what depends on two of them differs in more. A change that is not found so may be
-        hidden by another: it is planned alone.
+        these plans is this change's. What depends on two of them differs in more plans, or where they cancel each other
+        out in an even number, which no half is. A change that is not found so may be hidden by another: it is planned
+        alone.
         """
         found: set[Edit] = set()
         for together in side_by_side(edits):
-            plans = next(number for number in count(1) if comb(number, number // 2) >= len(together))
+            odd = (number for number in count(1) if (number + 1) // 2 % 2)  # half of them
+            plans = next(number for number in odd if comb(number, number // 2) >= len(together))
             of_pattern = dict(zip(combinations(range(plans), (plans + 1) // 2), together, strict=False))
             differing: dict[tuple[object, ...], list[int]] = {}
             for number in range(plans):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from functools import partial
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
+from unittest import mock
 
 import pulumi_gcp
 import pytest
@@ -64,11 +66,12 @@ def test_the_same_is_registered(copies: tuple[ModuleType, ModuleType]) -> None:
 
 
 def test_both_have_the_same_names(copies: tuple[ModuleType, ModuleType]) -> None:
-    files = {"backup", "instance", "snapshot"}  # which Python binds in their package as they are imported
-    plain, ours = ({name for name in dir(copy) if not name.startswith("_")} - files for copy in copies)
+    plain, ours = ({name for name in dir(copy) if not name.startswith("__")} for copy in copies)
 
-    assert {"Instance", "InstanceNetworkArgs", "get_instance", "outputs"} <= plain
-    assert ours == plain
+    assert {"Instance", "InstanceNetworkArgs", "get_instance", "outputs", "instance", "_inputs"} <= plain
+    assert ours - plain == {"_Package", "_ModuleType", "_files", "_import_module", "_modules"}
+    assert plain <= ours
+    assert {name for name in plain if name[0] != "_"} == set(copies[1].__all__) | {"backup", "instance", "snapshot"}
     plain, ours = ({name for name in dir(copy.outputs) if name[0].isupper()} for copy in copies)
     assert len(plain) > 10
     assert ours == plain
@@ -78,6 +81,7 @@ def test_what_is_not_looked_up_is_not_made(folder: Path) -> None:
     script = """
 import sys, twice.ours as sdk
 from pulumi._types import _types_from_py_properties
+from unittest.mock import patch
 made = lambda: {name.removeprefix("InstanceFile") for name in vars(sdk._inputs) if name.endswith("Args")}
 assert not [name for name in sys.modules if name.startswith("twice.ours.") and not name.endswith("outputs")]
 import twice.ours.get_instance
@@ -86,6 +90,13 @@ assert sdk.Instance.__module__ == "twice.ours.instance" and not made()
 assert sdk.InstanceFileSharesArgs is sdk.instance.InstanceFileSharesArgs and made() == {"SharesArgs"}
 _types_from_py_properties(sdk.InstanceFileSharesArgs)
 assert made() == {"SharesArgs", "SharesNfsExportOptionArgs"}
+try:
+    with patch.object(sdk._inputs, "_loads", side_effect=KeyboardInterrupt):
+        sdk.InstanceNetworkArgs
+except KeyboardInterrupt:
+    pass
+assert sdk.InstanceNetworkArgs.__name__ in sdk._inputs.__all__
+assert "backup" not in vars(sdk) and sdk.backup.Backup is sdk.Backup
 for module in (sdk, sdk.instance, sdk._inputs):
     try:
         module.Unknown
@@ -114,6 +125,31 @@ def test_annotations_are_not_evaluated_and_a_changed_file_is_compiled_again(tmp_
             import_module(file.stem)
     finally:
         sys.path.remove(str(tmp_path))
+
+
+def test_a_name_of_a_package_can_be_replaced(copies: tuple[ModuleType, ModuleType]) -> None:
+    backup = copies[1].Backup
+    with mock.patch.object(copies[1], "Backup", None):
+        assert copies[1].Backup is None
+    assert copies[1].Backup is backup
+
+
+def test_a_package_is_pickled_by_its_name(copies: tuple[ModuleType, ModuleType]) -> None:
+    assert pickle.loads(pickle.dumps(copies[1])) is copies[1]  # noqa: S301 # our own; dynamic providers do it with dill
+
+
+def test_a_subclass_may_have_names_of_its_own(copies: tuple[ModuleType, ModuleType]) -> None:
+    module = ModuleType("of_a_user")
+    module.__dict__.update(_inputs=None, base=copies[1].InstanceFileSharesArgs)
+    with mock.patch.dict(sys.modules, {module.__name__: module}):
+        exec("class Mine(base): ...", module.__dict__)  # noqa: S102 # in a module that Pulumi finds by its name
+        assert "InstanceFileSharesNfsExportOptionArgs" in _types_of(module.Mine)["nfsExportOptions"]
+
+
+def test_a_text_that_is_one_of_a_few_values_names_no_class() -> None:
+    made = import_module("pulumi_kubernetes.node.v1").outputs.RuntimeClass
+
+    assert _types._types_from_py_properties(made)["kind"] == Literal["RuntimeClass"]
 
 
 def _classes(copy: ModuleType) -> Iterator[tuple[str, type]]:

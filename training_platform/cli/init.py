@@ -73,16 +73,15 @@ def environment(
         machine_types, "--machine-type", f"{_MACHINES}; several with spaces", machine_named, default="h100"
     )
     pools = answers.pools([machine.name for machine in machines], zones, capacities, reservations)
-    for email in emails:
-        answers.of(email, "--alert-email", "", _fits(Email), example="a@example.com")
-    if google_groups_domain is not None:
-        answers.of(google_groups_domain, "--google-groups-domain", "", _fits(HostName), example="example.com")
+    emails = tuple(answers.of(each, "--alert-email", "", _fits(Email), example="a@example.com") for each in emails)
+    if (domain := google_groups_domain) is not None:
+        domain = answers.of(domain, "--google-groups-domain", "", _fits(HostName), example="example.com")
     answers.end()
     workspace = read_workspace(folder)
     others = [section for _, section in workspace.environments()]
     text = environment_text(
         name=name, project=project_id, production=is_production, pools=pools, emails=emails,
-        google_groups_domain=google_groups_domain, others=others,
+        google_groups_domain=domain, others=others,
     )  # fmt: skip
     _write_stack(folder, workspace, name, text)
     workspace = read_workspace(folder)

@@ -341,11 +341,17 @@ def test_a_wrong_flag_is_asked_for_at_a_terminal(root: Path) -> None:
         "EXAMPLE",
         "--machine-type",
         "h10",
-        answers="example-lab\nn\nh100\n\n\n",
+        "--alert-email",
+        "nobody",
+        "--google-groups-domain",
+        "example com",
+        answers="example-lab\nn\nh100\n\n\na@example.com\nexample.com\n",
     )
 
     assert "--project 'EXAMPLE' is not in the right form" in asked
     assert environment(root).project == "example-lab"
+    assert environment(root).alerts.emails == ("a@example.com",)
+    assert environment(root).google_groups_domain == "example.com"
     assert [*environment(root).clusters["us-central1"].node_pools] == ["h100"]
 
 

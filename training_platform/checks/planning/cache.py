@@ -125,7 +125,11 @@ def program_digest(root: Path, code: Path = CODE) -> str:
     """
     # whole and unparsed: to find the name and version would take longer than all else here
     installed = sorted(
-        package.read_text("METADATA") or package.read_text("PKG-INFO") or "" for package in distributions()
+        package.read_text("METADATA")
+        or package.read_text("PKG-INFO")
+        or package.read_text("")  # .egg-info
+        or ""
+        for package in distributions()
     )
     parts = [sys.version, sys.platform, platform.machine(), *installed]
     files = [*((name, root / name) for name in PROGRAM), *code_files(root, code)]

@@ -86,7 +86,8 @@ def test_another_python_misses(digest: Digest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("folder", "file"), [("invented-10.2.0.dist-info", "METADATA"), ("invented.egg-info", "PKG-INFO")]
+    ("folder", "file"),
+    [("invented-10.2.0.dist-info", "METADATA"), ("invented.egg-info", "PKG-INFO"), (".", "invented.egg-info")],
 )
 def test_another_version_of_a_package_misses(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, file: str

@@ -305,7 +305,8 @@ PATHS = [(kind, path) for kind in KINDS for path, _ in changes(kind)]
 def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, Any], list[str]]:
     """Return the changes that ``check`` refuses, with its errors.
 
-    Changes of other fields are applied together; where ``check`` refuses them, each half is tried by itself.
+    Changes of other fields are applied together; where ``check`` refuses them, each half is tried by itself. So a
+    change that is refused alone but taken beside another, whose field it needs, counts as taken.
     """
     folder = tmp_path_factory.mktemp("changes")
 
