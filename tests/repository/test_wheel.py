@@ -155,6 +155,14 @@ def test_a_missing_extra_is_one_sentence_that_names_it(
     assert f"needs the extra `{extra}`: pip install 'training-platform[{extra}]'" in stderr
 
 
+def test_the_installed_command_names_a_missing_extra_too(base: BareEnvironment, as_cloned: Path) -> None:
+    done = base.run(base.command, "quota", "pull", cwd=as_cloned)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "needs the extra `quota`: pip install 'training-platform[quota]'" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["check --fast", "quota show", "job check"])
 def test_a_clone_of_another_version_is_refused(base: BareEnvironment, clone: Path, command: str) -> None:
     project = clone / "pyproject.toml"

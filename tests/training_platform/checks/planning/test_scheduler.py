@@ -36,7 +36,7 @@ TODAY = date(2026, 11, 21)
 
 @pytest.fixture(scope="module")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
-    """Run a scheduler that has no worker until a test starts one."""
+    """Run a scheduler that has no worker until a test asks for one."""
     with dask(tmp_path_factory.mktemp("dask"), 0) as started:
         yield started
 
@@ -67,16 +67,15 @@ def plant(root: Path, line: str) -> None:
 
 
 def test_no_scheduler_and_no_worker_are_a_sentence_each(
-    copy: Path, idle: Dask, monkeypatch: pytest.MonkeyPatch
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes before those that start workers."""
     monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 1)
     arguments = ["check", "dev", "--no-cache", "--root", str(copy), "--scheduler"]
 
     nobody = CliRunner().invoke(app, [*arguments, "tcp://127.0.0.1:1"])
     nonsense = CliRunner().invoke(app, [*arguments, "nonsense://x"])
-    assert not idle.workers
-    waiting = CliRunner().invoke(app, [*arguments, idle.address])
+    with dask(tmp_path, 0) as idle:
+        waiting = CliRunner().invoke(app, [*arguments, idle.address])
 
     assert [each.exit_code for each in (nobody, nonsense, waiting)] == [2, 2, 2]
     assert "The scheduler tcp://127.0.0.1:1 cannot be reached" in nobody.stderr
