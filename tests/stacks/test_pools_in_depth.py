@@ -64,7 +64,7 @@ def _stack(section: str) -> Stack:
 
 def plan_of(stack: Stack) -> Plan:
     """Return the plan of a stack, which tests share: nobody changes it."""
-    if _PLANS.get(id(stack), (None,))[0] is not stack:
+    if id(stack) not in _PLANS:
         environment = stack.environment
         assert environment is not None, [str(finding) for finding in stack.findings]
 
@@ -75,7 +75,7 @@ def plan_of(stack: Stack) -> Plan:
     return _PLANS[id(stack)][1]
 
 
-_PLANS: dict[int, tuple[Stack, Plan]] = {}  # by the stacks' ids, which are theirs as long as they are kept here
+_PLANS: dict[int, tuple[Stack, Plan]] = {}  # by the ids of the stacks, which are theirs alone since they are kept here
 
 
 def planned(pool: dict[str, Any], **fields: Any) -> dict[str, Any]:

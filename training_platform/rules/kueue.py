@@ -243,11 +243,10 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
     A pool of the same shape is found by a rule of its own.
     """
     for label, kind in ACCELERATOR_LABELS.items():
-        value = flavor.node_labels.get(label)
-        names = (
-            sorted({row.gke_label for row in ACCELERATORS.values() if row.kind == kind}) if value is not None else []
-        )
-        if value is not None and value not in names:
+        if (value := flavor.node_labels.get(label)) is None:
+            continue
+        names = sorted({row.gke_label for row in ACCELERATORS.values() if row.kind == kind})
+        if value not in names:
             message = f"flavor {flavor.flavor} selects {label} {value}, which no node carries"
             nearest = find_nearest(value, names)
             yield finding(flavor, "node_labels", message, allowed=enumeration(names, most=40), nearest=nearest)

@@ -137,7 +137,7 @@ class _Reader:
                 break
             wrong.append(pods)
         else:
-            raise wrong[0]
+            raise wrong[0].with_traceback(None)  # it is kept, and would grow with each row that has it
         return TraceJob(
             name=cells.get("job") or f"line-{line}",
             submitted=_moment(cells.get("submitted", "")),
@@ -154,7 +154,7 @@ class _Reader:
         try:
             return tuple(_kind(part.strip(), self.clusters[cluster], team) for part in needs.split("+"))
         except _WrongError as error:
-            return error.with_traceback(None)  # which is kept
+            return error
 
     def _clusters(self, cells: Mapping[str, str], team: str) -> Iterator[Cluster]:
         of_team = {name: cluster for name, cluster in self.clusters.items() if team in cluster.queues}
