@@ -17,8 +17,8 @@ from training_platform.config.reading.finding import Path, dotted
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.section import Name, fits
 from training_platform.config.reading.source import Source, whole_numbers
-from training_platform.resources.declared import camel_case
 from training_platform.resources.scope import Scope, complete_labels
+from training_platform.resources.spelling import camel_case
 
 Spec = TypeVar("Spec", bound=BaseModel)
 

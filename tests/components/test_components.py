@@ -26,7 +26,7 @@ from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import BucketSpec, PersistentResourceSpec
-from training_platform.resources.declared import camel_case
+from training_platform.resources.spelling import camel_case
 
 PLACE = {"project": "example-train-dev", "environment": "dev", "labels": {"cost-center": "ml"}}
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}

@@ -1,12 +1,12 @@
-"""Write the documents by which whole objects are judged: ``python -m tools.documents``.
+"""Write the documents by which whole objects are judged, and the table of map inputs: ``python -m tools.documents``.
 
 What is written by hand in additions.yaml and described.yaml goes into one file that is read quickly. Google's come from
-the installed google-api-python-client and pulumi_gcp. Kubernetes' are written where both its sources are given:
-``--openapi``, a folder with what an API server has at /openapi/v3, as files such as ``apis__batch__v1_openapi.json``,
-and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written with ``--gke``, a folder with the
-CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's Gateways and networks, kinds of jobs with
-``--operators``, a folder with those of LeaderWorkerSet, KubeRay and Trainer, and what Terraform's provider checks with
-``--provider``, the folder google-beta/services of its source.
+the installed google-api-python-client and pulumi_gcp, map inputs from pulumi_gcp alone. Kubernetes' are written where
+both its sources are given: ``--openapi``, a folder with what an API server has at /openapi/v3, as files such as
+``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written
+with ``--gke``, a folder with the CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's Gateways and
+networks, kinds of jobs with ``--operators``, a folder with those of LeaderWorkerSet, KubeRay and Trainer, and what
+Terraform's provider checks with ``--provider``, the folder google-beta/services of its source.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any
 import yaml
 
 from tools.documents import google, kubernetes, provider_schemas
+from tools.documents.map_inputs import write_map_inputs
+from training_platform.resources import spelling
 from training_platform.resources.rest import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
 
@@ -34,6 +36,7 @@ def main() -> None:
         parser.add_argument(f"--{option}", type=Path)
     folders = parser.parse_args()
     write_google(TARGET)
+    write_map_inputs(spelling.FILE, paths()["types"])
     write_by_hand(TARGET / "by_hand.json")
     if folders.gke:
         write_apart(TARGET / "gke.json", kubernetes.GKE, folders.gke)

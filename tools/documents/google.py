@@ -209,10 +209,16 @@ class Block(NamedTuple):
     docs: dict[str, str]
 
 
+def arguments(token: str) -> type:
+    """Return the provider's class of arguments of a type of resource."""
+    module, name = _classes()[token].split(".")
+    args: type = getattr(importlib.import_module(f"pulumi_gcp.{module}"), f"{name}Args")
+    return args
+
+
 def resource(token: str) -> Block:
     """Return the inputs of a type of resource."""
-    module, name = _classes()[token].split(".")
-    return block(getattr(importlib.import_module(f"pulumi_gcp.{module}"), f"{name}Args"))
+    return block(arguments(token))
 
 
 @cache

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Protocol
 
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.register import KUBERNETES
 from training_platform.resources.scope import Scope
+from training_platform.resources.spelling import camel_case
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,6 @@ MAP_FIELDS = frozenset(
         "user_labels",
     }
 )
-
-
-@cache
-def camel_case(name: str) -> str:
-    """Return a name as the wire has it."""
-    first, *others = name.split("_")
-    return first + "".join(other[:1].upper() + other[1:] for other in others)
 
 
 def kubernetes_object(type_: str, logical_name: str, scope: Scope, name: str, spec: dict[str, Any]) -> Declared:

@@ -16,7 +16,8 @@ import pulumi
 import pytest
 
 from training_platform.resources import gcp
-from training_platform.resources.declared import MAP_FIELDS, camel_case
+from training_platform.resources.declared import MAP_FIELDS
+from training_platform.resources.spelling import camel_case
 
 RESOURCES = Path(__file__).resolve().parents[3] / "training_platform" / "resources"
 _BLOCK = re.compile(r"\w+Args\b")

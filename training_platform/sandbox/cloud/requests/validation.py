@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, secrets_in
-from training_platform.resources.declared import camel_case
+from training_platform.resources.spelling import camel_case
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.scalars import FORMS, WIDTHS, Check, Right, scalar
 from training_platform.sandbox.cloud.requests.discovery import Api, Method

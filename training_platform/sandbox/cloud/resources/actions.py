@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.declared import camel_case
+from training_platform.resources.spelling import camel_case
 from training_platform.rules import RULES, evaluate, program
 from training_platform.sandbox.cloud.requests.errors import (
     Refusal,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.resources.declared import camel_case
+from training_platform.resources.spelling import camel_case
 from training_platform.sandbox.cloud.requests.errors import Refusal
 from training_platform.sandbox.cloud.resources.model import Call
 from training_platform.sandbox.cloud.state.operations import COMPUTE_LINK

@@ -1,0 +1,89 @@
+"""The spelling of inputs: pulumi-gcp's Python has ``node_config``, and the wire ``nodeConfig``.
+
+The keys of a map are users' and keep their spelling. ``data/map_inputs.yaml`` lists the maps by resource type, since a
+name is a map in one type and a block or a list in another; ``make documents`` writes it from the provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from training_platform.catalog.reading import read_file
+from training_platform.resources.register import KUBERNETES
+
+FILE = Path(__file__).parent / "data" / "map_inputs.yaml"
+Maps: TypeAlias = "dict[str, Maps | None]"  # by the name of an input: None for a map, else the maps inside a block
+_NO_MAPS: Maps = {}
+
+
+def map_inputs(resource_type: str) -> frozenset[str]:
+    """Return the paths of a type's inputs that are maps, such as ``node_config.labels``, items of lists included."""
+    return frozenset(_table().get(resource_type, ()))
+
+
+def wire_inputs(
+    resource_type: str, inputs: Mapping[str, Any], leaf: Callable[[Any], Any] = lambda value: value
+) -> dict[str, Any]:
+    """Return inputs as the provider is sent them: respelt, tuples as lists, without a key whose value is None.
+
+    Below a map no key is respelt, and in a Kubernetes object none at all. ``leaf`` is called with every value that is
+    no dictionary, list or tuple, None in a list included; what it returns is not looked into.
+    """
+    wire: dict[str, Any]
+    if resource_type.startswith(KUBERNETES):
+        wire = _kept(dict(inputs), leaf)
+    else:
+        wire = _respelt(dict(inputs), _maps(resource_type), leaf)
+    return wire
+
+
+@cache
+def camel_case(name: str) -> str:
+    """Return a name as the wire has it."""
+    first, *others = name.split("_")
+    return first + "".join(other[:1].upper() + other[1:] for other in others)
+
+
+def _respelt(value: Any, maps: Maps, leaf: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        wire = {}
+        for name, item in value.items():
+            if item is None:
+                continue
+            inner = maps.get(name, _NO_MAPS)
+            wire[camel_case(name)] = _kept(item, leaf) if inner is None else _respelt(item, inner, leaf)
+        return wire
+    if isinstance(value, list | tuple):
+        return [_respelt(item, maps, leaf) for item in value]
+    return leaf(value)
+
+
+def _kept(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _kept(item, leaf) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_kept(item, leaf) for item in value]
+    return leaf(value)
+
+
+@cache
+def _maps(resource_type: str) -> Maps:
+    """Return the paths of a type as a tree, which is walked beside its inputs."""
+    tree: Maps = {}
+    for path in _table().get(resource_type, ()):
+        *blocks, name = path.split(".")
+        block = tree
+        for part in blocks:
+            inner = block.setdefault(part, {})
+            assert inner is not None, f"{path} is inside a map"
+            block = inner
+        block[name] = None
+    return tree
+
+
+@cache
+def _table() -> Mapping[str, list[str]]:
+    return read_file(FILE)
