@@ -24,7 +24,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.resources.declared import MAP_FIELDS
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK
+from training_platform.resources.resource_types import CLUSTER, NETWORK, NODE_POOL, SUBNETWORK
 
 RUNS = 2
 SHAPE = Shape(environments=20, pools=50)

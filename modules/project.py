@@ -13,7 +13,7 @@ from pulumi_gcp import cloudquota, kms, projects
 
 from training_platform.config.model.environment import QuotaRequest
 from training_platform.config.names import declared_name
-from training_platform.resources.register import api_of
+from training_platform.resources.resource_types import api_of
 from training_platform.resources.scope import Scope, short_name
 
 Transformation = Callable[[pulumi.ResourceTransformationArgs], pulumi.ResourceTransformationResult | None]

@@ -10,7 +10,7 @@ import yaml
 
 from training_platform.checks.planning.recorder import Plan
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 
 
 def inventory(plan: Plan) -> str:
@@ -33,7 +33,7 @@ def inventory(plan: Plan) -> str:
 
 
 def _chosen(resource_type: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    row = REGISTER.get(resource_type)
+    row = RESOURCE_TYPES.get(resource_type)
     values = {path: _at(inputs, path) for path in (row.shown if row else ())}
     return {path: _plain(value) for path, value in values.items() if value is not None}
 

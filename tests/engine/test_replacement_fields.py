@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
-from training_platform.catalog import replacements
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
+from training_platform.resources import resource_types
 
 PLANNED = sorted(
     {
@@ -27,7 +27,7 @@ PLANNED = sorted(
         for each in yaml.safe_load(path.read_text(encoding="utf-8"))["counts"]
         if each.startswith("gcp:")
     }
-    | {each for each in replacements.types() if each.startswith("gcp:")}
+    | {token for token, row in resource_types.RESOURCE_TYPES.items() if token.startswith("gcp:") and row.replacing}
 )
 
 
@@ -50,8 +50,10 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_the_table_has_the_fields_that_the_schema_marks(schema: dict[str, Any], kind: str) -> None:
     marked = set(_marked(schema, schema["resources"][kind]["inputProperties"], ""))
 
-    assert replacements.known(kind)
-    assert replacements.fields(kind, sometimes=False) == {each for each in marked if not each.startswith("nodePools[")}
+    assert resource_types.has_known_replacements(kind)
+    assert resource_types.replacing_inputs(kind, sometimes=False) == {
+        each for each in marked if not each.startswith("nodePools[")
+    }
 
 
 @pytest.mark.engine

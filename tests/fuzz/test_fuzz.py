@@ -28,7 +28,7 @@ from training_platform.cli.main import app
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.snapshot import Snapshots
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import RELEASE
+from training_platform.resources.resource_types import RELEASE
 from training_platform.rules import evaluate, program, views_of_plan
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.operations import Clock

@@ -32,7 +32,7 @@ from tests.training_platform.adopt.conftest import _repository as repository  # 
 from tests.training_platform.verify.conftest import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from training_platform.checks.planning.recorder import Plan
 from training_platform.clients.kubernetes_api import ClusterApi
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.sandbox.cloud.state.store import Record
 from training_platform.sandbox.kubernetes.api_servers import free_port
 from training_platform.sandbox.kubernetes.nodes import SimulatedPool, kubelets, node_objects
@@ -187,7 +187,7 @@ def site(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("verify")
     lab = lab_of(repository({"lab": LARGE, "lab-vision": TEAM, "lab-nlp": NLP}), ["lab", "lab-nlp", "lab-vision"])
     _put_lustre(lab)
-    releases = {one.inputs["name"]: one.inputs for one in lab.resources if one.type == register.RELEASE}
+    releases = {one.inputs["name"]: one.inputs for one in lab.resources if one.type == resource_types.RELEASE}
     settings = yaml.safe_load(releases["kueue"]["values"]["managerConfig"]["controllerManagerConfigYaml"])
     with ExitStack() as stack:
         kueue = stack.enter_context(
@@ -222,7 +222,7 @@ def site(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def _put_lustre(lab: Lab) -> None:
     """Put the instance of Managed Lustre into the cloud, without the network's peering that its creation asks for."""
-    (planned,) = (one for one in lab.resources if one.type == register.LUSTRE)
+    (planned,) = (one for one in lab.resources if one.type == resource_types.LUSTRE)
     name = f"projects/example-lab/locations/us-central1-a/instances/{planned.inputs['instanceId']}"
     fields = {key: value for key, value in planned.inputs.items() if key in ("filesystem", "capacityGib", "labels")}
     body = {**fields, "name": name, "state": "ACTIVE", "mountPoint": "10.200.0.2@tcp:/lustre",

@@ -15,7 +15,7 @@ from training_platform.checks.planning.recorder import Plan, Recorder, record
 from training_platform.config.data_sets import reaches
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.storage import FilestoreSpec
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.filestore import instance_name
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
@@ -197,7 +197,7 @@ def test_exports_reach_the_share() -> None:
         {"ranges": ["10.0.0.0/20"]},
         {"ranges": ["10.1.0.0/20"], "access": "read-only", "squash": "root", "anonymous_id": 1000},
     ]
-    share = deploy_backups(exports=exports).one(register.FILESTORE).inputs["fileShares"]
+    share = deploy_backups(exports=exports).one(resource_types.FILESTORE).inputs["fileShares"]
 
     assert share["nfsExportOptions"] == [
         {"ipRanges": ["10.0.0.0/20"], "accessMode": "READ_WRITE", "squashMode": "NO_ROOT_SQUASH"},
@@ -209,14 +209,16 @@ def test_exports_reach_the_share() -> None:
 
 
 def test_a_backup_is_named_by_where_it_is_kept() -> None:
-    plain, vaulted = (deploy_backups(restore_from=each).one(register.FILESTORE).inputs for each in (BACKUP, VAULTED))
+    plain, vaulted = (
+        deploy_backups(restore_from=each).one(resource_types.FILESTORE).inputs for each in (BACKUP, VAULTED)
+    )
 
     assert plain["fileShares"] == {"name": "share", "capacityGb": 2560, "sourceBackup": BACKUP}
     assert vaulted["fileShares"] == {"name": "share", "capacityGb": 2560, "sourceBackupdrBackup": VAULTED}
 
 
 def test_an_instance_of_one_team_is_billed_to_it() -> None:
-    assert deploy_backups(team="vision").one(register.FILESTORE).inputs["labels"] == {
+    assert deploy_backups(team="vision").one(resource_types.FILESTORE).inputs["labels"] == {
         "environment": "prod",
         "team": "vision",
     }
@@ -224,25 +226,25 @@ def test_an_instance_of_one_team_is_billed_to_it() -> None:
 
 def test_private_service_access_comes_before_the_instance_that_joins_by_it() -> None:
     plan = deploy_backups("10.200.0.0/16", connection="private-service-access")
-    instance, connection = plan.one(register.FILESTORE), plan.one(register.SERVICE_CONNECTION)
+    instance, connection = plan.one(resource_types.FILESTORE), plan.one(resource_types.SERVICE_CONNECTION)
 
     assert instance.inputs["networks"][0]["connectMode"] == "PRIVATE_SERVICE_ACCESS"
     assert instance.inputs["networks"][0]["reservedIpRange"] == "prod-services"
     assert (connection.type, connection.name) in instance.options["dependsOn"]
-    assert plan.one(register.GLOBAL_ADDRESS).inputs["prefixLength"] == 16
+    assert plan.one(resource_types.GLOBAL_ADDRESS).inputs["prefixLength"] == 16
 
 
 def test_another_instance_of_that_vpc_joins_it_directly() -> None:
-    instance = deploy_backups("10.200.0.0/16").one(register.FILESTORE)
+    instance = deploy_backups("10.200.0.0/16").one(resource_types.FILESTORE)
 
     assert instance.inputs["networks"][0]["connectMode"] == "DIRECT_PEERING"
     assert "reservedIpRange" not in instance.inputs["networks"][0]
-    assert not [kind for kind, _ in instance.options["dependsOn"] if kind == register.SERVICE_CONNECTION]
+    assert not [kind for kind, _ in instance.options["dependsOn"] if kind == resource_types.SERVICE_CONNECTION]
 
 
 def test_backups_are_a_vault_a_plan_and_what_ties_the_instance_to_it() -> None:
     plan = deploy_backups(backups={"weekdays": ["SUNDAY"], "keep_days": 8, "locked_days": 3})
-    vault, rules = plan.one(register.BACKUP_VAULT), plan.one(register.BACKUP_PLAN).inputs["backupRules"]
+    vault, rules = plan.one(resource_types.BACKUP_VAULT), plan.one(resource_types.BACKUP_PLAN).inputs["backupRules"]
 
     assert vault.inputs["backupMinimumEnforcedRetentionDuration"] == f"{3 * 86400}s"
     assert vault.inputs["location"] == "us-central1"
@@ -251,7 +253,7 @@ def test_backups_are_a_vault_a_plan_and_what_ties_the_instance_to_it() -> None:
         "recurrenceType": "WEEKLY", "daysOfWeeks": ["SUNDAY"], "timeZone": "UTC",
         "backupWindow": {"startHourOfDay": 0, "endHourOfDay": 6},
     }  # fmt: skip
-    association = plan.one(register.BACKUP_PLAN_ASSOCIATION)
+    association = plan.one(resource_types.BACKUP_PLAN_ASSOCIATION)
     assert association.inputs["resourceType"] == "file.googleapis.com/Instance"
     assert association.options["replaceOnChanges"] == ["backupPlan", "resource"]
 
@@ -259,11 +261,11 @@ def test_backups_are_a_vault_a_plan_and_what_ties_the_instance_to_it() -> None:
 def test_an_instance_without_them_has_no_backups_and_no_snapshots() -> None:
     planned = {each.type for each in deploy_backups().resources}
 
-    assert not planned & {register.BACKUP_VAULT, register.BACKUP_PLAN, register.FILESTORE_SNAPSHOT}
+    assert not planned & {resource_types.BACKUP_VAULT, resource_types.BACKUP_PLAN, resource_types.FILESTORE_SNAPSHOT}
 
 
 def test_each_snapshot_has_its_name() -> None:
     plan = deploy_backups(snapshots=["before", "after"])
 
-    names = [each.inputs["name"] for each in plan.resources if each.type == register.FILESTORE_SNAPSHOT]
+    names = [each.inputs["name"] for each in plan.resources if each.type == resource_types.FILESTORE_SNAPSHOT]
     assert names == ["before", "after"]

@@ -32,7 +32,7 @@ from training_platform.resources.monitoring import (
     team_dashboard,
 )
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import DASHBOARD
+from training_platform.resources.resource_types import DASHBOARD
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.sandbox.cloud.requests.discovery import load
 from training_platform.sandbox.cloud.requests.validation import read_body

@@ -13,7 +13,7 @@ from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.network import ENTRANCES
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import (
+from training_platform.resources.resource_types import (
     METADATA_STORE,
     NETWORK_ATTACHMENT,
     PERSISTENT_RESOURCE,

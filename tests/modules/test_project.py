@@ -35,7 +35,7 @@ from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources.declared import ModelPlan
 from training_platform.resources.monitoring import budget_resources, stack_budget
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import APIS, BUDGET, NOTIFICATION_CHANNEL, api_of
+from training_platform.resources.resource_types import APIS, BUDGET, NOTIFICATION_CHANNEL, api_of
 from training_platform.resources.scope import Scope
 
 Deploy = Callable[[Callable[[], object]], Plan]

@@ -15,7 +15,7 @@ from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import environment, team
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION
+from training_platform.resources.resource_types import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION
 from training_platform.resources.scope import Scope, bucket_id, repository_id, repository_url
 
 BUCKET = "gcp:storage/bucket:Bucket"

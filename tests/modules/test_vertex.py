@@ -15,16 +15,17 @@ from modules.vertex import PersistentResource, PersistentResourceArgs, Tensorboa
 from tests.demand_of_model import model_demand, planned_demand
 from tests.stack_files import workspace_of
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
-from training_platform.catalog import MACHINE_TYPES, replacements
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost, service_cost
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan, record
 from training_platform.config.model import team
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
+from training_platform.resources import resource_types
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import SERVICE, WORKBENCH
+from training_platform.resources.resource_types import SERVICE, WORKBENCH
 from training_platform.resources.scope import Scope, persistent_resource_id
 
 RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
@@ -235,8 +236,8 @@ def test_every_resource_has_an_id_that_vertex_takes(environment: str, name: str,
 def test_the_plan_says_of_a_change_that_the_api_does_not_take_that_it_replaces(path: str) -> None:
     also = deploy().one(RESOURCE).options["replaceOnChanges"]
 
-    assert not replacements.forces(RESOURCE, path)
-    assert replacements.forces(RESOURCE, path, also=also)
+    assert not resource_types.forces_replacement(RESOURCE, path)
+    assert resource_types.forces_replacement(RESOURCE, path, also=also)
 
 
 TENSORBOARD = "gcp:vertex/aiTensorboard:AiTensorboard"

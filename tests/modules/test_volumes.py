@@ -28,7 +28,7 @@ from training_platform.quota.demand import demand_of_views
 from training_platform.quota.ledger import file_ledger
 from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
+from training_platform.resources.resource_types import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 from training_platform.resources.scope import Scope
 from training_platform.rules import views_of_plan
 

@@ -14,7 +14,7 @@ from tests.stacks.test_reach import changed, planned
 from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.planned import Planned
 
 ROWS: Mapping[str, Mapping[str, str]] = yaml.safe_load((ROOT / "docs/checkov.yaml").read_text(encoding="utf-8"))[
@@ -58,21 +58,21 @@ def pod_says(field: str, value: Any) -> Passes:
 
 
 CHECKS: Mapping[str, tuple[str, Passes]] = {
-    "CKV2_GCP_18": (register.NETWORK, lambda _inputs: False),  # a graph of ids that are not known before
-    "CKV2_GCP_26": (register.TENSORBOARD, written("encryptionSpec.kmsKeyName")),
-    "CKV_GCP_9": (register.NODE_POOL, written("management.autoRepair")),
-    "CKV_GCP_12": (register.CLUSTER, lambda inputs: bool(at(inputs, "networkPolicy.enabled"))),
-    "CKV_GCP_13": (register.CLUSTER, lambda inputs: at(inputs, "masterAuth.clientCertificateConfig") is not None),
-    "CKV_GCP_20": (register.CLUSTER, written("masterAuthorizedNetworksConfig")),
-    "CKV_GCP_26": (register.SUBNETWORK, written("logConfig")),
-    "CKV_GCP_49": (register.IAM_MEMBER, lambda inputs: inputs["role"] not in AGENT_ROLES),
-    "CKV_GCP_61": (register.CLUSTER, written("enableIntranodeVisibility")),
-    "CKV_GCP_62": (register.BUCKET, written("logging.logBucket")),
-    "CKV_GCP_66": (register.CLUSTER, written("binaryAuthorization.evaluationMode")),
-    "CKV_GCP_69": (register.CLUSTER, written("nodeConfig.workloadMetadataConfig")),
-    "CKV_GCP_74": (register.SUBNETWORK, written("privateIpGoogleAccess")),
-    "CKV_GCP_78": (register.BUCKET, written("versioning.enabled")),
-    "CKV_GCP_84": (register.REPOSITORY, written("kmsKeyName")),
+    "CKV2_GCP_18": (resource_types.NETWORK, lambda _inputs: False),  # a graph of ids that are not known before
+    "CKV2_GCP_26": (resource_types.TENSORBOARD, written("encryptionSpec.kmsKeyName")),
+    "CKV_GCP_9": (resource_types.NODE_POOL, written("management.autoRepair")),
+    "CKV_GCP_12": (resource_types.CLUSTER, lambda inputs: bool(at(inputs, "networkPolicy.enabled"))),
+    "CKV_GCP_13": (resource_types.CLUSTER, lambda inputs: at(inputs, "masterAuth.clientCertificateConfig") is not None),
+    "CKV_GCP_20": (resource_types.CLUSTER, written("masterAuthorizedNetworksConfig")),
+    "CKV_GCP_26": (resource_types.SUBNETWORK, written("logConfig")),
+    "CKV_GCP_49": (resource_types.IAM_MEMBER, lambda inputs: inputs["role"] not in AGENT_ROLES),
+    "CKV_GCP_61": (resource_types.CLUSTER, written("enableIntranodeVisibility")),
+    "CKV_GCP_62": (resource_types.BUCKET, written("logging.logBucket")),
+    "CKV_GCP_66": (resource_types.CLUSTER, written("binaryAuthorization.evaluationMode")),
+    "CKV_GCP_69": (resource_types.CLUSTER, written("nodeConfig.workloadMetadataConfig")),
+    "CKV_GCP_74": (resource_types.SUBNETWORK, written("privateIpGoogleAccess")),
+    "CKV_GCP_78": (resource_types.BUCKET, written("versioning.enabled")),
+    "CKV_GCP_84": (resource_types.REPOSITORY, written("kmsKeyName")),
     "CKV_K8S_8": (DAEMON_SET, each_container("livenessProbe")),
     "CKV_K8S_9": (DAEMON_SET, each_container("readinessProbe")),
     "CKV_K8S_10": (DAEMON_SET, each_container("resources.requests.cpu")),

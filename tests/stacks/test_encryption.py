@@ -10,9 +10,9 @@ import yaml
 
 from tests.stack_files import workspace_of
 from tests.stacks.test_reach import changed, planned
-from training_platform.catalog.replacements import forces
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.resource_types import forces_replacement
 
 MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
 RING = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
@@ -50,13 +50,13 @@ vertex:
     tuning: {region: us-west4, machine_type: a2-highgpu-1g}
 """)
 FIELDS: Mapping[str, tuple[str, ...]] = {
-    register.BUCKET: ("encryption", "defaultKmsKeyName"),
-    register.CLUSTER: ("databaseEncryption", "keyName"),
-    register.FILESTORE: ("kmsKeyName",),
-    register.NODE_POOL: ("nodeConfig", "bootDiskKmsKey"),
-    register.PERSISTENT_RESOURCE: ("encryptionSpec", "kmsKeyName"),
-    register.REPOSITORY: ("kmsKeyName",),
-    register.TENSORBOARD: ("encryptionSpec", "kmsKeyName"),
+    resource_types.BUCKET: ("encryption", "defaultKmsKeyName"),
+    resource_types.CLUSTER: ("databaseEncryption", "keyName"),
+    resource_types.FILESTORE: ("kmsKeyName",),
+    resource_types.NODE_POOL: ("nodeConfig", "bootDiskKmsKey"),
+    resource_types.PERSISTENT_RESOURCE: ("encryptionSpec", "kmsKeyName"),
+    resource_types.REPOSITORY: ("kmsKeyName",),
+    resource_types.TENSORBOARD: ("encryptionSpec", "kmsKeyName"),
 }
 
 
@@ -103,11 +103,13 @@ def test_without_keys_nothing_names_one() -> None:
 
 def test_disks_and_instances_that_gke_makes_by_itself_are_under_the_key() -> None:
     plan = planned(ENVIRONMENT, TEAM, "env")
-    scaling = plan.one(register.CLUSTER).inputs["clusterAutoscaling"]
+    scaling = plan.one(resource_types.CLUSTER).inputs["clusterAutoscaling"]
 
     assert scaling["autoProvisioningDefaults"]["bootDiskKmsKey"] == CENTRAL
-    assert plan.one(register.COMPUTE_CLASS).inputs["spec"]["priorities"][0]["storage"]["bootDiskKMSKey"] == CENTRAL
-    parameters = [each.inputs["parameters"] for each in plan.of(register.STORAGE_CLASS)]
+    assert (
+        plan.one(resource_types.COMPUTE_CLASS).inputs["spec"]["priorities"][0]["storage"]["bootDiskKMSKey"] == CENTRAL
+    )
+    parameters = [each.inputs["parameters"] for each in plan.of(resource_types.STORAGE_CLASS)]
     assert [each["instance-encryption-kms-key"] for each in parameters] == [CENTRAL]
 
 
@@ -122,12 +124,12 @@ def test_every_account_that_uses_a_key_may_and_what_it_encrypts_waits_for_that()
         "cryptoKeyId": CENTRAL, "role": "roles/cloudkms.cryptoKeyEncrypterDecrypter", "member": UNKNOWN,
     }  # fmt: skip
     assert one.options["retainOnDelete"] is True
-    after = environment.one(register.NODE_POOL, "c-gpu-pool").options["dependsOn"]
+    after = environment.one(resource_types.NODE_POOL, "c-gpu-pool").options["dependsOn"]
     assert {(MEMBER, name) for name in grants if "-compute-" in name or "-robot-" in name} <= set(after)
     assert {each.name.split("-key-")[0] for each in team.of(MEMBER)} == {
         "agents-gcp-sa-aiplatform", "agents-gs-project-accounts",
     }  # fmt: skip
-    bucket = team.one(register.BUCKET).options["dependsOn"]
+    bucket = team.one(resource_types.BUCKET).options["dependsOn"]
     assert (MEMBER, "agents-gs-project-accounts-key-us-west4") in bucket
 
 
@@ -192,4 +194,6 @@ def test_the_table_of_replacements_knows_what_a_key_replaces(kind: str) -> None:
     """Adding a key to what is there: a bucket and a cluster's Secrets change in place, all others are made anew."""
     path = ".".join(FIELDS[kind])
 
-    assert forces(kind, path, FIELDS[kind][0]) is (kind not in (register.BUCKET, register.CLUSTER))
+    assert forces_replacement(kind, path, FIELDS[kind][0]) is (
+        kind not in (resource_types.BUCKET, resource_types.CLUSTER)
+    )

@@ -14,16 +14,16 @@ from modules.project import HOST_ROLES
 from tests.places import ROOT
 from tests.stack_files import workspace_of
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
-from training_platform.catalog import replacements
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.environment import Environment
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
+from training_platform.resources import resource_types
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.scope import environment_scope
 
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
@@ -315,14 +315,14 @@ NEVER_CHANGED: Mapping[str, set[str]] = {
 
 def _named(resource: Planned) -> tuple[str, ...]:
     """Return the inputs that a resource's full name is made of; none where Pulumi names it, or Google Cloud."""
-    of_type = REGISTER.get(resource.type)
+    of_type = RESOURCE_TYPES.get(resource.type)
     names = tuple(re.findall(r"{(\w+)}", of_type.import_id or "")) if of_type else ()
     return names if names and names[-1] in resource.inputs else ()
 
 
 def _in_its_place(resource: Planned) -> Iterator[str]:
     """Yield the inputs whose change replaces a resource, and leaves its full name."""
-    for field in replacements.fields(resource.type):
+    for field in resource_types.replacing_inputs(resource.type):
         first = re.split(r"[.\[]", field)[0]
         if first in resource.inputs and first not in _named(resource):
             yield first

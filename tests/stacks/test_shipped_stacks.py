@@ -21,7 +21,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.charges import QuotaKey
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import api_of
+from training_platform.resources.resource_types import api_of
 from training_platform.rules import View, views_of_model, views_of_plan
 from training_platform.views.program import ObjectView
 

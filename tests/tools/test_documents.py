@@ -17,7 +17,7 @@ from tools.documents import __main__, google, kubernetes
 from tools.documents import __main__ as generator
 from tools.documents.google import prose_facts
 from tools.documents.provider_schemas import LISTED, SOURCE, Call, Literal, Name, Provider, close_alike
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.rest import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
 from training_platform.rules.documents.problems import Problem
@@ -37,8 +37,8 @@ def test_the_documents_are_those_of_the_installed_packages(written: tuple[Path, 
     assert written[0].read_text(encoding="utf-8") == committed, "run make documents"
 
 
-def test_every_type_of_the_register_has_a_document() -> None:
-    types = {token for token in REGISTER if token.startswith("gcp:")}
+def test_every_resource_type_of_google_cloud_has_a_document() -> None:
+    types = {token for token in RESOURCE_TYPES if token.startswith("gcp:")}
 
     assert types <= set(paths()["types"])
     assert [token for token in types if check_of(token) is None] == []

@@ -25,14 +25,14 @@ from training_platform.config.model.stack import PROJECT
 from training_platform.config.pools import SYSTEM_NAME, flavors
 from training_platform.config.reading.finding import UserError
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
-from training_platform.resources.register import (
+from training_platform.resources.resource_types import (
     BUCKET,
     CLUSTER,
     FILESTORE,
     KUBERNETES,
     NODE_POOL,
     PERSISTENT_RESOURCE,
-    REGISTER,
+    RESOURCE_TYPES,
     SUBNETWORK,
 )
 
@@ -306,7 +306,7 @@ def _new(resources: Sequence[Planned]) -> Iterator[str]:
     """Yield resources with names; counts by kind for those whose creation loses nothing that exists."""
     adding, objects = [], []
     for resource in resources:
-        row = REGISTER.get(resource.type)
+        row = RESOURCE_TYPES.get(resource.type)
         kind = row.kind if row else resource.type.rpartition(":")[2]
         if row and row.adds:
             adding.append(kind)

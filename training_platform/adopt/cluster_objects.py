@@ -25,7 +25,7 @@ from training_platform.clients.project_contents import Contents
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.resources.gke import context_name
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import CLUSTER
+from training_platform.resources.resource_types import CLUSTER
 
 _QUEUE_KINDS = (CLUSTER_QUEUES, COHORTS, PRIORITIES)
 

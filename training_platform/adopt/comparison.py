@@ -9,10 +9,9 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from training_platform.catalog.reading import table
-from training_platform.catalog.replacements import covers, forces
 from training_platform.catalog.types import Json
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import DASHBOARD, REGISTER
+from training_platform.resources.resource_types import DASHBOARD, RESOURCE_TYPES, covers, forces_replacement
 from training_platform.resources.rest import PLACES, DocumentField, Key, body_of, field_of, leaves, root
 from training_platform.sandbox.cloud.resources.model import fill_in
 
@@ -60,7 +59,7 @@ def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
     updates = []
     for path, current, wanted in _changes(body_of(compared), body, ()):
         name = names.get(path) or next((leaf_name for p, leaf_name in names.items() if p[: len(path)] == path), "")
-        updates.append(Difference(_text(path), current, wanted, forces(planned.type, name, also=replacing)))
+        updates.append(Difference(_text(path), current, wanted, forces_replacement(planned.type, name, also=replacing)))
     return [*updates, *_unsaid(planned, body)]
 
 
@@ -108,7 +107,7 @@ def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
     field = root(planned.type)
     if field is None:
         return
-    about = REGISTER[planned.type]
+    about = RESOURCE_TYPES[planned.type]
     left = [name for row in TABLE["left"] for name in row["fields"]]
     left += [name for row in about.left for name in row.fields]
     left += [_text(place.path) for name in planned.options.get("ignoreChanges", ()) if (place := field_of(name, field))]

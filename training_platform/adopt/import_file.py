@@ -10,7 +10,7 @@ from typing import Any
 from training_platform.adopt.matches import Match, current_inputs
 from training_platform.catalog.types import Json
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
-from training_platform.resources.register import KUBERNETES, NODE_POOL, labels_path
+from training_platform.resources.resource_types import KUBERNETES, NODE_POOL, labels_path
 from training_platform.resources.rest import PLACES, field_of, root
 
 Key = tuple[str, str]

@@ -11,21 +11,28 @@ from training_platform.adopt.cluster_objects import ClusterObjects
 from training_platform.adopt.comparison import TABLE, Difference, same
 from training_platform.adopt.sections.values import at
 from training_platform.clients.project_contents import ENABLED_APIS, POLICY, Contents
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
-from training_platform.resources.register import CLUSTER, KUBERNETES, NAMESPACE, REGISTER, RELEASE, SERVICE_ACCOUNT
+from training_platform.resources.resource_types import (
+    CLUSTER,
+    KUBERNETES,
+    NAMESPACE,
+    RELEASE,
+    RESOURCE_TYPES,
+    SERVICE_ACCOUNT,
+)
 from training_platform.resources.rest import leaves
 
 _SERVICES = "servicenetworking-googleapis-com"  # the peering of private service access
 # The inputs that identify resources whose names Pulumi or Google Cloud chooses.
 _TOLD_BY: Mapping[str, tuple[str, ...]] = {
-    register.SUBNETWORK: ("network", "ipCidrRange"),
-    register.ROUTER: ("network",),
-    register.FIREWALL: ("network", "direction", "description"),
-    register.ALERT_POLICY: ("displayName",),
-    register.NOTIFICATION_CHANNEL: ("displayName",),
-    register.TENSORBOARD: ("displayName",),
+    resource_types.SUBNETWORK: ("network", "ipCidrRange"),
+    resource_types.ROUTER: ("network",),
+    resource_types.FIREWALL: ("network", "direction", "description"),
+    resource_types.ALERT_POLICY: ("displayName",),
+    resource_types.NOTIFICATION_CHANNEL: ("displayName",),
+    resource_types.TENSORBOARD: ("displayName",),
 }
 
 
@@ -59,7 +66,9 @@ def _resolved(resource: Planned, matched: Mapping[tuple[str, str], Match]) -> Pl
     """Return a resource in which values of other resources are their paths, or ``a new KIND`` for those not there."""
     inputs = dict(resource.inputs)
     for name, sources in resource.inputs_from.items():
-        new = [REGISTER[kind].kind for kind, _ in sources if kind in REGISTER and not REGISTER[kind].adds]
+        new = [
+            RESOURCE_TYPES[kind].kind for kind, _ in sources if kind in RESOURCE_TYPES and not RESOURCE_TYPES[kind].adds
+        ]
         paths = [matched[source].path for source in sources if source in matched]
         if name == "member":  # takes an account's address
             paths = [f"serviceAccount:{path.rpartition('/')[2]}" for path in paths]
@@ -80,21 +89,21 @@ def _filled(value: Any, known: Any = UNKNOWN) -> Any:
 
 def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
     special = {
-        register.SERVICE: _service,
-        register.IAM_MEMBER: _member,
-        register.ROUTER_NAT: _nats,
-        register.SERVICE_CONNECTION: _connection,
-        register.DASHBOARD: _dashboard,
+        resource_types.SERVICE: _service,
+        resource_types.IAM_MEMBER: _member,
+        resource_types.ROUTER_NAT: _nats,
+        resource_types.SERVICE_CONNECTION: _connection,
+        resource_types.DASHBOARD: _dashboard,
     }
     if planned.type in special:
         yield from special[planned.type](planned, contents)
         return
-    row = REGISTER.get(planned.type)
+    row = RESOURCE_TYPES.get(planned.type)
     identity = _import_id(row.import_id, planned.inputs) if row and row.import_id else None
     if identity is not None:
         body = contents.of(planned.type).get(identity)
         if body is not None:
-            yield Match(planned, register.imported_as(planned.type, identity, contents.project), identity, body)
+            yield Match(planned, resource_types.imported_as(planned.type, identity, contents.project), identity, body)
     elif planned.type in _TOLD_BY:
         # First the candidates with the resource's own name and the suffix that Pulumi adds.
         named = f"/{planned.name}"
@@ -145,7 +154,7 @@ def _member(planned: Planned, contents: Contents) -> Iterator[Match]:
 
 def _nats(planned: Planned, contents: Contents) -> Iterator[Match]:
     router = str(planned.inputs.get("router"))
-    for nat in contents.of(register.ROUTER).get(router, {}).get("nats", ()):
+    for nat in contents.of(resource_types.ROUTER).get(router, {}).get("nats", ()):
         region, name = router.split("/")[3], router.rpartition("/")[2]
         identity = f"{contents.project}/{region}/{name}/{nat['name']}"
         yield Match(planned, identity, identity, nat)
@@ -153,14 +162,14 @@ def _nats(planned: Planned, contents: Contents) -> Iterator[Match]:
 
 def _dashboard(planned: Planned, contents: Contents) -> Iterator[Match]:
     title = json.loads(planned.inputs["dashboardJson"])["displayName"]
-    for path, body in contents.of(register.DASHBOARD).items():
+    for path, body in contents.of(resource_types.DASHBOARD).items():
         if body.get("displayName") == title:
             yield Match(planned, path, path, body)
 
 
 def _connection(planned: Planned, contents: Contents) -> Iterator[Match]:
     network = str(planned.inputs.get("network"))
-    peerings = contents.of(register.NETWORK).get(network, {}).get("peerings", ())
+    peerings = contents.of(resource_types.NETWORK).get(network, {}).get("peerings", ())
     if any(peering.get("name") == _SERVICES for peering in peerings):
         identity = f"{network}:{planned.inputs['service']}"
         yield Match(planned, identity, identity, None)

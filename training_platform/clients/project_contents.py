@@ -17,7 +17,7 @@ from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleApi, GoogleError, local_endpoint
 from training_platform.clients.kubernetes_api import ClusterApi
-from training_platform.resources import register
+from training_platform.resources import resource_types
 
 ENABLED_APIS: Final = "enabled APIs"
 POLICY: Final = "IAM policy"
@@ -39,7 +39,7 @@ class Listing(NamedTuple):
 
 
 _ENABLED = Listing(ENABLED_APIS, **_TABLE["enabled"])
-NEEDED: Final = frozenset({register.CLUSTER, register.NETWORK})
+NEEDED: Final = frozenset({resource_types.CLUSTER, resource_types.NETWORK})
 """Types without whose list nothing can be said of a project."""
 
 
@@ -73,11 +73,13 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     contents = Contents(project)
     for listing in (*_listings("project"), _ENABLED):
         _read(contents, listing, local_cloud)
-    for listing, path in product(_listings("zone"), contents.of(register.MANAGED_ZONE)):
+    for listing, path in product(_listings("zone"), contents.of(resource_types.MANAGED_ZONE)):
         _read(contents, listing, local_cloud, zone=path.rpartition("/")[2])
     _read_policies(contents, local_cloud)
     located = (
-        path for kind in (register.CLUSTER, register.SUBNETWORK, register.FILESTORE) for path in contents.of(kind)
+        path
+        for kind in (resource_types.CLUSTER, resource_types.SUBNETWORK, resource_types.FILESTORE)
+        for path in contents.of(kind)
     )
     found = {*regions, *(region_of(path.split("/")[3]) for path in located)}
     for asked_for, places in (("region", found), ("location", found | MULTI_REGIONS.keys())):
@@ -101,7 +103,7 @@ def project_api(name: str, project: str, region: str, local_cloud: str | None, *
 
 def _listings(asked_for: str) -> list[Listing]:
     """Return the lists that are asked for once in a ``project``, or for each ``zone``, ``region`` or ``location``."""
-    rows = register.REGISTER.items()
+    rows = resource_types.RESOURCE_TYPES.items()
     return [Listing(token, **row.listed) for token, row in rows if row.listed and row.listed_per == asked_for]
 
 
@@ -117,8 +119,8 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
             path = _START.sub("", listing.path.format_map({**body, **asked}))
             path = _NUMBER.sub(f"projects/{contents.project}/", path)
             rows[path] = body
-            if listing.type == register.CLUSTER:
-                pools = contents.bodies.setdefault(register.NODE_POOL, {})
+            if listing.type == resource_types.CLUSTER:
+                pools = contents.bodies.setdefault(resource_types.NODE_POOL, {})
                 pools |= {f"{path}/nodePools/{pool['name']}": pool for pool in body.get("nodePools") or ()}
     except GoogleError as error:
         _refused(contents, listing.type, error)
@@ -127,7 +129,7 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
 def _read_policies(contents: Contents, local_cloud: str | None) -> None:
     """Read who may do what in the project, and who may act as the accounts of jobs."""
     policies = contents.bodies.setdefault(POLICY, {})
-    jobs = [path for path in contents.of(register.SERVICE_ACCOUNT) if _JOBS.search(path)]
+    jobs = [path for path in contents.of(resource_types.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:
         projects = project_api("cloudresourcemanager", contents.project, "", local_cloud)
         policies[contents.project] = projects.call("POST", f"projects/{contents.project}:getIamPolicy", {})

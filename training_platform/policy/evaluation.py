@@ -33,7 +33,7 @@ from training_platform.config.reading.secrets import SECRETS
 from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import NAMESPACE, NODE_POOL, labels_path
+from training_platform.resources.resource_types import NAMESPACE, NODE_POOL, labels_path
 from training_platform.rules import RULES, Program, Rule, evaluate, program
 from training_platform.rules.documents.shapes import check_of
 from training_platform.rules.exemptions import Exempted

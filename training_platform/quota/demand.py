@@ -36,7 +36,7 @@ from training_platform.quota.charges import (
 )
 from training_platform.resources.declared import Declared
 from training_platform.resources.environment import environment_resources
-from training_platform.resources.register import ADDRESS, ROUTER
+from training_platform.resources.resource_types import ADDRESS, ROUTER
 from training_platform.resources.team import team_resources
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import AutoProvisioningView, ClusterView

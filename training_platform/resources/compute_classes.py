@@ -18,7 +18,7 @@ from training_platform.config.names import name_in_cluster
 from training_platform.config.pools import ExpandedPool, cluster_pools
 from training_platform.resources.declared import Declared, kubernetes_object
 from training_platform.resources.node_pools import node_pool_name
-from training_platform.resources.register import COMPUTE_CLASS
+from training_platform.resources.resource_types import COMPUTE_CLASS
 from training_platform.resources.scope import Scope
 
 _HOUR = 3600  # seconds

@@ -12,7 +12,7 @@ from training_platform.config.model.storage import BucketData, DataSetSpec, Hype
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, ResourceOptions
-from training_platform.resources.register import DISK
+from training_platform.resources.resource_types import DISK
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 from training_platform.resources.storage import instance_id
 

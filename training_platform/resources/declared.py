@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import KUBERNETES
+from training_platform.resources.resource_types import KUBERNETES
 from training_platform.resources.scope import Scope
 from training_platform.resources.spelling import camel_case
 

@@ -20,7 +20,7 @@ from training_platform.config.model.storage import BackupScheduleSpec, ExportSpe
 from training_platform.config.names import declared_name, name_in_cluster
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Register, ResourceOptions
-from training_platform.resources.register import (
+from training_platform.resources.resource_types import (
     BACKUP_PLAN,
     BACKUP_PLAN_ASSOCIATION,
     BACKUP_VAULT,

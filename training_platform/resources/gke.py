@@ -12,7 +12,7 @@ from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.network import own_ranges
 from training_platform.resources.node_pools import OAUTH_SCOPES
-from training_platform.resources.register import CLUSTER, IAM_MEMBER, SERVICE_ACCOUNT
+from training_platform.resources.resource_types import CLUSTER, IAM_MEMBER, SERVICE_ACCOUNT
 from training_platform.resources.scope import Scope, account_id
 
 if TYPE_CHECKING:

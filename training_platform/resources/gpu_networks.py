@@ -11,7 +11,7 @@ from training_platform.config.pools import ExpandedPool
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.network import allowed
-from training_platform.resources.register import FIREWALL, NETWORK, SUBNETWORK
+from training_platform.resources.resource_types import FIREWALL, NETWORK, SUBNETWORK
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:

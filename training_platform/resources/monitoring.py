@@ -26,7 +26,7 @@ from training_platform.resources.declared import Declared, Register
 from training_platform.resources.filestore import instance_name
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.kueue import REPLICAS
-from training_platform.resources.register import ALERT_POLICY, BUDGET, DASHBOARD, NOTIFICATION_CHANNEL
+from training_platform.resources.resource_types import ALERT_POLICY, BUDGET, DASHBOARD, NOTIFICATION_CHANNEL
 from training_platform.resources.scope import Scope, slug
 
 NAME = "dashboard"

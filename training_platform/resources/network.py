@@ -18,7 +18,7 @@ from training_platform.config.model.team import OWN_ATTACHMENT
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Register, ResourceOptions
-from training_platform.resources.register import (
+from training_platform.resources.resource_types import (
     ADDRESS,
     FIREWALL,
     GLOBAL_ADDRESS,

@@ -30,7 +30,7 @@ from training_platform.config.pools import (
 )
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, ResourceOptions
-from training_platform.resources.register import NODE_POOL, RESOURCE_POLICY
+from training_platform.resources.resource_types import NODE_POOL, RESOURCE_POLICY
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
 from training_platform.resources.declared import Declared, Register, kubernetes_object
 from training_platform.resources.kueue import cluster_queue, cohort, resource_flavor
-from training_platform.resources.register import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR, TOPOLOGY
+from training_platform.resources.resource_types import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR, TOPOLOGY
 from training_platform.resources.scope import Scope
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from training_platform.catalog.reading import own_document
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 
 _FILE = Path(__file__).parent / "data" / "paths.yaml"
 _OUTPUT_ONLY = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
@@ -83,9 +83,9 @@ def field_of(name: str, field: DocumentField) -> FieldPlace | None:
 
 @cache
 def paths() -> Any:
-    """Return the document of each type, those of the register too, and the names that differ, as the file has them."""
+    """Return the document of each type, also of ``resource_types.yaml``, and names that differ as the file has them."""
     table = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    own = {token: row.document for token, row in REGISTER.items() if token.startswith("gcp:")}
+    own = {token: row.document for token, row in RESOURCE_TYPES.items() if token.startswith("gcp:")}
     return {**table, "types": {**table["types"], **own}}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from training_platform.catalog.reading import read_file
-from training_platform.resources.register import KUBERNETES
+from training_platform.resources.resource_types import KUBERNETES
 
 FILE = Path(__file__).parent / "data" / "map_inputs.yaml"
 Maps: TypeAlias = "dict[str, Maps | None]"  # by the name of an input: None for a map, else the maps inside a block

@@ -11,7 +11,7 @@ from training_platform.config.model.storage import LustreSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, Register, ResourceOptions
-from training_platform.resources.register import BUCKET, LUSTRE, REPOSITORY, SECRET
+from training_platform.resources.resource_types import BUCKET, LUSTRE, REPOSITORY, SECRET
 from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, repository_id, secret_id, short_name
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.declared import Declared, ResourceOptions
 from training_platform.resources.network import attachment
-from training_platform.resources.register import METADATA_STORE, PERSISTENT_RESOURCE, TENSORBOARD, WORKBENCH
+from training_platform.resources.resource_types import METADATA_STORE, PERSISTENT_RESOURCE, TENSORBOARD, WORKBENCH
 from training_platform.resources.scope import Scope, jobs_account_email, persistent_resource_id, workbench_id
 
 if TYPE_CHECKING:

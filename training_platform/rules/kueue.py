@@ -16,7 +16,7 @@ from training_platform.catalog.types import Json, Kind
 from training_platform.config.pools import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.kueue import QUEUE_LABEL
-from training_platform.resources.register import NOTIFICATION_CHANNEL
+from training_platform.resources.resource_types import NOTIFICATION_CHANNEL
 from training_platform.rules.gke.accelerators import illegal
 from training_platform.rules.kubernetes.objects import (
     SUBDOMAIN,

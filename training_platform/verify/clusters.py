@@ -14,10 +14,10 @@ from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import NODES, PODS, ClusterApi, ClusterError
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.pools import ExpandedPool, pools
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.register import KUBERNETES, RELEASE
+from training_platform.resources.resource_types import KUBERNETES, RELEASE
 from training_platform.verify.ledger import wait_for
 from training_platform.verify.probes import Answer, Platform, proven, refuted, undecided
 
@@ -29,7 +29,7 @@ _RECOVERY: Final = 180.0
 
 def cluster_answers(platform: Platform) -> Iterator[Answer]:
     """Answer for each planned cluster: whether it can be asked."""
-    for path in (match.path for match in platform.found(register.CLUSTER)):
+    for path in (match.path for match in platform.found(resource_types.CLUSTER)):
         if path not in platform.clusters:
             yield undecided(f"{short(path)} was not asked", "the kubeconfig has no context for it")
             continue

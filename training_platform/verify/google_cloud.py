@@ -22,19 +22,19 @@ from training_platform.clients.kubernetes_api import ApiKind
 from training_platform.clients.project_contents import POLICY
 from training_platform.clients.quota_pull import CloudQuotas
 from training_platform.quota.charges import QuotaKey, shown
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.monitoring import alert_rules
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.verify.ledger import ENDED, found, wait_for
 from training_platform.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
-    register.CLUSTER: ("status", "RUNNING"),
-    register.NODE_POOL: ("status", "RUNNING"),
-    register.FILESTORE: ("state", "READY"),
-    register.LUSTRE: ("state", "ACTIVE"),
-    register.PERSISTENT_RESOURCE: ("state", "RUNNING"),
+    resource_types.CLUSTER: ("status", "RUNNING"),
+    resource_types.NODE_POOL: ("status", "RUNNING"),
+    resource_types.FILESTORE: ("state", "READY"),
+    resource_types.LUSTRE: ("state", "ACTIVE"),
+    resource_types.PERSISTENT_RESOURCE: ("state", "RUNNING"),
 }
 _SHOWN: Final = 6  # names in an answer
 
@@ -44,7 +44,7 @@ def as_planned(platform: Platform, kinds: Sequence[str]) -> Iterator[Answer]:
 
     Values that no stack file names are not compared. What is as planned is one answer by kind.
     """
-    tokens = {row.kind: token for token, row in REGISTER.items()}
+    tokens = {row.kind: token for token, row in RESOURCE_TYPES.items()}
     for token in (tokens[kind] for kind in kinds):
         wanted = [one for one in platform.resources if one.custom and one.type == token]
         good: list[str] = []
@@ -55,12 +55,12 @@ def as_planned(platform: Platform, kinds: Sequence[str]) -> Iterator[Answer]:
             if not wrong and match is not None:
                 good.append(match.path)
         if good:
-            kind = REGISTER[token].kind
+            kind = RESOURCE_TYPES[token].kind
             yield proven(f"{len(good)} of {len(wanted)}: {kind} is there as planned", _names(good))
 
 
 def _wrong(planned: Planned, match: Match | None, platform: Platform) -> Iterator[Answer]:
-    kind, token = REGISTER[planned.type].kind, planned.type
+    kind, token = RESOURCE_TYPES[planned.type].kind, planned.type
     if match is None:
         yield from _missing(planned, platform)
         return
@@ -80,10 +80,10 @@ def _wrong(planned: Planned, match: Match | None, platform: Platform) -> Iterato
 
 def _missing(planned: Planned, platform: Platform) -> Iterator[Answer]:
     """Answer for a resource that no list shows; Google's own agents are known by their form."""
-    kind, token = REGISTER[planned.type].kind, planned.type
+    kind, token = RESOURCE_TYPES[planned.type].kind, planned.type
     if token in platform.contents.unread:
         yield undecided(f"{kind} {planned.name} could not be looked for", platform.contents.unread[token])
-    elif REGISTER[token].listed is None and token not in _TOLD_ELSEWHERE:
+    elif RESOURCE_TYPES[token].listed is None and token not in _TOLD_ELSEWHERE:
         yield undecided(f"{kind} {planned.name} could not be looked for", "no list of the project has its kind")
     elif planned.inputs.get("member") is not UNKNOWN or not _of_agent(planned):
         yield refuted(f"{kind} {planned.name} is not there", _told(planned))
@@ -92,15 +92,15 @@ def _missing(planned: Planned, platform: Platform) -> Iterator[Answer]:
 
 
 _TOLD_ELSEWHERE: Final = {
-    register.NODE_POOL, register.SERVICE, register.IAM_MEMBER, register.ROUTER_NAT, register.SERVICE_CONNECTION,
-    register.LUSTRE,
+    resource_types.NODE_POOL, resource_types.SERVICE, resource_types.IAM_MEMBER, resource_types.ROUTER_NAT,
+    resource_types.SERVICE_CONNECTION, resource_types.LUSTRE,
 }  # fmt: skip
 """Kinds without a list of their own which the answer of another list tells of."""
 
 
 def _of_agent(planned: Planned) -> bool:
     sources = planned.inputs_from.get("member", ())
-    return not any(token == register.SERVICE_ACCOUNT for token, _ in sources)
+    return not any(token == resource_types.SERVICE_ACCOUNT for token, _ in sources)
 
 
 def _has_agent(planned: Planned, platform: Platform) -> bool:
@@ -125,7 +125,7 @@ def _names(paths: list[str]) -> str:
 
 def project_accounts(platform: Platform) -> Iterator[Answer]:
     """Answer for accounts and roles, and for accounts that somebody has disabled."""
-    for match in platform.found(register.SERVICE_ACCOUNT):
+    for match in platform.found(resource_types.SERVICE_ACCOUNT):
         if (match.body or {}).get("disabled"):
             yield refuted(f"service account {match.planned.name} is disabled", match.path)
 
@@ -168,7 +168,7 @@ def _limit(key: QuotaKey, rows: Any) -> int | None:
 
 def cluster_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for clusters, and for addresses that the internet could reach."""
-    for match in platform.found(register.CLUSTER):
+    for match in platform.found(resource_types.CLUSTER):
         endpoints = ((match.body or {}).get("controlPlaneEndpointsConfig") or {}).get("ipEndpointsConfig") or {}
         if endpoints.get("enabled") and endpoints.get("publicEndpoint"):
             yield refuted(f"the control plane of {match.planned.name} answers at a public address", match.path)
@@ -216,14 +216,14 @@ def _refused(platform: Platform, rows: Sequence[Json]) -> Iterator[Answer]:
 
 
 def _region(platform: Platform) -> dict[str, str]:
-    places = [match.path.split("/")[3] for match in platform.found(register.CLUSTER)]
+    places = [match.path.split("/")[3] for match in platform.found(resource_types.CLUSTER)]
     place = places[0] if places else "us-central1"
     return {"region": place.rpartition("-")[0] if place.count("-") > 1 else place, "location": place}
 
 
 def vertex_jobs(platform: Platform) -> Iterator[Answer]:
     """Answer for two jobs on each persistent resource, on a machine as its first pool has: the second finds it free."""
-    for match in platform.found(register.PERSISTENT_RESOURCE):
+    for match in platform.found(resource_types.PERSISTENT_RESOURCE):
         _, _, _, region, _, resource = match.path.split("/")
         pool = ((match.body or {}).get("resourcePools") or [{}])[0]
         worker = {
@@ -232,7 +232,7 @@ def vertex_jobs(platform: Platform) -> Iterator[Answer]:
         }  # fmt: skip
         accounts = (
             str(one.inputs["accountId"]) for one in platform.resources
-            if one.stack == match.planned.stack and one.type == register.SERVICE_ACCOUNT
+            if one.stack == match.planned.stack and one.type == resource_types.SERVICE_ACCOUNT
         )  # fmt: skip
         if (account := next((name for name in accounts if name.endswith("-jobs")), None)) is None:
             yield undecided(f"{resource} was given no job", f"{match.planned.stack} plans no account for jobs")
@@ -266,10 +266,10 @@ def _job_in(api: GoogleApi, job: str, *states: str) -> Json | None:
 
 def monitoring_as_planned(platform: Platform) -> Iterator[Answer]:
     """Answer for alerts and dashboards, and for policies and channels that somebody has turned off."""
-    for token in (register.ALERT_POLICY, register.NOTIFICATION_CHANNEL):
+    for token in (resource_types.ALERT_POLICY, resource_types.NOTIFICATION_CHANNEL):
         for match in platform.found(token):
             if (match.body or {}).get("enabled") is False:
-                yield refuted(f"{REGISTER[token].kind} {match.planned.name} is turned off", match.path)
+                yield refuted(f"{RESOURCE_TYPES[token].kind} {match.planned.name} is turned off", match.path)
 
 
 def monitoring_series(platform: Platform) -> Iterator[Answer]:
@@ -282,7 +282,9 @@ def monitoring_series(platform: Platform) -> Iterator[Answer]:
     arrived: dict[str, set[str]] = defaultdict(set)
     missing: dict[str, set[str]] = defaultdict(set)
     for planned in platform.resources:
-        rule = alert_rules().get(planned.name.partition("-")[2]) if planned.type == register.ALERT_POLICY else None
+        rule = (
+            alert_rules().get(planned.name.partition("-")[2]) if planned.type == resource_types.ALERT_POLICY else None
+        )
         if rule is None:
             continue
         query = planned.inputs["conditions"][0]["conditionPrometheusQueryLanguage"]["query"]
@@ -319,7 +321,7 @@ def monitoring_page(platform: Platform) -> Iterator[Answer]:
     of alerts can be filtered by fields of alerts and their policies; that the filter takes this spelling is unverified.
     Source: discovery document of Cloud Monitoring v3, revision 20260129.
     """
-    channels = [str((match.body or {})["name"]) for match in platform.found(register.NOTIFICATION_CHANNEL)]
+    channels = [str((match.body or {})["name"]) for match in platform.found(resource_types.NOTIFICATION_CHANNEL)]
     if not channels:
         yield undecided("the environment's alerts have no address", "no notification channel is there")
         return
@@ -358,7 +360,7 @@ def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
     policies = platform.contents.of(POLICY)
     planned: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for one in platform.resources:
-        if one.type == register.SERVICE_ACCOUNT_MEMBER and isinstance(one.inputs.get("member"), str):
+        if one.type == resource_types.SERVICE_ACCOUNT_MEMBER and isinstance(one.inputs.get("member"), str):
             source = one.inputs_from.get("serviceAccountId", ())
             keys = ((one.stack, *key) for key in source)
             path = next((platform.in_project[key].path for key in keys if key in platform.in_project), "")

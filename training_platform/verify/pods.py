@@ -19,7 +19,7 @@ from training_platform.config.pools import ExpandedPool, flavors, pools
 from training_platform.jobs.gke.gpu_direct import GpuDirect, flavor_direct
 from training_platform.jobs.gke.pods import ROLE, job_spec, pod_template
 from training_platform.jobs.runs.on_gke import JOBSET_LABEL
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.data_sets import FUSE, LUSTRE
 from training_platform.resources.gpu_direct import NodeAccess
 from training_platform.resources.node_pools import node_pool_name
@@ -259,7 +259,7 @@ def storage_disk(platform: Platform) -> Iterator[Answer]:
 
 def storage_files(platform: Platform) -> Iterator[Answer]:
     """Answer for each instance; the file of the measurement is deleted before it is written, so that none stays."""
-    for number, match in enumerate(platform.found(register.FILESTORE)):
+    for number, match in enumerate(platform.found(resource_types.FILESTORE)):
         body = match.body or {}
         if addresses := (body.get("networks") or [{}])[0].get("ipAddresses"):
             nfs = {"server": addresses[0], "path": f"/{body['fileShares'][0]['name']}"}
@@ -273,7 +273,7 @@ def storage_lustre(platform: Platform) -> Iterator[Answer]:
 
     Source of both forms: GoogleCloudPlatform/lustre-csi-driver 012c2dc, examples/pre-prov, read 2026-11-23.
     """
-    for number, match in enumerate(platform.found(register.LUSTRE)):
+    for number, match in enumerate(platform.found(resource_types.LUSTRE)):
         ip, _, filesystem = str((match.body or {}).get("mountPoint", "")).partition("@tcp:/")
         if filesystem:
             _, project, _, zone, _, instance = match.path.split("/")

@@ -26,7 +26,7 @@ from training_platform.config.pools import ExpandedPool, pools
 from training_platform.config.reading.finding import UserError
 from training_platform.quota.charges import QuotaKey
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
-from training_platform.resources.register import KUBERNETES, LUSTRE, REGISTER
+from training_platform.resources.resource_types import KUBERNETES, LUSTRE, RESOURCE_TYPES
 from training_platform.verify.ledger import Maker, found
 
 Key = tuple[str, str, str]  # of a planned resource: its stack, type and name
@@ -113,7 +113,7 @@ class Platform:
     def in_project(self) -> dict[Key, Match]:
         """The planned resources of Google Cloud that are there."""
         for one in (one for one in self.resources if one.type == LUSTRE):  # which no list of ``adopt`` has
-            path = str(REGISTER[LUSTRE].import_id).format_map(one.inputs)
+            path = str(RESOURCE_TYPES[LUSTRE].import_id).format_map(one.inputs)
             try:
                 body = found(self.api("lustre"), path)
             except GoogleError as error:

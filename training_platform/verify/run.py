@@ -22,7 +22,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots
-from training_platform.resources.register import CLUSTER
+from training_platform.resources.resource_types import CLUSTER
 from training_platform.verify.ledger import FOLDER, Ledger, Maker
 from training_platform.verify.probes import Answer, Asked, Need, Platform, Probe, ask, digest
 

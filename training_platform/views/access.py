@@ -8,7 +8,7 @@ from typing import Self
 from training_platform.catalog import CHARTS
 from training_platform.catalog.types import Chart
 from training_platform.config.reading.finding import Path
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.planned import Planned
 from training_platform.views import fields
 from training_platform.views import inputs as of
@@ -19,7 +19,7 @@ from training_platform.views.view import Settings, View
 class AccountView(Settings):
     """A service account: its e-mail follows from its id and project."""
 
-    TYPES = (register.SERVICE_ACCOUNT,)
+    TYPES = (resource_types.SERVICE_ACCOUNT,)
 
     project = fields.project()
 
@@ -32,7 +32,7 @@ class AccountView(Settings):
 class RoleGrantView(Settings):
     """A role of one member in a project; ``account`` names the service account where it is one."""
 
-    TYPES = (register.IAM_MEMBER, register.IAM_BINDING)
+    TYPES = (resource_types.IAM_MEMBER, resource_types.IAM_BINDING)
 
     project = fields.project()
     role = fields.required("role")
@@ -48,19 +48,21 @@ class RoleGrantView(Settings):
     def account(self) -> str | None:
         """The service account, by e-mail or logical name."""
         path = "member" if self.read("member") is not None else "members"
-        name: str | None = self.refers((path,), register.SERVICE_ACCOUNT)
+        name: str | None = self.refers((path,), resource_types.SERVICE_ACCOUNT)
         return name.removeprefix("serviceAccount:") if isinstance(name, str) else name
 
 
 class AlertPolicyView(View):
     """An alert policy: how many notification channels it tells."""
 
-    TYPES = (register.ALERT_POLICY,)
+    TYPES = (resource_types.ALERT_POLICY,)
 
     channels = fields.count("notificationChannels", place="emails")
 
 
-_PATHS = {token: register.labels_path(token) or () for token, row in register.REGISTER.items() if row.labels}
+_PATHS = {
+    token: resource_types.labels_path(token) or () for token, row in resource_types.RESOURCE_TYPES.items() if row.labels
+}
 
 
 class LabelledView(View):
@@ -82,7 +84,7 @@ class LabelledView(View):
 class ReleaseView(View):
     """A Helm release: which chart, by its name, and which version of it; None is a folder's own."""
 
-    TYPES = (register.RELEASE,)
+    TYPES = (resource_types.RELEASE,)
 
     version = fields.text("version")
 

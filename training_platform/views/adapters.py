@@ -15,7 +15,7 @@ from training_platform.catalog.types import Json
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
 from training_platform.views import access, cluster, kueue, network, node_pool, storage, vertex
@@ -126,17 +126,20 @@ def _nats(body: Json, parts: list[str]) -> dict[str, Any]:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] = {
-    "container.clusters": (register.CLUSTER, _cluster),
-    "container.nodePools": (register.NODE_POOL, _node_pool),
-    "file.instances": (register.FILESTORE, lambda body, _: body),
-    "lustre.instances": (register.LUSTRE, lambda body, _: body),
-    "aiplatform.persistentResources": (register.PERSISTENT_RESOURCE, lambda body, parts: {**body, "name": parts[-1]}),
+    "container.clusters": (resource_types.CLUSTER, _cluster),
+    "container.nodePools": (resource_types.NODE_POOL, _node_pool),
+    "file.instances": (resource_types.FILESTORE, lambda body, _: body),
+    "lustre.instances": (resource_types.LUSTRE, lambda body, _: body),
+    "aiplatform.persistentResources": (
+        resource_types.PERSISTENT_RESOURCE,
+        lambda body, parts: {**body, "name": parts[-1]},
+    ),
     "notebooks.instances": (
-        register.WORKBENCH,
+        resource_types.WORKBENCH,
         lambda body, parts: {**body, "name": parts[-1], "location": parts[3]},
     ),
-    "compute.networks": (register.NETWORK, lambda body, _: body),
-    "compute.resourcePolicies": (register.RESOURCE_POLICY, lambda body, parts: {**body, "region": parts[3]}),
-    "compute.subnetworks": (register.SUBNETWORK, lambda body, _: body),
-    "compute.routers": (register.ROUTER_NAT, _nats),
+    "compute.networks": (resource_types.NETWORK, lambda body, _: body),
+    "compute.resourcePolicies": (resource_types.RESOURCE_POLICY, lambda body, parts: {**body, "region": parts[3]}),
+    "compute.subnetworks": (resource_types.SUBNETWORK, lambda body, _: body),
+    "compute.routers": (resource_types.ROUTER_NAT, _nats),
 }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Path
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.views import fields
 from training_platform.views import inputs as of
@@ -62,7 +62,7 @@ class ClusterView(View):
     is set that an Autopilot cluster does not support; ``window`` is None where GKE may upgrade at any time.
     """
 
-    TYPES = (register.CLUSTER,)
+    TYPES = (resource_types.CLUSTER,)
 
     project = fields.project()
     cluster = fields.text("name", place="")
@@ -72,8 +72,8 @@ class ClusterView(View):
     labels = fields.labels("resourceLabels")
     version = fields.text("minMasterVersion")
     release_channel = fields.text("releaseChannel.channel")
-    network = fields.reference("network", register.NETWORK, place="")
-    subnetwork = fields.reference("subnetwork", register.SUBNETWORK)
+    network = fields.reference("network", resource_types.NETWORK, place="")
+    subnetwork = fields.reference("subnetwork", resource_types.SUBNETWORK)
     pods_range = fields.text("ipAllocationPolicy.clusterSecondaryRangeName", place="subnet.pods")
     max_pods = fields.whole("defaultMaxPodsPerNode", place="")
     datapath = fields.text("datapathProvider", place="")
@@ -136,7 +136,7 @@ class ResourceLimit(NamedTuple):
 class AutoProvisioningView(Settings):
     """Node auto-provisioning of a cluster; ``written`` says whether the defaults of its pools are written at all."""
 
-    TYPES = (register.CLUSTER,)
+    TYPES = (resource_types.CLUSTER,)
 
     zones = fields.texts(f"{_AUTOSCALING}.autoProvisioningLocations", place="auto_provisioning.zones")
     written = fields.written(_DEFAULTS)
@@ -269,7 +269,7 @@ class ClassPriority(NamedTuple):
 class ComputeClassView(Settings):
     """A custom compute class; ``makes_pools`` says whether GKE makes pools for it."""
 
-    TYPES = (register.COMPUTE_CLASS,)
+    TYPES = (resource_types.COMPUTE_CLASS,)
 
     compute_class = fields.text("metadata.name")
     makes_pools = fields.flag("spec.nodePoolAutoCreation.enabled", default=False)
@@ -312,7 +312,7 @@ _VMS = "specificReservation.instanceProperties"
 class ResourcePolicyView(Settings):
     """A resource policy of Compute Engine that places VMs."""
 
-    TYPES = (register.RESOURCE_POLICY,)
+    TYPES = (resource_types.RESOURCE_POLICY,)
 
     project = fields.project()
     region = fields.located("region")
@@ -330,7 +330,7 @@ class ResourcePolicyView(Settings):
 class ReservationView(Settings):
     """A reservation of VMs in one zone; ``local_ssds`` and GPUs are those that it lists, for each VM."""
 
-    TYPES = (register.RESERVATION,)
+    TYPES = (resource_types.RESERVATION,)
 
     project = fields.project()
     zone = fields.located("zone")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from training_platform.config.reading.finding import Path
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.planned import Planned
 from training_platform.views import fields
 from training_platform.views import inputs as of
@@ -21,7 +21,7 @@ _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 class FlavorView(View):
     """A Kueue ResourceFlavor: the labels of the nodes that it stands for, and the keys of what its pods tolerate."""
 
-    TYPES = (register.RESOURCE_FLAVOR, register.OLD_RESOURCE_FLAVOR)
+    TYPES = (resource_types.RESOURCE_FLAVOR, resource_types.OLD_RESOURCE_FLAVOR)
 
     flavor = fields.required("metadata.name")
     node_labels = fields.texts_by_key("spec.nodeLabels", place="")
@@ -36,7 +36,7 @@ class FlavorView(View):
 class FlavorQuotaView(View):
     """One flavor of one resource in a ClusterQueue; quantities in chips or GPUs, ``checks`` by their names."""
 
-    TYPES = (register.CLUSTER_QUEUE, register.OLD_CLUSTER_QUEUE)
+    TYPES = (resource_types.CLUSTER_QUEUE, resource_types.OLD_CLUSTER_QUEUE)
     EACH = ("spec", "resourceGroups", "flavors", "resources")
 
     queue = fields.required("metadata.name")

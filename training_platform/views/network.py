@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from training_platform.config.reading.finding import Path
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, rows
@@ -20,7 +20,7 @@ _RANGE = ("rangeName", "ipCidrRange")
 class NetworkView(Settings):
     """A VPC; ``profile`` is the name of a network profile, which makes it one of RDMA."""
 
-    TYPES = (register.NETWORK,)
+    TYPES = (resource_types.NETWORK,)
 
     project = fields.project()
     network = fields.text("name")
@@ -31,7 +31,13 @@ class NetworkView(Settings):
 class CountedView(Settings):
     """A part of a network that counts against a limit of its project; ``kind`` is of addresses alone."""
 
-    TYPES = (register.ADDRESS, register.FIREWALL, register.NETWORK, register.ROUTER, register.SUBNETWORK)
+    TYPES = (
+        resource_types.ADDRESS,
+        resource_types.FIREWALL,
+        resource_types.NETWORK,
+        resource_types.ROUTER,
+        resource_types.SUBNETWORK,
+    )
 
     project = fields.project()
     region = fields.located("region")
@@ -40,28 +46,28 @@ class CountedView(Settings):
     @property
     def quota(self) -> str | None:
         """The catalogue's name of the quota; None of addresses that are not one of those that are counted."""
-        return _QUOTAS.get((self.type, self.kind if self.type == register.ADDRESS else None))
+        return _QUOTAS.get((self.type, self.kind if self.type == resource_types.ADDRESS else None))
 
 
 _QUOTAS = {
-    (register.ADDRESS, None): "static-addresses",
-    (register.ADDRESS, "EXTERNAL"): "static-addresses",
-    (register.FIREWALL, None): "firewalls",
-    (register.NETWORK, None): "networks",
-    (register.ROUTER, None): "routers",
-    (register.SUBNETWORK, None): "subnetworks",
+    (resource_types.ADDRESS, None): "static-addresses",
+    (resource_types.ADDRESS, "EXTERNAL"): "static-addresses",
+    (resource_types.FIREWALL, None): "firewalls",
+    (resource_types.NETWORK, None): "networks",
+    (resource_types.ROUTER, None): "routers",
+    (resource_types.SUBNETWORK, None): "subnetworks",
 }
 
 
 class SubnetView(Settings):
     """A subnet: its primary range, and its secondary ranges by name. ``network`` names the VPC."""
 
-    TYPES = (register.SUBNETWORK,)
+    TYPES = (resource_types.SUBNETWORK,)
 
     project = fields.project()
     region = fields.located("region")
     subnetwork = fields.text("name")
-    network = fields.reference("network", register.NETWORK)
+    network = fields.reference("network", resource_types.NETWORK)
     cidr = fields.text("ipCidrRange", place="subnet.nodes")
 
     @fields.field(_RANGES, place="subnet")
@@ -83,11 +89,11 @@ class SubnetView(Settings):
 class ServicesRangeView(Settings):
     """Addresses that are reserved in a VPC, as for services of Google that join it (purpose ``VPC_PEERING``)."""
 
-    TYPES = (register.GLOBAL_ADDRESS,)
+    TYPES = (resource_types.GLOBAL_ADDRESS,)
 
     purpose = fields.text("purpose")
     prefix = fields.whole("prefixLength")
-    network = fields.reference("network", register.NETWORK)
+    network = fields.reference("network", resource_types.NETWORK)
     ranges: ClassVar[dict[str, str]] = {}
 
     @fields.field("address", place="private_services_range")
@@ -105,9 +111,9 @@ class ServicesRangeView(Settings):
 class FirewallView(Settings):
     """A firewall rule; ``ports`` are those of TCP that it lets in, ``0-65535`` for all, none where it denies."""
 
-    TYPES = (register.FIREWALL,)
+    TYPES = (resource_types.FIREWALL,)
 
-    network = fields.reference("network", register.NETWORK)
+    network = fields.reference("network", resource_types.NETWORK)
 
     @fields.field("allows")
     def ports(self) -> tuple[str, ...]:
@@ -131,7 +137,7 @@ class GatewayView(View):
     Ports are those of one VM.
     """
 
-    TYPES = (register.ROUTER_NAT,)
+    TYPES = (resource_types.ROUTER_NAT,)
 
     project = fields.project()
     region = fields.located("region")
@@ -151,7 +157,7 @@ class GatewayView(View):
 class InterfaceView(View):
     """A network interface of a VM, or of a template of VMs; ``public`` counts its addresses on the internet."""
 
-    TYPES = (register.INSTANCE, register.INSTANCE_TEMPLATE)
+    TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE)
     EACH = ("networkInterfaces",)
 
     @fields.field("networkInterfaces.accessConfigs", "networkInterfaces.ipv6AccessConfigs", place="")

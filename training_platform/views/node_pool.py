@@ -13,7 +13,7 @@ from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
+from training_platform.resources.resource_types import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, keys, rows

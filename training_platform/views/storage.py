@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.filestore import LOCATION, MOST
 from training_platform.views import fields
 from training_platform.views import inputs as of
@@ -26,7 +26,7 @@ class Export(NamedTuple):
 class FilestoreView(View):
     """A Filestore instance; capacity in GiB (the API's ``capacityGb``). Only its first share is read: it has one."""
 
-    TYPES = (register.FILESTORE,)
+    TYPES = (resource_types.FILESTORE,)
 
     project = fields.project()
     instance = fields.text("name", place="")
@@ -43,7 +43,7 @@ class FilestoreView(View):
     fixed_iops = fields.whole("performanceConfig.fixedIops.maxIops", place="iops")
     exports = fields.entries("fileShares.nfsExportOptions", Export.of)
     directory_services = fields.written("directoryServices", place="")
-    network = fields.reference("networks.network", register.NETWORK, place="")
+    network = fields.reference("networks.network", resource_types.NETWORK, place="")
 
     @fields.field("networks.network", place="")
     def network_project(self) -> str | None:
@@ -56,36 +56,36 @@ class FilestoreView(View):
 class LustreView(View):
     """A Managed Lustre instance; capacity in GiB, throughput in MB/s per TiB."""
 
-    TYPES = (register.LUSTRE,)
+    TYPES = (resource_types.LUSTRE,)
 
     project = fields.project()
     location = fields.required("location")
     capacity_gib = fields.size("capacityGib")
     mbps_per_tib = fields.whole("perUnitStorageThroughput", place="mbps_per_tib")
-    network = fields.reference("network", register.NETWORK, place="")
+    network = fields.reference("network", resource_types.NETWORK, place="")
 
 
 class SnapshotView(View):
     """A snapshot of a Filestore instance."""
 
-    TYPES = (register.FILESTORE_SNAPSHOT,)
+    TYPES = (resource_types.FILESTORE_SNAPSHOT,)
 
-    instance = fields.reference("instance", register.FILESTORE, place="snapshots")
+    instance = fields.reference("instance", resource_types.FILESTORE, place="snapshots")
 
 
 class EncryptedView(View):
     """What a key of Cloud KMS may encrypt, beside the disks of pools; ``encryption`` is the key, None for Google's."""
 
     TYPES = (
-        register.BUCKET,
-        register.CLUSTER,
-        register.FILESTORE,
-        register.LUSTRE,
-        register.METADATA_STORE,
-        register.PERSISTENT_RESOURCE,
-        register.REPOSITORY,
-        register.TENSORBOARD,
-        register.WORKBENCH,
+        resource_types.BUCKET,
+        resource_types.CLUSTER,
+        resource_types.FILESTORE,
+        resource_types.LUSTRE,
+        resource_types.METADATA_STORE,
+        resource_types.PERSISTENT_RESOURCE,
+        resource_types.REPOSITORY,
+        resource_types.TENSORBOARD,
+        resource_types.WORKBENCH,
     )
 
     location = fields.located("location", "region", "zone")
@@ -103,7 +103,7 @@ class EncryptedView(View):
 class RepositoryView(View):
     """A repository of Artifact Registry; one of the same id in another location may keep the same images."""
 
-    TYPES = (register.REPOSITORY,)
+    TYPES = (resource_types.REPOSITORY,)
 
     location = fields.required("location")
     repository = fields.text("repositoryId", place="")
@@ -114,7 +114,7 @@ class RepositoryView(View):
 class BucketView(View):
     """A Cloud Storage bucket; ``force_destroy`` deletes its objects with it."""
 
-    TYPES = (register.BUCKET,)
+    TYPES = (resource_types.BUCKET,)
 
     location = fields.required("location")
     force_destroy = fields.flag("forceDestroy", default=False, place="")
@@ -125,7 +125,7 @@ class BucketView(View):
 class StorageClassView(Settings):
     """A StorageClass of Kubernetes."""
 
-    TYPES = (register.STORAGE_CLASS,)
+    TYPES = (resource_types.STORAGE_CLASS,)
 
     class_name = fields.text("metadata.name")
     provisioner = fields.required("provisioner")
@@ -139,6 +139,6 @@ class StorageClassView(Settings):
 class VolumeClaimView(Settings):
     """A PersistentVolumeClaim; ``class_name`` is None where the cluster's default class is meant."""
 
-    TYPES = (register.PERSISTENT_VOLUME_CLAIM,)
+    TYPES = (resource_types.PERSISTENT_VOLUME_CLAIM,)
 
     class_name = fields.text("spec.storageClassName")

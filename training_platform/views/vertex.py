@@ -10,7 +10,7 @@ from training_platform.catalog.types import Accelerator, MachineType
 from training_platform.config.model.team import pool_path
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import PERSISTENT_RESOURCE, WORKBENCH
+from training_platform.resources.resource_types import PERSISTENT_RESOURCE, WORKBENCH
 from training_platform.views import fields
 from training_platform.views.inputs import at, keys
 from training_platform.views.view import View

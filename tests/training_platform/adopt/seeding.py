@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.rest import Leaf, body_of, leaves
 from training_platform.sandbox.cloud.http.server import serve
@@ -211,34 +211,39 @@ def _role(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
     seeded.path(planned, f"{parent}/{identity}")
 
 
-_UNNAMED = {register.ALERT_POLICY, register.NOTIFICATION_CHANNEL, register.SERVICE_ACCOUNT, register.TENSORBOARD}
+_UNNAMED = {
+    resource_types.ALERT_POLICY,
+    resource_types.NOTIFICATION_CHANNEL,
+    resource_types.SERVICE_ACCOUNT,
+    resource_types.TENSORBOARD,
+}
 _CREATES: Mapping[str, Callable[[Seeded, Planned, Json, str], None]] = {
-    register.SERVICE: _service,
-    register.IAM_MEMBER: _member,
-    register.SERVICE_ACCOUNT_MEMBER: _account_member,
-    register.SECRET: _secret,
-    register.DASHBOARD: _board,
-    register.MANAGED_ZONE: _zone,
-    register.RECORD_SET: _record,
-    register.NETWORK_ATTACHMENT: _compute("regions/{region}", "networkAttachments"),
-    register.METADATA_STORE: _located("aiplatform/v1beta1", "metadataStores", "metadataStoreId"),
-    register.CUSTOM_ROLE: _role,
-    register.NETWORK: _compute("global", "networks"),
-    register.SUBNETWORK: _compute("regions/{region}", "subnetworks"),
-    register.ROUTER: _compute("regions/{region}", "routers"),
-    register.ADDRESS: _compute("regions/{region}", "addresses"),
-    register.GLOBAL_ADDRESS: _compute("global", "addresses"),
-    register.RESOURCE_POLICY: _compute("regions/{region}", "resourcePolicies"),
-    register.FIREWALL: _compute("global", "firewalls"),
-    register.ROUTER_NAT: _nat,
-    register.CLUSTER: _cluster,
-    register.NODE_POOL: _pool,
-    register.FILESTORE: _located("file/v1beta1", "instances", "instanceId"),
-    register.REPOSITORY: _located("artifactregistry/v1", "repositories", "repositoryId"),
-    register.PERSISTENT_RESOURCE: _located("aiplatform/v1beta1", "persistentResources", "persistentResourceId"),
-    register.TENSORBOARD: _located("aiplatform/v1beta1", "tensorboards", ""),
-    register.BUCKET: _bucket,
-    register.SERVICE_ACCOUNT: _account,
-    register.ALERT_POLICY: _monitoring("alertPolicies"),
-    register.NOTIFICATION_CHANNEL: _monitoring("notificationChannels"),
+    resource_types.SERVICE: _service,
+    resource_types.IAM_MEMBER: _member,
+    resource_types.SERVICE_ACCOUNT_MEMBER: _account_member,
+    resource_types.SECRET: _secret,
+    resource_types.DASHBOARD: _board,
+    resource_types.MANAGED_ZONE: _zone,
+    resource_types.RECORD_SET: _record,
+    resource_types.NETWORK_ATTACHMENT: _compute("regions/{region}", "networkAttachments"),
+    resource_types.METADATA_STORE: _located("aiplatform/v1beta1", "metadataStores", "metadataStoreId"),
+    resource_types.CUSTOM_ROLE: _role,
+    resource_types.NETWORK: _compute("global", "networks"),
+    resource_types.SUBNETWORK: _compute("regions/{region}", "subnetworks"),
+    resource_types.ROUTER: _compute("regions/{region}", "routers"),
+    resource_types.ADDRESS: _compute("regions/{region}", "addresses"),
+    resource_types.GLOBAL_ADDRESS: _compute("global", "addresses"),
+    resource_types.RESOURCE_POLICY: _compute("regions/{region}", "resourcePolicies"),
+    resource_types.FIREWALL: _compute("global", "firewalls"),
+    resource_types.ROUTER_NAT: _nat,
+    resource_types.CLUSTER: _cluster,
+    resource_types.NODE_POOL: _pool,
+    resource_types.FILESTORE: _located("file/v1beta1", "instances", "instanceId"),
+    resource_types.REPOSITORY: _located("artifactregistry/v1", "repositories", "repositoryId"),
+    resource_types.PERSISTENT_RESOURCE: _located("aiplatform/v1beta1", "persistentResources", "persistentResourceId"),
+    resource_types.TENSORBOARD: _located("aiplatform/v1beta1", "tensorboards", ""),
+    resource_types.BUCKET: _bucket,
+    resource_types.SERVICE_ACCOUNT: _account,
+    resource_types.ALERT_POLICY: _monitoring("alertPolicies"),
+    resource_types.NOTIFICATION_CHANNEL: _monitoring("notificationChannels"),
 }

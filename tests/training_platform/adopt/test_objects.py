@@ -18,7 +18,7 @@ from training_platform.adopt.import_file import import_file, settled
 from training_platform.adopt.matches import Match, current_values, matches, object_differences, object_matches
 from training_platform.clients.project_contents import Contents
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
-from training_platform.resources.register import (
+from training_platform.resources.resource_types import (
     BUCKET,
     CLUSTER,
     CLUSTER_QUEUE,

@@ -34,7 +34,7 @@ from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import BucketSpec, PersistentResourceSpec, Team
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import TENSORBOARD
+from training_platform.resources.resource_types import TENSORBOARD
 
 pytestmark = pytest.mark.timeout(300)  # each plans a whole environment twice
 

@@ -20,7 +20,7 @@ from training_platform.clients.kubernetes_api import CLUSTER_QUEUES, COHORTS, PR
 from training_platform.clients.project_contents import Contents
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE
+from training_platform.resources.resource_types import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE
 
 pytestmark = pytest.mark.timeout(300)  # each plans several stacks
 

@@ -12,7 +12,7 @@ from training_platform.checks.comparison.guard import upgrades
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.resources.register import ALERT_POLICY, CLUSTER, CLUSTER_QUEUE, RELEASE
+from training_platform.resources.resource_types import ALERT_POLICY, CLUSTER, CLUSTER_QUEUE, RELEASE
 from training_platform.rules.descriptions import describe
 
 CAPACITY = "            capacity: on-demand\n"

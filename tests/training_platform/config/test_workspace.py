@@ -32,7 +32,7 @@ from training_platform.config.workspace import Workspace, lending, read_workspac
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
 from training_platform.resources.model import planned_of_model
-from training_platform.resources.register import COHORT
+from training_platform.resources.resource_types import COHORT
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from pulumi.runtime.rpc import serialize_properties
 from tools.documents.google import arguments
 from tools.documents.map_inputs import map_paths, write_map_inputs
 from training_platform.resources import spelling
-from training_platform.resources.register import NAMESPACE, NODE_POOL, REGISTER, SERVICE
+from training_platform.resources.resource_types import NAMESPACE, NODE_POOL, RESOURCE_TYPES, SERVICE
 from training_platform.resources.rest import paths
 from training_platform.resources.spelling import map_inputs, wire_inputs
 
-GOOGLE_TYPES = sorted(token for token in REGISTER if token.startswith("gcp:"))
+GOOGLE_TYPES = sorted(token for token in RESOURCE_TYPES if token.startswith("gcp:"))
 
 
 def test_the_table_is_that_of_the_installed_provider(tmp_path: Path) -> None:

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.corpus import FOLDER, Entry, accepted, judged, load
-from training_platform.resources import register
+from training_platform.resources import resource_types
 
 CORPUS = accepted()
 SOURCES: dict[str, dict[str, Any]] = load(FOLDER / "sources.yaml")
 LEAST = {  # configurations that have such a resource
-    register.CLUSTER: 60, register.NODE_POOL: 60, register.FILESTORE: 10, register.BUCKET: 5, register.NETWORK: 20,
-    register.SUBNETWORK: 15, register.RESERVATION: 5, register.RESOURCE_POLICY: 10, register.PERSISTENT_RESOURCE: 3,
-    register.CLUSTER_QUEUE: 8, register.RESOURCE_FLAVOR: 8, register.COMPUTE_CLASS: 30,
-    register.PERSISTENT_VOLUME_CLAIM: 5, register.STORAGE_CLASS: 5, "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet": 10,
-    "kubernetes:batch/v1:Job": 10, "kubernetes:monitoring.googleapis.com/v1:PodMonitoring": 5,
+    resource_types.CLUSTER: 60, resource_types.NODE_POOL: 60, resource_types.FILESTORE: 10, resource_types.BUCKET: 5,
+    resource_types.NETWORK: 20, resource_types.SUBNETWORK: 15, resource_types.RESERVATION: 5,
+    resource_types.RESOURCE_POLICY: 10, resource_types.PERSISTENT_RESOURCE: 3, resource_types.CLUSTER_QUEUE: 8,
+    resource_types.RESOURCE_FLAVOR: 8, resource_types.COMPUTE_CLASS: 30, resource_types.PERSISTENT_VOLUME_CLAIM: 5,
+    resource_types.STORAGE_CLASS: 5, "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet": 10, "kubernetes:batch/v1:Job": 10,
+    "kubernetes:monitoring.googleapis.com/v1:PodMonitoring": 5,
 }  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def _resources(entry: Entry) -> dict[str, Any]:
 
 
 def _pools(entry: Entry) -> list[str]:
-    return [name for name, row in _resources(entry).items() if row["type"] == register.NODE_POOL]
+    return [name for name, row in _resources(entry).items() if row["type"] == resource_types.NODE_POOL]
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -81,4 +82,4 @@ def test_a_fault_in_a_node_pool_of_the_corpus_is_found(name: str) -> None:
     spoiled = {pool: {**rows[pool], "inputs": {**rows[pool]["inputs"], **fault}} for pool in _pools(CORPUS[name])}
     bounds = {each.resource for each in judged({"resources": {**rows, **spoiled}}) if each.rule == "pool-bounds"}
 
-    assert bounds == {f"{register.NODE_POOL} {pool}" for pool in spoiled}
+    assert bounds == {f"{resource_types.NODE_POOL} {pool}" for pool in spoiled}

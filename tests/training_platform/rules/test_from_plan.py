@@ -7,7 +7,7 @@ import pytest
 from training_platform.config.model.environment import Environment
 from training_platform.config.names import Locator
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import (
+from training_platform.resources.resource_types import (
     CLUSTER,
     CLUSTER_QUEUE,
     FILESTORE,

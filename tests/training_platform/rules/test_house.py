@@ -20,7 +20,7 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import ALERT_POLICY, RELEASE
+from training_platform.resources.resource_types import ALERT_POLICY, RELEASE
 from training_platform.rules import RULES, View, evaluate, program, views_of_model
 from training_platform.views.access import AlertPolicyView
 from training_platform.views.adapters import views_of_plan

@@ -9,7 +9,7 @@ from tests.demand_of_model import planned_demand
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT, WORKBENCH
+from training_platform.resources.resource_types import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT, WORKBENCH
 from training_platform.rules import views_of_plan
 from training_platform.views.view import View
 

@@ -27,7 +27,7 @@ HIDDEN: Any = UNKNOWN
 
 @pytest.fixture(autouse=True)
 def _no_new_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the rules of these tests out of the register that all others read."""
+    """Keep the rules of these tests out of the registry that all others read."""
     monkeypatch.setattr("training_platform.rules.registry.RULES", {})
 
 

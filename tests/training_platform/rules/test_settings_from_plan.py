@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import pytest
 
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import CLUSTER, FILESTORE, NODE_POOL, SUBNETWORK
+from training_platform.resources.resource_types import CLUSTER, FILESTORE, NODE_POOL, SUBNETWORK
 from training_platform.rules import views_of_plan
 from training_platform.views.access import AccountView, RoleGrantView
 from training_platform.views.cluster import (

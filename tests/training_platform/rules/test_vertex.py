@@ -9,7 +9,7 @@ import pytest
 
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import Planned
-from training_platform.resources.register import PERSISTENT_RESOURCE
+from training_platform.resources.resource_types import PERSISTENT_RESOURCE
 from training_platform.rules import View
 from training_platform.views.vertex import PersistentPoolView
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import NODE_POOL
+from training_platform.resources.resource_types import NODE_POOL
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 from training_platform.rules.registry import rule
 from training_platform.views.node_pool import NodePoolView

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.verify.conftest import PROJECT, Lab, answers_of, verdicts
-from training_platform.resources.register import SERVICE_ACCOUNT
+from training_platform.resources.resource_types import SERVICE_ACCOUNT
 from training_platform.verify.probes import probes
 from training_platform.verify.run import go_on
 

@@ -11,7 +11,7 @@ from tests.places import ROOT
 from tests.training_platform.verify.conftest import Lab
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import hourly_usd
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.verify.probes import STAGES, chosen, priced, probes
 
 HEADS = ("stage", "probe", "---")
@@ -54,7 +54,7 @@ def test_the_default_list_fits_into_five_dollars_and_an_hour() -> None:
 
 
 def test_each_probe_has_a_function_or_kinds_that_are_planned_and_comes_after_what_it_needs() -> None:
-    kinds = {row.kind for row in REGISTER.values()}
+    kinds = {row.kind for row in RESOURCE_TYPES.values()}
     seen: set[str] = set()
     for one in probes().values():
         assert one.planned or one.by

@@ -24,7 +24,7 @@ from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.reading.section import Member, fits
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.scope import account_id, repository_id
 
 _ADMIN = "roles/container.admin"
@@ -45,11 +45,11 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
     adopted = AdoptedSection()
 
     def cluster(path: str, body: Json) -> dict[str, Any]:
-        written, reasons = cluster_section(body, _pools_of(path, contents), contents.of(register.SUBNETWORK))
+        written, reasons = cluster_section(body, _pools_of(path, contents), contents.of(resource_types.SUBNETWORK))
         adopted.left_out |= {f"{path}{_POOLS}{name}": reason for name, reason in reasons.items()}
         return written
 
-    cluster_bodies, instance_bodies = (contents.of(kind) for kind in (register.CLUSTER, register.FILESTORE))
+    cluster_bodies, instance_bodies = (contents.of(kind) for kind in (resource_types.CLUSTER, resource_types.FILESTORE))
     clusters = _keyed(stack, cluster_bodies, adopted, cluster)
     filestore = _keyed(stack, instance_bodies, adopted, filestore_section)
     for path, body in cluster_bodies.items():
@@ -66,10 +66,12 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
     labels = [body.get("resourceLabels") for body in cluster_bodies.values()]
     labels += [body.get("labels") for body in instance_bodies.values()]
     groups = sorted({at(body, "authenticatorGroupsConfig.securityGroup") or "" for body in cluster_bodies.values()})
-    services = contents.of(register.GLOBAL_ADDRESS).get(
+    services = contents.of(resource_types.GLOBAL_ADDRESS).get(
         f"projects/{contents.project}/global/addresses/{stack}-services"
     )
-    dashboards = any(title.startswith(f"{stack}: ") for title in _titles(contents.of(register.DASHBOARD).values()))
+    dashboards = any(
+        title.startswith(f"{stack}: ") for title in _titles(contents.of(resource_types.DASHBOARD).values())
+    )
     keys = {at(body, "databaseEncryption.keyName") for body in cluster_bodies.values()}
     keys |= {body.get("kmsKeyName") for body in instance_bodies.values()}
     encryption_keys = sorted(key.partition("/cryptoKeyVersions/")[0] for key in keys if key)
@@ -89,11 +91,11 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
         "network_attachments": _network_attachments(stack, contents),
         "metadata_stores": [  # Vertex AI makes stores by itself, which have another description
             path.split("/")[3]
-            for path, body in contents.of(register.METADATA_STORE).items()
+            for path, body in contents.of(resource_types.METADATA_STORE).items()
             if str(body.get("description", "")).endswith(f" {stack}")
         ],
         "alerts": _alerts(stack, contents),
-        "dashboards": None if dashboards or register.DASHBOARD in contents.unread else False,
+        "dashboards": None if dashboards or resource_types.DASHBOARD in contents.unread else False,
         "images": _images(stack, contents),
         "filestore": filestore,
         **environment_fields(queues),
@@ -107,7 +109,7 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
 
 def _pools_of(cluster: str, contents: Contents) -> dict[str, Json]:
     below = f"{cluster}{_POOLS}"
-    return {p.removeprefix(below): b for p, b in contents.of(register.NODE_POOL).items() if p.startswith(below)}
+    return {p.removeprefix(below): b for p, b in contents.of(resource_types.NODE_POOL).items() if p.startswith(below)}
 
 
 def _keyed(
@@ -125,7 +127,7 @@ def _keyed(
 
 def _nat_addresses(stack: str, contents: Contents) -> int:
     """Return how many addresses each region has; they are counted from 1."""
-    names = [path.rpartition("/")[2] for path in contents.of(register.ADDRESS)]
+    names = [path.rpartition("/")[2] for path in contents.of(resource_types.ADDRESS)]
     counts = [re.fullmatch(rf"{re.escape(stack)}-nat-[a-z]+-[a-z]+[0-9]+-([0-9]+)", name) for name in names]
     return max((int(match[1]) for match in counts if match), default=0)
 
@@ -134,12 +136,12 @@ def _alerts(stack: str, contents: Contents) -> dict[str, Any] | None:
     """Return who is told; a project with clusters and without any policy of the stack has its alerts switched off."""
     emails = [
         at(body, "labels.email_address")
-        for body in contents.of(register.NOTIFICATION_CHANNEL).values()
+        for body in contents.of(resource_types.NOTIFICATION_CHANNEL).values()
         if str(body.get("displayName", "")).startswith(f"{stack}: ")
     ]
-    alerts = _titles(contents.of(register.ALERT_POLICY).values())
-    none = bool(contents.of(register.CLUSTER)) and not any(title.startswith(f"{stack}: ") for title in alerts)
-    if none and register.ALERT_POLICY not in contents.unread:
+    alerts = _titles(contents.of(resource_types.ALERT_POLICY).values())
+    none = bool(contents.of(resource_types.CLUSTER)) and not any(title.startswith(f"{stack}: ") for title in alerts)
+    if none and resource_types.ALERT_POLICY not in contents.unread:
         return {"enabled": False}
     return {"emails": sorted(email for email in emails if email)} if emails else None
 
@@ -147,20 +149,20 @@ def _alerts(stack: str, contents: Contents) -> dict[str, Any] | None:
 def _google_apis(stack: str, contents: Contents) -> dict[str, Any]:
     """Return where names of Google's APIs lead: without zones of the stack, where they lead everywhere."""
     zone = f"projects/{contents.project}/managedZones/{stack}-googleapis-com"
-    if not contents.of(register.CLUSTER) or register.MANAGED_ZONE in contents.unread:
+    if not contents.of(resource_types.CLUSTER) or resource_types.MANAGED_ZONE in contents.unread:
         return {}
-    if zone not in contents.of(register.MANAGED_ZONE):
+    if zone not in contents.of(resource_types.MANAGED_ZONE):
         return {"google_apis": "public", "open_egress": True}
-    restricted = f"{zone}/rrsets/restricted.googleapis.com./A" in contents.of(register.RECORD_SET)
+    restricted = f"{zone}/rrsets/restricted.googleapis.com./A" in contents.of(resource_types.RECORD_SET)
     return {"google_apis": "restricted"} if restricted else {}
 
 
 def _network_attachments(stack: str, contents: Contents) -> dict[str, str]:
     """Return the addresses of VMs of Vertex AI, by region."""
     ranges = {}
-    for path, body in contents.of(register.NETWORK_ATTACHMENT).items():
+    for path, body in contents.of(resource_types.NETWORK_ATTACHMENT).items():
         subnet = "projects/" + str((body.get("subnetworks") or [""])[0]).partition("projects/")[2]
-        cidr = contents.of(register.SUBNETWORK).get(subnet, {}).get("ipCidrRange")
+        cidr = contents.of(resource_types.SUBNETWORK).get(subnet, {}).get("ipCidrRange")
         if path.rpartition("/")[2].startswith(f"{stack}-") and cidr:
             ranges[path.split("/")[3]] = cidr
     return ranges
@@ -171,7 +173,7 @@ def _titles(bodies: Iterable[Json]) -> list[str]:
 
 
 def _images(stack: str, contents: Contents) -> dict[str, Any] | None:
-    for path, body in contents.of(register.REPOSITORY).items():
+    for path, body in contents.of(resource_types.REPOSITORY).items():
         if path.endswith(f"/repositories/{repository_id(stack)}"):
             policies = (body.get("cleanupPolicies") or {}).values()
             counts = (at(policy, "mostRecentVersions.keepCount") for policy in policies)
@@ -230,7 +232,7 @@ def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json]
         if account != ours:
             fields.append(f"nodePools/{name}: config.serviceAccount is {account}, and a stack's is {ours}")
     try:
-        _, reasons = cluster_section(body, pools, contents.of(register.SUBNETWORK))
+        _, reasons = cluster_section(body, pools, contents.of(resource_types.SUBNETWORK))
         fields += [f"nodePools/{name}: {why}" for name, why in reasons.items()]
     except Inexpressible as error:
         fields.append(str(error))

@@ -15,7 +15,7 @@ from training_platform.catalog.types import Json
 from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.config.model.team import FIRST_POOL, BucketSpec, PersistentResourceSpec, Team
 from training_platform.config.reading.section import Member, fits
-from training_platform.resources import register
+from training_platform.resources import resource_types
 from training_platform.resources.scope import account_id
 
 _USER = "roles/iam.serviceAccountUser"
@@ -26,11 +26,11 @@ def team_names(stack: str, contents: Contents, queues: Queues) -> list[str]:
     """Return the teams of an environment: those of its labels, of its accounts for jobs, and of its queues."""
     every = [
         labels
-        for kind in (register.BUCKET, register.PERSISTENT_RESOURCE, register.TENSORBOARD)
+        for kind in (resource_types.BUCKET, resource_types.PERSISTENT_RESOURCE, resource_types.TENSORBOARD)
         for body in contents.of(kind).values()
         if (labels := body.get("labels") or {}).get("environment") == stack
     ]
-    accounts = (path.rpartition("/")[2].partition("@")[0] for path in contents.of(register.SERVICE_ACCOUNT))
+    accounts = (path.rpartition("/")[2].partition("@")[0] for path in contents.of(resource_types.SERVICE_ACCOUNT))
     jobs = (re.fullmatch(rf"{re.escape(stack)}-(.+)-jobs", account) for account in accounts)
     of_labels = {labels["team"] for labels in every if labels.get("team")}
     return sorted({*of_labels, *(match[1] for match in jobs if match), *queues.teams()})
@@ -50,13 +50,15 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Ad
     adopted = AdoptedSection()
     stack, teams, contents, queues = platform
     owned = _Owned(stack, name, teams, contents)
-    buckets = dict(_sections(owned.of(register.BUCKET, f"{contents.project}-"), adopted, _bucket))
-    resources = dict(_sections(owned.of(register.PERSISTENT_RESOURCE), adopted, _persistent_resource))
+    buckets = dict(_sections(owned.of(resource_types.BUCKET, f"{contents.project}-"), adopted, _bucket))
+    resources = dict(_sections(owned.of(resource_types.PERSISTENT_RESOURCE), adopted, _persistent_resource))
     labels = [labels_of(body.get("labels")) for body in owned.bodies]
     account = f"/serviceAccounts/{account_id(stack, name, 'jobs')}@"
     policies = (policy for path, policy in contents.of(POLICY).items() if account in path)
     users = [row["members"] for policy in policies for row in policy.get("bindings", ()) if row["role"] == _USER]
-    boards = [(path.split("/")[3], body.get("displayName")) for path, body in contents.of(register.TENSORBOARD).items()]
+    boards = [
+        (path.split("/")[3], body.get("displayName")) for path, body in contents.of(resource_types.TENSORBOARD).items()
+    ]
     tensorboards = sorted({region for region, title in boards if title == f"{stack}-{name}-{region}"})
     fields = {
         "environment": stack,
@@ -65,7 +67,7 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Ad
         "members": sorted({member for members in users for member in members if fits(Member, member)}),
         **queue_fields(name, queues),
         "buckets": buckets,
-        "secrets": sorted(key for key, _, _ in owned.of(register.SECRET)),
+        "secrets": sorted(key for key, _, _ in owned.of(resource_types.SECRET)),
         "vertex": {"persistent_resources": resources, "tensorboards": tensorboards},
     }
     if not fields["members"]:
@@ -76,13 +78,13 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Ad
 
 def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterator[tuple[str, str]]:
     """Yield the buckets and persistent resources that no team's stack would call so, with the reason."""
-    forms = {register.BUCKET: f"{contents.project}-{stack}-", register.PERSISTENT_RESOURCE: f"{stack}-"}
+    forms = {resource_types.BUCKET: f"{contents.project}-{stack}-", resource_types.PERSISTENT_RESOURCE: f"{stack}-"}
     for kind, start in forms.items():
         for path, body in contents.of(kind).items():
             name = path.rpartition("/")[2]
             if _owner(name, start, teams) is None:
                 named = f"name is {name}, and a team's is {start}TEAM-KEY"
-                yield path, foreign_bucket(start, name, body) if kind == register.BUCKET else named
+                yield path, foreign_bucket(start, name, body) if kind == resource_types.BUCKET else named
 
 
 class _Owned:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from training_platform.catalog import replacements
 from training_platform.checks.comparison.comparison import (
     KINDS,
     AcceleratorChange,
@@ -29,6 +28,7 @@ from training_platform.checks.report import StackReport, identity
 from training_platform.checks.stacks import Checked
 from training_platform.config.reading.secrets import HIDDEN
 from training_platform.quota.charges import QuotaKey
+from training_platform.resources import resource_types
 
 _Key = tuple[str, str]  # type and name
 
@@ -219,7 +219,7 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> 
         type=new.type,
         name=new.name,
         inputs=inputs,
-        undecided=not (replacements.known(new.type) or new.type.startswith("pulumi:")),
+        undecided=not (resource_types.has_known_replacements(new.type) or new.type.startswith("pulumi:")),
         protected=old.protected,
     )
 
@@ -227,13 +227,13 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> 
 def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
     for path in sorted({*old.inputs, *new.inputs}):
         was, now = old.inputs.get(path), new.inputs.get(path)
-        if was == now or any(replacements.covers(ignored, path) for ignored in new.ignored):
+        if was == now or any(resource_types.covers(ignored, path) for ignored in new.ignored):
             continue
         if path == TRIGGER and None in (was, now):  # adding or removing one triggers nothing
             continue
         outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
-        on = replacements.turned_on(new.type, path, now)
-        forces = not on and replacements.forces(new.type, path, outermost, also=new.replacing)
+        on = resource_types.is_turned_on(new.type, path, now)
+        forces = not on and resource_types.forces_replacement(new.type, path, outermost, also=new.replacing)
         yield InputChange(path, _unhidden(was), _unhidden(now), forces)
 
 
@@ -246,7 +246,7 @@ def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
     """Return the outermost part of a path of which the other side has nothing: ``a`` or ``a[0]`` of ``a[0].b``."""
     while True:
         above = path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]
-        if not above or any(replacements.covers(above, name) for name in other):
+        if not above or any(resource_types.covers(above, name) for name in other):
             return path
         path = above
 
@@ -264,7 +264,7 @@ def _followed(new: FlatResource, replaced: Container[_Key]) -> Iterator[InputCha
         if source is None:
             continue
         paths = (path for path in new.inputs if path == name or path.startswith((f"{name}.", f"{name}[")))
-        forcing = [path for path in paths if replacements.forces(new.type, path, also=new.replacing)]
+        forcing = [path for path in paths if resource_types.forces_replacement(new.type, path, also=new.replacing)]
         if forcing:
             path = next((path for path in forcing if new.inputs[path] == LATER), forcing[0])
             yield InputChange(path, source[1], "its replacement", True)

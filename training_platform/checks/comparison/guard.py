@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from training_platform.catalog import CHARTS, REGIONS
-from training_platform.catalog.replacements import general, recreating
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.refusals import kept_instances, placed_flavors, removals
 from training_platform.checks.planning.outcome import leaves
@@ -20,9 +19,16 @@ from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import Workspace
 from training_platform.resources.gke import is_frozen
-from training_platform.resources.register import CLUSTER, QUOTA_PREFERENCE, REGISTER, RELEASE
+from training_platform.resources.resource_types import (
+    CLUSTER,
+    QUOTA_PREFERENCE,
+    RELEASE,
+    RESOURCE_TYPES,
+    general_path,
+    recreating_inputs,
+)
 
-GUARDED = {token: row for token, row in REGISTER.items() if row.loses}
+GUARDED = {token: row for token, row in RESOURCE_TYPES.items() if row.loses}
 """Resource types whose replacement loses data, running jobs, or capacity that may not be available again."""
 LIFT = "deletion_protection: false"
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
@@ -88,7 +94,7 @@ def _recreated(change: StackChange, new: _Side, old: _Side | None) -> Iterator[F
             change
             for resource in resources
             for change in resource.inputs
-            if general(change.path) in recreating(resource.type)
+            if general_path(change.path) in recreating_inputs(resource.type)
         ]
         if anew:
             words = listed(list(dict.fromkeys(map(_words, anew))), _MOST)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from training_platform.resources.register import BUCKET, KUBERNETES, REGISTER, ROUTER_NAT, imported_as
+from training_platform.resources.resource_types import BUCKET, KUBERNETES, RESOURCE_TYPES, ROUTER_NAT, imported_as
 from training_platform.sandbox.cloud.state.store import Store
 from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import SandboxFolder
@@ -101,7 +101,7 @@ def find_half_made(
     for resource in resources:
         known.add(resource["urn"])
         identity = str(resource.get("id", ""))
-        row = REGISTER.get(resource["type"])
+        row = RESOURCE_TYPES.get(resource["type"])
         failed = row and row.failed_create and resource.get("initErrors")
         if failed or _in_error(held.cloud.get(identity, {})):
             broken[resource["urn"]] = HalfMade(resource["urn"], identity, in_state=True)
@@ -148,7 +148,7 @@ def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> s
         identities = (f"{namespace}/{name}", str(name))
         objects = (identity for identity in identities if (cluster, kind.rpartition(":")[2], identity) in held.objects)
         return next(objects, None)
-    row = REGISTER.get(kind)
+    row = RESOURCE_TYPES.get(kind)
     if row and row.import_id:
         identity = _filled(row.import_id, inputs)
         if not identity or not _is_held(kind, identity, held):

@@ -9,7 +9,7 @@ from typing import Final
 
 from training_platform.checks.reports.wording import counted
 from training_platform.config.workspace import Workspace
-from training_platform.resources.register import RELEASE
+from training_platform.resources.resource_types import RELEASE
 from training_platform.sandbox.cloud.state.quota import finite
 from training_platform.sandbox.kubernetes.store import ObjectStore
 from training_platform.sandbox.run.folder import SandboxFolder

@@ -17,14 +17,14 @@ import yaml
 from pulumi import _types
 
 from tools.documents.google import SENTENCE_END, Block, block, resource
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.rest import DocumentField, field_of, root
 from training_platform.rules import RULES
 from training_platform.rules.documents import additions
 from training_platform.rules.documents import shapes as documents
 
 RECORD = yaml.safe_load(Path(__file__).with_name("sentences.yaml").read_text(encoding="utf-8"))
-TYPES = [token for token in REGISTER if token.startswith("gcp:")]
+TYPES = [token for token in RESOURCE_TYPES if token.startswith("gcp:")]
 GOOGLE = json.loads((Path(documents.__file__).parent / "google.json").read_text(encoding="utf-8"))
 CONSTRAINS = re.compile(
     r"\brequired (?:for|when|if|with|by|only|unless)\b|\brequires?\b|\bunless\b|mutually exclusive|\bconflict"

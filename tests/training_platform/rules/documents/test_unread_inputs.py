@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from training_platform.resources.register import REGISTER
+from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.rules.documents import additions
 from training_platform.rules.documents import shapes as documents
 from training_platform.views.access import LabelledView
@@ -43,7 +43,7 @@ def _judged() -> list[str]:
     """Return the types of Google's that rules read more of than labels and keys."""
     return [
         token for token, kinds in VIEWS_OF.items()
-        if token.startswith("gcp:") and token in REGISTER and {kind.__name__ for kind in kinds} - OF_ALL
+        if token.startswith("gcp:") and token in RESOURCE_TYPES and {kind.__name__ for kind in kinds} - OF_ALL
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.register import RELEASE
+from training_platform.resources.resource_types import RELEASE
 from training_platform.rules.gke.versions import below, floor_of, parse
 from training_platform.rules.registry import RULES, evaluate
 from training_platform.views.adapters import views_of_plan

@@ -14,9 +14,9 @@ from tests.stacks import test_reach as reach
 from tests.stacks.field_changes import KINDS, REASONS, Kind, Round, errors
 from tests.stacks.test_reach import side_by_side
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
-from training_platform.catalog import replacements
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.config.reading.finding import dotted
+from training_platform.resources import resource_types
 
 REGION = f"compute/v1/projects/{PROJECT}/regions/us-central1"
 REPOSITORIES, BUCKETS = "gcp:artifactregistry/repository:Repository", "gcp:storage/bucket:Bucket"
@@ -355,7 +355,7 @@ def in_place() -> set[tuple[str, str]]:
         for path, new in kind.changes().items():
             for each in resource_changes(before, kind.planned(reach.changed(kind.section, path, new))):
                 if each.kind == "changed" and each.type.startswith("gcp:"):
-                    found |= {(each.type, replacements.general(one.path)) for one in each.inputs}
+                    found |= {(each.type, resource_types.general_path(one.path)) for one in each.inputs}
     return found
 
 

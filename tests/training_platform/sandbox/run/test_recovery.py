@@ -15,7 +15,7 @@ from training_platform.checks.planning.planner import plan_order
 from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.register import REGISTER, ResourceType
+from training_platform.resources.resource_types import RESOURCE_TYPES, ResourceType
 from training_platform.sandbox.run.faults import FaultControl, fault_lines, playing
 from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
 from training_platform.sandbox.run.recovery import (
@@ -146,7 +146,7 @@ def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -
     types = {resource.type for _, plan in plans for resource in plan.resources if resource.type.startswith("gcp:")}
 
     assert types
-    assert {each for each in types if not _found_again(REGISTER.get(each))} == set()
+    assert {each for each in types if not _found_again(RESOURCE_TYPES.get(each))} == set()
 
 
 def _found_again(row: ResourceType | None) -> bool:

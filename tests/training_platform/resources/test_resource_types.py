@@ -1,4 +1,4 @@
-"""The register of resource types: it has every fact of every type that a stack plans or a rule judges."""
+"""Resource types: every fact of every type that a stack plans or a rule judges is there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training_platform.catalog import replacements
-from training_platform.resources import register
-from training_platform.resources.register import KUBERNETES, REGISTER, ResourceType, api_of
+from training_platform.resources import resource_types
+from training_platform.resources.resource_types import KUBERNETES, RESOURCE_TYPES, ResourceType, api_of
 from training_platform.resources.scope import Scope, account_id, jobs_account_email, jobs_account_id, short_name, slug
 from training_platform.views.access import LabelledView
 from training_platform.views.adapters import VIEWS, VIEWS_OF
@@ -34,19 +33,19 @@ OURS = [each for each in PLANNED if each.startswith("gcp:")]
 
 @pytest.mark.parametrize("resource_type", OURS)
 def test_a_type_of_google_cloud_that_a_stack_plans_has_every_fact(resource_type: str) -> None:
-    row = REGISTER.get(resource_type)
+    row = RESOURCE_TYPES.get(resource_type)
 
-    assert row is not None, f"{resource_type} is not in the register"
+    assert row is not None, f"{resource_type} is not in resource_types.yaml"
     assert missing(resource_type, row) == [], resource_type
 
 
 def missing(resource_type: str, row: ResourceType) -> list[str]:
-    """Return what the register lacks of a type."""
+    """Return the facts that are missing of a type."""
     facts = {
         "kind": row.kind,
-        "API": api_of(resource_type) or resource_type == register.SERVICE,
+        "API": api_of(resource_type) or resource_type == resource_types.SERVICE,
         "how a create that was cut off is found": row.import_id or row.listed_under or row.adds,
-        "what replaces it": replacements.known(resource_type),
+        "what replaces it": resource_types.has_known_replacements(resource_type),
     }
     return [name for name, known in facts.items() if not known]
 
@@ -59,29 +58,31 @@ def test_a_type_that_lacks_a_fact_is_named_with_it() -> None:
     ]  # fmt: skip
 
 
-def test_what_rules_judge_is_in_the_register() -> None:
-    assert set(VIEWS_OF) <= set(REGISTER)
+def test_what_rules_judge_is_a_resource_type_with_facts() -> None:
+    assert set(VIEWS_OF) <= set(RESOURCE_TYPES)
     assert all(view.TYPES for view in VIEWS)
 
 
 def test_what_a_stack_plans_and_labels_is_judged_by_its_labels() -> None:
-    labelled = {token for token, row in REGISTER.items() if row.labels}
+    labelled = {token for token, row in RESOURCE_TYPES.items() if row.labels}
 
     assert {token for token, views in VIEWS_OF.items() if LabelledView in views} == labelled
 
 
-def test_every_token_of_the_register_has_a_row_and_every_row_a_name() -> None:
-    tokens = {
-        value for name, value in vars(register).items() if name.isupper() and isinstance(value, str) and name[0] != "_"
-    }
+def test_every_token_has_a_row_and_a_row_without_one_says_only_what_replaces_it() -> None:
+    names = [name for name in vars(resource_types) if name.isupper() and not name.startswith("_")]
+    tokens = {value for name in names if isinstance(value := getattr(resource_types, name), str)} - {KUBERNETES}
+    others = {token: row for token, row in RESOURCE_TYPES.items() if token not in tokens}
 
-    assert tokens - {KUBERNETES} == set(REGISTER)
+    assert tokens <= set(RESOURCE_TYPES)
+    assert others == {token: ResourceType(kind=row.kind, replacing=row.replacing) for token, row in others.items()}
+    assert all(row.replacing for row in others.values())
 
 
-def test_no_file_but_the_register_spells_a_resource_type() -> None:
+def test_no_other_file_spells_a_resource_type() -> None:
     folders = ["training_platform", "modules", "policies", "benchmarks", "__main__.py"]
     listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, check=True, capture_output=True, text=True)
-    files = [name for name in listed.stdout.split() if name.endswith(".py") and not name.endswith("register.py")]
+    files = [name for name in listed.stdout.split() if name.endswith(".py") and not name.endswith("resource_types.py")]
 
     assert [f"{name}: {found}" for name in files if (ROOT / name).exists() for found in spelled(ROOT / name)] == []
 

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from pulumi._types import input_type_py_to_pulumi_names
 
-from training_platform.catalog import replacements
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.planning.outcome import FlatResource, flat_resource
+from training_platform.resources import resource_types
 from training_platform.resources.planned import Planned
+from training_platform.resources.resource_types import RESOURCE_TYPES
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"
@@ -29,26 +30,26 @@ FILESTORE = "gcp:filestore/instance:Instance"
     ],
 )
 def test_a_field_of_a_node_pool_replaces_it_or_not(path: str, forces: bool) -> None:
-    assert replacements.forces(NODE_POOL, path) is forces
+    assert resource_types.forces_replacement(NODE_POOL, path) is forces
 
 
 def test_what_makes_vms_anew_leaves_the_pool_in_its_place() -> None:
-    fields = replacements.recreating(NODE_POOL)
+    fields = resource_types.recreating_inputs(NODE_POOL)
 
     assert {"nodeConfig.machineType", "nodeConfig.bootDisk.sizeGb"} <= fields
-    assert not any(replacements.forces(NODE_POOL, field) for field in fields)
-    assert replacements.recreating(FILESTORE) == frozenset()
+    assert not any(resource_types.forces_replacement(NODE_POOL, field) for field in fields)
+    assert resource_types.recreating_inputs(FILESTORE) == frozenset()
 
 
 def test_a_part_that_comes_or_goes_counts_as_the_part() -> None:
-    assert replacements.forces(NODE_POOL, "placementPolicy.tpuTopology", "placementPolicy")
-    assert replacements.forces(FILESTORE, "networks[1].ipAddresses", "networks[1]")
-    assert not replacements.forces(NODE_POOL, "autoscaling.maxNodeCount", "autoscaling")
+    assert resource_types.forces_replacement(NODE_POOL, "placementPolicy.tpuTopology", "placementPolicy")
+    assert resource_types.forces_replacement(FILESTORE, "networks[1].ipAddresses", "networks[1]")
+    assert not resource_types.forces_replacement(NODE_POOL, "autoscaling.maxNodeCount", "autoscaling")
 
 
 def test_what_a_program_registers_as_replacing_covers_all_below_it_and_no_longer_name() -> None:
-    assert replacements.forces(NODE_POOL, "placementPolicy.tpuTopology", also=["placementPolicy"])
-    assert not replacements.forces(NODE_POOL, "nodeConfig.machineType", also=["nodeConfig.machine"])
+    assert resource_types.forces_replacement(NODE_POOL, "placementPolicy.tpuTopology", also=["placementPolicy"])
+    assert not resource_types.forces_replacement(NODE_POOL, "nodeConfig.machineType", also=["nodeConfig.machine"])
 
 
 @pytest.mark.parametrize(
@@ -63,16 +64,16 @@ def test_what_a_program_registers_as_replacing_covers_all_below_it_and_no_longer
     ],
 )
 def test_objects_are_replaced_under_another_name_and_releases_by_their_own(kind: str, path: str, forces: bool) -> None:
-    assert replacements.forces(kind, path) is forces
+    assert resource_types.forces_replacement(kind, path) is forces
 
 
 def test_of_a_type_that_the_table_lacks_nothing_is_known() -> None:
-    assert not replacements.known("gcp:pubsub/topic:Topic")
-    assert not replacements.forces("gcp:pubsub/topic:Topic", "name")
-    assert replacements.known("kubernetes:core/v1:Namespace")
+    assert not resource_types.has_known_replacements("gcp:pubsub/topic:Topic")
+    assert not resource_types.forces_replacement("gcp:pubsub/topic:Topic", "name")
+    assert resource_types.has_known_replacements("kubernetes:core/v1:Namespace")
 
 
-GCP = sorted(each for each in replacements.types() if each.startswith("gcp:"))
+GCP = sorted(token for token, row in RESOURCE_TYPES.items() if token.startswith("gcp:") and row.replacing)
 
 
 @pytest.mark.parametrize("kind", GCP)
@@ -80,7 +81,7 @@ def test_every_field_is_an_input_of_the_released_sdk(kind: str) -> None:
     _, module, name = kind.split(":")
     package: Any = importlib.import_module(f"pulumi_gcp.{module.split('/')[0]}")
 
-    for field in replacements.fields(kind) | replacements.recreating(kind):
+    for field in resource_types.replacing_inputs(kind) | resource_types.recreating_inputs(kind):
         arguments = getattr(package, f"{name}Args")
         for part in field.removesuffix(".*").replace("[*]", "").split("."):
             names = {text: python for python, text in input_type_py_to_pulumi_names(arguments).items()}

@@ -1,11 +1,13 @@
-"""The register of resource types: facts about each kind of resource that the program plans or rules judge.
+"""Resource types: facts about each kind of resource that the program plans or rules judge.
 
-Tokens are here, and the facts about each in ``register.yaml``. Views name by tokens the types that they read.
+Tokens are here, and the facts about each in ``resource_types.yaml``, with the inputs whose change replaces a resource.
+Views name by tokens the types that they read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,6 +81,8 @@ TOPOLOGY = "kubernetes:kueue.x-k8s.io/v1beta2:Topology"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 
 KUBERNETES = "kubernetes:"  # the prefix of the type of every Kubernetes object
+_HELM = "kubernetes:helm.sh/"  # a release is no object: its name is at the top of its inputs
+_INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +106,11 @@ class ResourceType:
     where no discovery document has them. ``listed`` says how a project's are listed (``clients/project_contents.py``),
     once in a project or once in each ``listed_per``. Of a body, ``defaults`` names what the API fills in by itself,
     and ``left`` are further fields that need no field of a stack file.
+
+    A change of a ``replacing`` input makes another resource, and deletes the old one with what is in it; None if these
+    inputs are unknown. A ``sometimes_replacing`` input does so for some values only, which the table cannot tell, and
+    counts as if for all. A change of a ``recreating`` input leaves a node pool in its place, and GKE creates its VMs
+    again, one after another: their jobs end.
     """
 
     kind: str
@@ -117,24 +126,28 @@ class ResourceType:
     listed_per: Literal["project", "zone", "region", "location"] = "project"
     defaults: str = ""
     left: tuple[LeftFields, ...] = ()
+    replacing: dict[str, tuple[str, ...]] | None = None
+    sometimes_replacing: dict[str, tuple[str, ...]] | None = None
+    recreating: dict[str, tuple[str, ...]] | None = None
 
 
 class _Facts(NamedTuple):
     types: Mapping[str, ResourceType]
     apis: Mapping[str, str]
+    object_replacing: frozenset[str]
 
 
-REGISTER: Mapping[str, ResourceType]
-"""Every type by its token, as ``register.yaml`` has it."""
+RESOURCE_TYPES: Mapping[str, ResourceType]
+"""Every type by its token, as ``resource_types.yaml`` has it."""
 APIS: Mapping[str, str]
 """The API behind each module of pulumi-gcp that components use: ``gcp:<module>/...`` calls it."""
 
 if not TYPE_CHECKING:  # hidden from the type checker, which would take any name of this module for granted
 
     def __getattr__(name):
-        if name not in ("REGISTER", "APIS"):
+        if name not in ("RESOURCE_TYPES", "APIS"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return _facts().types if name == "REGISTER" else _facts().apis
+        return _facts().types if name == "RESOURCE_TYPES" else _facts().apis
 
 
 @cache
@@ -142,7 +155,7 @@ def _facts() -> _Facts:
     """Return the content of the file, read at the first call."""
     content, place = read_file(_FILE), FilePlace(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
-    return _Facts(types, content["apis"])
+    return _Facts(types, content["apis"], frozenset(content["object_replacing"]))
 
 
 def api_of(resource_type: str) -> str | None:
@@ -155,7 +168,7 @@ def api_of(resource_type: str) -> str | None:
     if package != "gcp" or resource_type == SERVICE:
         return None
     if module not in _facts().apis:
-        raise LookupError(f"{resource_type} is of module {module!r}, which the register has no API for")
+        raise LookupError(f"{resource_type} is of module {module!r}, which resource_types.yaml has no API for")
     return _facts().apis[module]
 
 
@@ -172,3 +185,92 @@ def labels_path(resource_type: str) -> tuple[str, ...] | None:
     """Return the keys under which a type takes the labels that Google Cloud bills by; None where it takes none."""
     row = _facts().types.get(resource_type)
     return tuple(row.labels.split(".")) if row and row.labels else None
+
+
+def has_known_replacements(resource_type: str) -> bool:
+    """Whether the inputs that replace a resource of a type are known; those of every Kubernetes object are."""
+    row = _facts().types.get(resource_type)
+    return resource_type.startswith(KUBERNETES) or (row is not None and row.replacing is not None)
+
+
+@cache
+def replacing_inputs(resource_type: str, *, sometimes: bool = True) -> frozenset[str]:
+    """Return the paths of the inputs whose change replaces a resource; none of a type that the table lacks.
+
+    ``sometimes`` takes in those that do so for some values only.
+    """
+    row = _facts().types.get(resource_type)
+    inputs = _paths(row.replacing if row else None)
+    if resource_type.startswith(KUBERNETES) and not resource_type.startswith(_HELM):
+        inputs |= _facts().object_replacing
+    if sometimes:
+        inputs |= _sometimes_replacing_inputs(resource_type)
+    return inputs
+
+
+@cache
+def recreating_inputs(resource_type: str) -> frozenset[str]:
+    """Return the inputs whose change leaves a resource in its place, and creates its VMs again: their jobs end."""
+    row = _facts().types.get(resource_type)
+    return _paths(row.recreating if row else None)
+
+
+def forces_replacement(
+    resource_type: str, path: str, came_or_went: str | None = None, *, also: Iterable[str] = ()
+) -> bool:
+    """Whether the change of one input replaces its resource.
+
+    ``path`` is an input as ``nodeConfig.guestAccelerators[0].type``. ``came_or_went`` is the outermost part of it that
+    only one side has, None where both have the input. ``also`` are paths that a program registers as replacing
+    (``replaceOnChanges``): each stands for everything below it.
+    """
+    forcing, plain = replacing_inputs(resource_type), general_path(path)
+    patterns = (*also, *(field.removesuffix(".*") for field in forcing if field.endswith(".*")))
+    if plain in forcing or any(covers(pattern, plain) for pattern in patterns):
+        return True
+    return came_or_went is not None and not forcing.isdisjoint(_between(general_path(came_or_went), plain))
+
+
+def is_turned_on(resource_type: str, path: str, value: object) -> bool:
+    """Whether an input is a switch that only turning off replaces its resource for, and is being turned on."""
+    return value is True and general_path(path) in _sometimes_replacing_inputs(resource_type)
+
+
+def general_path(path: str) -> str:
+    """Return a path with ``[*]`` for every position in a list."""
+    return _INDEX.sub("[*]", path)
+
+
+def covers(pattern: str, path: str) -> bool:
+    """Whether a path is what a pattern such as ``resourcePools[*].replicaCount`` names, or is below it."""
+    pattern, path = general_path(pattern), general_path(path)
+    return path == pattern or path.startswith((f"{pattern}.", f"{pattern}["))
+
+
+def _between(outer: str, inner: str) -> Iterator[str]:
+    """Yield every part of a path from an outer one to the whole; a list counts where one of its items does."""
+    part = inner
+    while part.startswith(outer):
+        yield part
+        yield part.removesuffix("[*]")
+        part = part.rpartition(".")[0]
+
+
+@cache
+def _sometimes_replacing_inputs(resource_type: str) -> frozenset[str]:
+    row = _facts().types.get(resource_type)
+    return _paths(row.sometimes_replacing if row else None)
+
+
+def _paths(fields: Mapping[str, tuple[str, ...]] | None) -> frozenset[str]:
+    """Return the paths of fields by the part of the inputs that contains them; a part or a field may be ``.``."""
+    paths = set()
+    for part, names in (fields or {}).items():
+        for name in names:
+            if name == ".":
+                paths.add(part.removesuffix("[*]"))
+            elif part == ".":
+                paths.add(name)
+            else:
+                paths.add(f"{part}.{name}")
+    return frozenset(paths)
