@@ -169,6 +169,7 @@ _SOMETIMES: Final = re.compile(
 )
 # Older than what the API takes: IOPS of Hyperdisks begin at 3,000, and a cluster has up to 100 authorized networks.
 _OUTDATED: Final = ("between 10,000 and 120,000", "up to 10 external networks")
+_ZERO_IS_UNSET: Final = re.compile(r"\bIf 0 or not set\b", re.IGNORECASE)
 _PATH: Final = re.compile(r"Format: `?projects/")  # beside a name alone, whose length is told
 _LABEL: Final = re.compile(r"1-63 characters(?: long)?,? and comply with ?\[?RFC ?1035", re.IGNORECASE)
 
@@ -181,6 +182,8 @@ def prose_facts(kind: str, texts: Sequence[str], shape: Mapping[str, Any]) -> Sh
     for sentence in (part for text in texts for part in SENTENCE_END.split(re.sub(r"\s+", " ", text))):
         if not _SOMETIMES.search(sentence) and not any(words in sentence for words in _OUTDATED):
             facts |= _facts(kind, sentence)
+    if "least" in facts and any(map(_ZERO_IS_UNSET.search, texts)):
+        facts["least"] = min(facts["least"], 0)
     return {name: value for name, value in facts.items() if (name, value) != ("shortest", 1)}  # empty is not written
 
 
@@ -189,7 +192,8 @@ def _facts(kind: str, sentence: str) -> Shape:
         return {"pattern": "^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$"}
     for pattern, names in _RULES[kind]:
         if match := pattern.search(sentence):
-            numbers = [float(text.replace(",", "")) for text in match.groups()]
+            octal = "(octal)" in sentence
+            numbers = [int(text, 8) if octal else float(text.replace(",", "")) for text in match.groups()]
             bounds = {name: n if n % 1 else int(n) for name, n in zip(names, numbers, strict=True)}
             if re.search(r"\bor 0\b", sentence) and "least" in bounds:
                 bounds["least"] = 0

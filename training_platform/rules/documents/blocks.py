@@ -102,10 +102,12 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
 
 def _valued(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
     """Report inputs with values that a case does not allow, of another form, or out of its bounds."""
-    for key, values in case.get("only", {}).items():
+    only, doubted = case.get("only", {}), case.get("doubted", {})
+    for key, values in (*only.items(), *doubted.items()):
         found = _below(value, key)
         if found not in (None, UNKNOWN) and not any(_is_like(found, allowed) for allowed in values):
-            report(refused("enum", (where, key), found, why, ", ".join(map(str, values))))
+            problem = refused("enum", (where, key), found, why, ", ".join(map(str, values)))
+            report(problem if key in only else problem._replace(severity="warning"))
     for key, pattern in case.get("like", {}).items():
         found = _below(value, key)
         if isinstance(found, str) and not re.search(pattern, found):

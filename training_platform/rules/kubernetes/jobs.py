@@ -230,7 +230,7 @@ def lws_subgroup_size(inputs: Json) -> Iterator[Flaw]:
     policy, size = block(group, "subGroupPolicy"), whole(group, "size")
     part = whole(policy, "subGroupSize")
     size = 1 if "size" not in group else size
-    if part is None or size is None:
+    if part is None or size is None or size < 1:  # a group of no pods is refused by its document
         return
     divided = (size - 1,) if text(policy, "subGroupPolicyType") == "LeaderExcluded" else (size, size - 1)
     if part < 1 or part > size or all(pods % part for pods in divided):

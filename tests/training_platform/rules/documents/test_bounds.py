@@ -48,6 +48,10 @@ BOUNDS: list[tuple[str, str, Any, Any]] = [
      [{"action": {"type": "Delete"}, "condition": {}}]),
     ("storage/bucket:Bucket", "storageClass", "NEARLINE", "FROZEN"),
     ("dns/managedZone:ManagedZone", "dnsName", "example.com.", "example.com"),
+    ("dns/managedZone:ManagedZone", "dnsName", ".", ".."),
+    *(("cloudrunv2/service:Service", "template", *({"volumes": [{"name": "keys", "secret": {
+        "secret": "keys", "items": [{"path": "key", "version": "1", "mode": mode}]}}]} for mode in modes))
+      for modes in ((0, -1), (0o777, 0o1000))),
     ("dns/recordSet:RecordSet", "name", "hub.example.com.", "hub.example.com"),
     ("iam/workloadIdentityPool:WorkloadIdentityPool", "workloadIdentityPoolId", "builds", "gcp-builds"),
     ("iam/workloadIdentityPoolProvider:WorkloadIdentityPoolProvider", "attributeMapping",
@@ -85,6 +89,13 @@ def test_a_machine_with_gpus_is_not_moved() -> None:
         return [each.severity for each in rows if "onHostMaintenance" in (each.path or "")]
 
     assert (severities("TERMINATE"), severities("MIGRATE")) == ([], ["error"])
+
+
+@pytest.mark.parametrize(("stored", "severities"), [("STANDARD", []), ("NEARLINE", ["warning"])])
+def test_a_class_of_storage_beside_autoclass_is_a_warning(stored: str, severities: list[str]) -> None:
+    rows = found("gcp:storage/bucket:Bucket", location="us-central1", storageClass=stored, autoclass={"enabled": True})
+
+    assert [each.severity for each in rows if each.path == "storageClass"] == severities
 
 
 @pytest.mark.parametrize(("kind", "count"), [("CNAME", 1), ("A", 0), (None, 0)])
