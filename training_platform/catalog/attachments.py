@@ -7,12 +7,31 @@ CPU machines.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Final
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.types import Accelerator, Capacity, GpuCount, MachineType, Price, QuotaId
+
+_CPUS: Final = re.compile(
+    r"e2-(micro|small|medium|(custom-)?(standard|highmem|highcpu)-\d+)"
+    r"|(f1-micro|g1-small)"
+    r"|(n2|n2d|n4|n4a|n4d|c2|c2d|c3|c3d|c4|c4a|c4d|t2a|t2d|h3|h4d)-"
+    r"(standard|highmem|highcpu|custom)(-\d+){1,2}(-ext)?(-lssd)?(-metal)?"
+    r"|(m1|m2|m3|m4|x4)-(ultramem|megamem|hypermem|highmem)-\d+(-metal)?|z3-(highmem|standard)-\d+(-\w+)*(-metal)?"
+)
+"""Machine types of CPUs by their form, which take no GPUs; N1, which takes some, is not among them.
+
+Source: GKE cluster-autoscaler 7d25050, machine families, and its families that take GPUs; the rest general knowledge.
+"""
+
+
+def is_without_gpus(machine_type: str | None) -> bool:
+    """Whether a machine type, in the catalogue or not, is of a family of CPUs to which no GPU can be attached."""
+    return _CPUS.fullmatch(machine_type or "") is not None
 
 
 def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:

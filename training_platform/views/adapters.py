@@ -26,7 +26,7 @@ from training_platform.views.view import View
 VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
     cluster.ResourcePolicyView,
-    cluster.ReservationView, network.CountedView, network.NetworkView,
+    cluster.ReservationView, cluster.VmView, network.CountedView, network.NetworkView,
     network.SubnetView, network.FirewallView, network.GatewayView,
     network.InterfaceView, network.ServicesRangeView, access.AccountView, access.RoleGrantView, storage.FilestoreView,
     storage.LustreView, storage.SnapshotView, storage.RepositoryView,

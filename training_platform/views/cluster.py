@@ -327,6 +327,30 @@ class ResourcePolicyView(Settings):
     gpu_topology = fields.text(f"{_GROUP}.gpuTopology")
 
 
+class VmView(Settings):
+    """A VM of Compute Engine, a template of VMs, or those of a reservation; GPUs and local SSDs are those it lists."""
+
+    TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE, resource_types.RESERVATION)
+
+    machine_type = fields.name("machineType", f"{_VMS}.machineType")
+    accelerator_type = fields.name("guestAccelerators.type", f"{_VMS}.guestAccelerators.acceleratorType")
+    accelerator_count = fields.whole("guestAccelerators.count", f"{_VMS}.guestAccelerators.acceleratorCount")
+    on_host_maintenance = fields.text("scheduling.onHostMaintenance")
+
+    @fields.field("scratchDisks", f"{_VMS}.localSsds", "disks.type")
+    def local_ssds(self) -> int:
+        """How many local SSDs are listed: of a template, disks of type SCRATCH."""
+        listed = [*rows(self.read("scratchDisks")), *rows(self.read(f"{_VMS}.localSsds"))]
+        disks = rows(self.read("disks")) if self.type == resource_types.INSTANCE_TEMPLATE else ()
+        listed += [disk for disk in disks if of.known(of.as_text(at(disk, ("type",)))) == "SCRATCH"]
+        return len([of.known(row) for row in listed])
+
+    @property
+    def machine(self) -> MachineType | None:
+        """The machine type's row in the catalogue."""
+        return MACHINE_TYPES.get(self.machine_type or "")
+
+
 class ReservationView(Settings):
     """A reservation of VMs in one zone; ``local_ssds`` and GPUs are those that it lists, for each VM."""
 

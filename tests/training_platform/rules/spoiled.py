@@ -82,6 +82,17 @@ WATCH = {
         "userLabels": {"environment": "dev"},
     }),
 }  # fmt: skip
+RESERVED_VMS = "kept.specificReservation.instanceProperties"
+RESERVATION_OF_A100 = {"kept": ("gcp:compute/reservation:Reservation", {
+    **PROJECT, "name": "kept", "zone": "us-central1-a", "specificReservation": {
+        "count": 4.0, "instanceProperties": {"machineType": "a2-highgpu-1g"},
+    },
+})}  # fmt: skip
+VM = {"vm": ("gcp:compute/instance:Instance", {
+    **PROJECT, "zone": "us-central1-a", "machineType": "zones/us-central1-a/machineTypes/a2-highgpu-1g",
+    "labels": LABELS, "networkInterfaces": [{"network": "net"}], "scheduling": {"onHostMaintenance": "TERMINATE"},
+    "scratchDisks": [{"interface": "NVME"}] * 2,
+})}  # fmt: skip
 JOB = {"run": ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", {
     "metadata": {"name": "train"},
     "spec": {
@@ -136,6 +147,7 @@ FLAVOR_OF_QUEUED = {
 }
 WINDOW = "cluster.maintenancePolicy.recurringWindow"
 EXCLUSION = "cluster.maintenancePolicy.maintenanceExclusions.0"
+AUTO_ZONES = "cluster.clusterAutoscaling.autoProvisioningLocations"
 DEFAULTS = "cluster.clusterAutoscaling.autoProvisioningDefaults"
 LIMITS = "cluster.clusterAutoscaling.resourceLimits"
 
@@ -352,6 +364,19 @@ ROWS = [
     Row("machine-type-known", "error", {MACHINE: "a2-higpu-8g"}),
     Row("machine-zone", "warning", {"slice.nodeLocations": ["us-central1-f"]}),
     Row("pool-zone", "error", {"gpu.nodeLocations": []}),
+    Row("pool-zone", "error", {"gpu.nodeLocations": ["us-east1-b"]}, {MACHINE: "c3-standard-8", GUESTS: DROP}),
+    Row("gpu-fixed-pair", "error", {GUESTS: _gpus("nvidia-l4", 1.0)}, {MACHINE: "c3-standard-8", GUESTS: DROP}),
+    Row("tpu-topology", "error", {"gpu.placementPolicy": {"tpuTopology": "2x4"}},
+        {MACHINE: "t2a-standard-8", GUESTS: DROP}),
+    Row("gpu-fixed-pair", "error", {f"{RESERVED_VMS}.guestAccelerators": [
+        {"acceleratorType": "nvidia-l4", "acceleratorCount": 1.0},
+    ]}, RESERVATION_OF_A100),
+    Row("gpu-fixed-pair", "error", {f"{RESERVED_VMS}.guestAccelerators": [
+        {"acceleratorType": "nvidia-tesla-a100", "acceleratorCount": 2.0},
+    ]}, RESERVATION_OF_A100),
+    Row("vm-local-ssds", "error", {f"{RESERVED_VMS}.localSsds": [{"diskSizeGb": 375.0}] * 3}, RESERVATION_OF_A100),
+    Row("vm-local-ssds", "error", {"vm.scratchDisks": [{"interface": "NVME"}] * 3}, VM),
+    Row("vm-migration", "error", {"vm.scheduling": {"onHostMaintenance": "MIGRATE"}}, VM),
     # Kueue
     Row("topology-autoscaled", "warning", {"flavor.spec.topologyName": "slices"}),
     Row("queued-flavor-check", "error", {"queue.spec.admissionChecksStrategy": DROP}, FLAVOR_OF_QUEUED),
@@ -408,7 +433,8 @@ ROWS = [
     Row("auto-provisioning-room", "error", {f"{LIMITS}.3.maximum": 31}),
     Row("auto-provisioning-type", "warning", {f"{LIMITS}.3.resourceType": "tpu-v5e-slice"}),
     Row("auto-provisioning-disk", "warning", {f"{DEFAULTS}.diskType": DROP}),
-    Row("auto-provisioning-zones", "warning", {"cluster.clusterAutoscaling.autoProvisioningLocations": ["us-east1-d"]}),
+    Row("auto-provisioning-zones", "warning", {AUTO_ZONES: ["us-central1-f"]}),
+    Row("auto-provisioning-zones", "error", {AUTO_ZONES: ["us-east1-d"]}),
     Row("auto-provisioning-upgrades", "error", {f"{DEFAULTS}.upgradeSettings.strategy": "BLUE_GREEN"}, {
         f"{DEFAULTS}.upgradeSettings": {"maxSurge": 1.0},
     }),

@@ -27,6 +27,8 @@ BEYOND = {
     "partial-admission",
     "persistent-network",
     "topology-autoscaled",
+    "vm-local-ssds",
+    "vm-migration",
     "elastic-job",
     "queued-metadata",
     "topology-group",

@@ -15,7 +15,7 @@ from tests.training_platform.rules.spoiled import ROWS, Row
 from tests.violations.draw import valid
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 
-NOTHING: Final = (0, -1, "", "0", [], {})
+NOTHING: Final[tuple[Any, ...]] = (0, -1, "", "0", [], {})
 VALID: Final = valid()
 SPOILED: Final = [row for row in ROWS if RULES[row.rule].owner != "documents"]  # those look at every valid object
 AT_ONCE: Final = 25  # objects of one program: more than that compare each with each

@@ -93,7 +93,7 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
             message = f"{key} is written{beside}"
             report(Problem("required", (where, key), message, f"no {key}"))
     names = case.get("some", ())
-    if names and not any(value.get(name) for name in names):
+    if names and not any(_below(value, name) for name in names):
         message = f"none of {', '.join(names)} is written{beside}"
         report(Problem("required", (where, names[0]), message, f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)

@@ -1,4 +1,4 @@
-"""Node pools of GPUs and TPUs: topologies of slices, and the networks between GPUs."""
+"""Machines with GPUs and TPUs: what goes with a machine type, topologies of slices, and the networks between GPUs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from training_platform.catalog import ACCELERATORS
-from training_platform.catalog.attachments import gpu_counts
+from training_platform.catalog.attachments import gpu_counts, is_without_gpus
 from training_platform.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
 from training_platform.catalog.types import MachineType, chips_in
 from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
@@ -14,7 +14,7 @@ from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import DATAPLANE_V2
 from training_platform.rules.network import RESERVED_ADDRESSES, network_of, subnet_named
 from training_platform.rules.registry import Draft, finding, rule
-from training_platform.views.cluster import cluster_of
+from training_platform.views.cluster import VmView, cluster_of
 from training_platform.views.network import FirewallView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
@@ -25,46 +25,91 @@ from training_platform.views.program import Program
     ruleset="gpu",
     source="GKE cluster-autoscaler 7d25050, ValidateGpuForMachineType; Compute docs, accelerator-optimized machines",
 )
-def gpu_fixed_pair(pool: NodePoolView) -> Iterator[Draft]:
+def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
     """Find GPUs other than those that the machine type comes with, and GPUs on machines without.
 
-    A pool that does not name the GPUs of its machine type is a warning.
+    A pool that does not name the GPUs of its machine type is a warning; a VM or a reservation has them unsaid.
     """
-    machine, kind, count = pool.machine, pool.accelerator_type, pool.accelerator_count
+    machine, kind, count = vm.machine, vm.accelerator_type, vm.accelerator_count
     if count == 0 and (machine is None or machine.kind != "gpu"):
         kind = None  # a block of none
     if machine is None:
+        if kind is not None and is_without_gpus(vm.machine_type):
+            yield _no_gpus(vm, kind)
         return
     if machine.kind != "gpu" or machine.accelerator is None:
         if kind is not None:
-            yield _not_attached(pool, machine, kind, count)
+            yield from _not_attached(vm, machine, kind, count)
         return
     label = machine.accelerator.gke_label
     pair = f"{machine.chips} of {label}"
     if kind is None:
         # GKE fills them in: terraform-docs-samples 77df39c, gke/standard/zonal/dws, has a flex-start pool without.
-        message = f"the GPUs of {machine.name} and their driver are left to GKE, which may choose another driver later"
-        yield finding(pool, "accelerator_type", message, allowed=pair, nearest=pair, severity="warning")
+        if isinstance(vm, NodePoolView):
+            message = (
+                f"the GPUs of {machine.name} and their driver are left to GKE, which may choose another driver later"
+            )
+            yield finding(vm, "accelerator_type", message, allowed=pair, nearest=pair, severity="warning")
     elif kind != label:
-        yield finding(pool, "accelerator_type", f"{machine.name} has no {kind}", allowed=pair, nearest=label)
+        yield finding(vm, "accelerator_type", f"{machine.name} has no {kind}", allowed=pair, nearest=label)
     elif count != machine.chips:
         message = f"{machine.name} has {machine.chips} GPUs, and {count} are asked for"
-        yield finding(pool, "accelerator_count", message, allowed=pair, nearest=machine.chips)
+        yield finding(vm, "accelerator_count", message, allowed=pair, nearest=machine.chips)
 
 
-def _not_attached(pool: NodePoolView, machine: MachineType, kind: str, count: int | None) -> Draft:
-    """Return the finding about GPUs that a machine without its own does not take, at all or in this number."""
+def _not_attached(vm: NodePoolView | VmView, machine: MachineType, kind: str, count: int | None) -> Iterator[Draft]:
+    """Find GPUs that a machine without its own does not take, at all or in this number."""
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == kind), None)
-    if accelerator is None and kind.startswith("nvidia-") and machine.name.startswith("n1-"):
+    if accelerator is None and machine.name.startswith("n1-") and kind.startswith("nvidia-"):
         message = f"{kind} is not in the catalogue, so that its counts are not checked"
-        return finding(pool, "accelerator_type", message, allowed="GPUs of the catalogue", severity="warning")
+        yield finding(vm, "accelerator_type", message, allowed="GPUs of the catalogue", severity="warning")
+        return
     counts = gpu_counts(machine, accelerator) if accelerator else ()
     if not counts:
-        message = f"{machine.name} does not support GPUs, but {kind} is requested"
-        return finding(pool, "accelerator_type", message, allowed="none")
-    nearest = min(counts, key=lambda fitting: abs(fitting - (count or 0)))
-    message = f"{machine.name} does not take {count} of {kind}"
-    return finding(pool, "accelerator_count", message, allowed=", ".join(map(str, counts)), nearest=nearest)
+        yield _no_gpus(vm, kind)
+    elif count not in counts:
+        nearest = min(counts, key=lambda fitting: abs(fitting - (count or 0)))
+        message = f"{machine.name} does not take {count} of {kind}"
+        yield finding(vm, "accelerator_count", message, allowed=", ".join(map(str, counts)), nearest=nearest)
+
+
+def _no_gpus(vm: NodePoolView | VmView, kind: str) -> Draft:
+    message = f"{vm.machine_type} does not support GPUs, but {kind} is requested"
+    return finding(vm, "accelerator_type", message, allowed="none")
+
+
+@rule(
+    "vm-local-ssds",
+    ruleset="disks",
+    source="Compute docs, accelerator-optimized machines; Cluster Toolkit v1.95.0, disk_definitions.tf",
+)
+def vm_local_ssds(vm: VmView) -> Iterator[Draft]:
+    """Find local SSDs of a VM or a reservation in a number that its machine type with TPUs or GPUs does not support.
+
+    Those that come with a machine type may be left out.
+    """
+    machine = vm.machine
+    if machine is None or machine.accelerator is None or not vm.local_ssds:
+        return
+    bundled = machine.local_ssd.bundled
+    allowed = (bundled,) if bundled else machine.local_ssd.allowed
+    if vm.local_ssds not in allowed:
+        nearest = min(allowed, key=lambda fitting: abs(fitting - vm.local_ssds), default=0)
+        message = f"{machine.name} does not support {vm.local_ssds} local SSDs"
+        yield finding(vm, "local_ssds", message, allowed=", ".join(map(str, allowed)) or "none", nearest=nearest)
+
+
+@rule(
+    "vm-migration",
+    ruleset="consumption",
+    when="on_host_maintenance",
+    source="Compute docs, GPU VMs and host maintenance: they stop, and cannot be moved (general knowledge)",
+)
+def vm_migration(vm: VmView) -> Iterator[Draft]:
+    """Find VMs with GPUs or TPUs of their machine type that are to move to another host: they can only stop."""
+    if vm.on_host_maintenance == "MIGRATE" and vm.machine is not None and vm.machine.accelerator is not None:
+        message = f"{vm.machine.name} cannot be moved while it runs, and onHostMaintenance is MIGRATE"
+        yield finding(vm, "on_host_maintenance", message, allowed="TERMINATE", nearest="TERMINATE")
 
 
 _DEPLOYED_WITH_TOPOLOGY = frozenset({"tpu-v6e", "tpu-7x"})
@@ -75,11 +120,11 @@ _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
 def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     """Find a topology that is not valid for the machine type, on one VM or several."""
     machine, topology = pool.machine, pool.tpu_topology
-    if machine is None or topology is None:
+    if topology is None:
         return
-    if machine.kind != "tpu":
-        yield finding(pool, "tpu_topology", f"{machine.name} is not a TPU and has no topology", allowed="none")
-    elif not legal_for(machine, topology):
+    if is_without_gpus(pool.machine_type) or (machine is not None and machine.kind != "tpu"):
+        yield finding(pool, "tpu_topology", f"{pool.machine_type} is not a TPU and has no topology", allowed="none")
+    elif machine is not None and not legal_for(machine, topology):
         yield illegal(pool, machine, topology)
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from training_platform.catalog import ACCELERATORS
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
@@ -86,7 +87,16 @@ def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
 )
 def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find auto-provisioning in zones none of which offers an accelerator that it has a limit for; such lists age."""
+    """Find auto-provisioning in zones none of which offers an accelerator that it has a limit for; such lists age.
+
+    A zone of another region than the cluster's is an error.
+    """
+    region = region_of(view.cluster.location)
+    outside = [zone for zone in view.zones if region_of(zone) != region]
+    if outside:
+        message = f"{enumeration(outside)} is not in {region}, where the cluster is"
+        yield finding(view, "zones", message, allowed=f"zones of {region}", severity="error")
+        return
     for limit, machines in view.accelerators():
         offered = sorted({zone for machine in machines for zone in machine.zones})
         if view.zones and offered and not set(view.zones) & set(offered):

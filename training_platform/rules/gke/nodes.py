@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import is_without_gpus
 from training_platform.catalog.locations import MULTI_REGIONS, is_zone, nearest_first, region_of, serves
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
@@ -212,7 +213,9 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "machine_type", "is missing: GKE would use e2-medium", allowed="a machine type")
     elif name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
-        message = f"{name!r} is not in the catalogue, so nothing of this pool is checked or counted"
+        cpus = is_without_gpus(name)
+        unchecked = "nothing of this pool is counted" if cpus else "nothing of this pool is checked or counted"
+        message = f"{name!r} is not in the catalogue, so {unchecked}"
         misspelt = name.partition("-")[0] in _WHOLE_FAMILIES and get_close_matches(name, MACHINE_TYPES, 1, _ALIKE)
         severity: Severity | None = "error" if misspelt else None
         allowed = enumeration(MACHINE_TYPES)
@@ -243,27 +246,27 @@ def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gke-node-pool; terraform-provider-google-beta 93c65b2, node_locations",
 )
 def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool with TPUs or GPUs that names no zone in a regional cluster, or one outside the cluster's region."""
-    machine = pool.machine
-    if machine is None or machine.accelerator is None:
-        return
-    region = region_of(pool.location)
-    if (pool.zones or is_zone(pool.location)) and all(region_of(zone) == region for zone in pool.zones):
-        return
-    offered = [zone for zone in machine.zones if region_of(zone) == region]
-    allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
-    nearest = next(iter(sorted(offered)), None)
-    if not offered and machine.zones:
-        allowed += f"; {where_offered(machine, region)}"
-    if not pool.zones and not is_zone(pool.location):
+    """Find a zone of a pool outside the cluster's region, and a pool of TPUs or GPUs that names no zone at all."""
+    machine, region = pool.machine, region_of(pool.location)
+    accelerated = machine is not None and machine.accelerator is not None
+    outside = [zone for zone in pool.zones if region_of(zone) != region]
+    everywhere = accelerated and not pool.zones and not is_zone(pool.location)
+    if machine is None or not accelerated:
+        allowed, nearest = f"zones of {region}", None
+    else:
+        offered = [zone for zone in machine.zones if region_of(zone) == region]
+        allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
+        nearest = next(iter(sorted(offered)), None)
+        if not offered and machine.zones:
+            allowed += f"; {where_offered(machine, region)}"
+    if everywhere and machine is not None:
         message = (
             f"is missing: GKE would put {machine.name} into every zone of {region}, and count every number per zone"
         )
         yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
-    for zone in pool.zones:
-        if region_of(zone) != region:
-            message = f"{zone} is not in {region}, where the cluster is"
-            yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
+    for zone in outside:
+        message = f"{zone} is not in {region}, where the cluster is"
+        yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
 
 
 def listed(machine: MachineType, zone: str) -> bool:
