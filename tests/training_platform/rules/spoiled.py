@@ -121,6 +121,16 @@ JOB = {"run": ("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", {
 })}  # fmt: skip
 REPLICATED = "run.spec.replicatedJobs.0"
 RUN = f"{REPLICATED}.template.spec.template.spec"
+STEP = "runtime.spec.template.spec.replicatedJobs.0"
+RUNTIME = {"runtime": ("kubernetes:trainer.kubeflow.org/v1alpha1:TrainingRuntime", {
+    "metadata": {"name": "own"}, "spec": {
+    "template": {"spec": {"replicatedJobs": [{
+        "name": "node", "replicas": 1.0, "template": {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "registry.example.com/train"}]}}},
+        },
+    }]}},
+}})}  # fmt: skip
 DAEMON = {"daemon": ("kubernetes:apps/v1:DaemonSet", {"metadata": {"name": "install"}, "spec": {
     "selector": {"matchLabels": {"app": "install"}},
     "template": {
@@ -376,6 +386,8 @@ ROWS = [
     ]}, RESERVATION_OF_A100),
     Row("vm-local-ssds", "error", {f"{RESERVED_VMS}.localSsds": [{"diskSizeGb": 375.0}] * 3}, RESERVATION_OF_A100),
     Row("vm-local-ssds", "error", {"vm.scratchDisks": [{"interface": "NVME"}] * 3}, VM),
+    Row("runtime-steps", "error", {f"{STEP}.replicas": 2.0}, RUNTIME),
+    Row("runtime-steps", "error", {f"{STEP}.template.spec.template.spec.containers.0.name": "train"}, RUNTIME),
     Row("vm-migration", "error", {"vm.scheduling": {"onHostMaintenance": "MIGRATE"}}, VM),
     # Kueue
     Row("topology-autoscaled", "warning", {"flavor.spec.topologyName": "slices"}),

@@ -216,6 +216,35 @@ def jobset_claims(inputs: Json) -> Iterator[Flaw]:
             seen.add(claim)
 
 
+_ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
+_CONTAINERS: Final = {
+    "dataset-initializer": "dataset-initializer", "model-initializer": "model-initializer", "trainer": "node",
+}  # fmt: skip
+
+
+@object_rule(
+    "runtime-steps", "trainer.kubeflow.org:TrainingRuntime", "trainer.kubeflow.org:ClusterTrainingRuntime",
+    ruleset="jobsets", source="Kubeflow Trainer 2.3.0, trainingruntime_webhook.go, read 2026-11-24",
+)  # fmt: skip
+def runtime_steps(inputs: Json) -> Iterator[Flaw]:
+    """Find a step of a TrainingRuntime that is there several times, or without the container that it runs in."""
+    for index, row in entries(block(inputs, "spec", "template", "spec"), "replicatedJobs"):
+        step = text(block(row, "template", "metadata", "labels"), _ANCESTOR)
+        wanted = _CONTAINERS.get(step or "")
+        if step is None or wanted is None:
+            continue
+        here = f"spec.template.spec.replicatedJobs[{index}]"
+        replicas = whole(row, "replicas")
+        if replicas is not None and replicas != 1:
+            yield Flaw(f"{here}.replicas", f"step {step} has {replicas} replicas", "1", "1")
+        pod = block(row, "template", "spec", "template", "spec")
+        names = {text(container, "name") for _, container in entries(pod, "containers")}
+        if names and wanted not in names and not is_unknown(pod, "containers"):
+            message = f"step {step} has no container {wanted}"
+            path = f"{here}.template.spec.template.spec.containers"
+            yield Flaw(path, message, f"a container {wanted}", wanted)
+
+
 _SOURCE = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
 
 
