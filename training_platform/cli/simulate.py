@@ -26,14 +26,14 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from training_platform.config.model.capacity import Capacity
+    from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
     from training_platform.simulate.imports import Imported
-    from training_platform.simulate.machines import CapacityTimes
     from training_platform.simulate.results import Figures
     from training_platform.simulate.stacks import Cluster
+    from training_platform.simulate.traces import Trace
 
     Call = Callable[[Callable[..., Figures], Iterable[Sequence[object]]], list[Figures]]
 
@@ -68,7 +68,7 @@ def simulate(
     """Play a trace of jobs through the queues of the stack files, without a cluster and without network.
 
     Needs a trace, such as `training-platform trace make` writes. Exit code 0: played. 1: with preemption
-    loops, or rows of the trace that could not be used. 2: not played.
+    loops, jobs that never end, or rows of the trace that could not be used. 2: not played.
     """
     from training_platform.checks.comparison.base_files import base_tree
     from training_platform.simulate import results
@@ -84,13 +84,17 @@ def simulate(
             from training_platform.checks.planning.scheduler import Scheduler
 
             call = stack.enter_context(Scheduler(scheduler, folder)).call
+        said: list[Finding] = []
         named, name = _clusters(folder, environment)
-        figures, wrong = _played(trace, named, times, seeds, call)
+        jobs = _read(trace, named, said)
+        wrong = jobs.unusable
+        figures = call(results.play_trace, [(named, jobs, times, each) for each in seeds])
         before: list[Figures] = []
         if base is not None:
             tree = stack.enter_context(base_tree(folder, base))
             old, _ = _clusters(tree.root, name)
-            before, _ = _played(trace, old, times, seeds, call)
+            jobs = _read(trace, old, said)
+            before = call(results.play_trace, [(old, jobs, times, each) for each in seeds])
     notes = []
     if wrong:
         notes.append(f"{wrong} rows of {trace} could not be used and are left out.")
@@ -106,7 +110,7 @@ def simulate(
     else:
         text = results.markdown(result) if output_format == "markdown" else results.text(result, min(line_width(), 120))
         say(text.rstrip())
-    sys.exit(1 if wrong or any(run.loop_moments for run in figures) else 0)
+    sys.exit(1 if wrong or any(run.loop_moments or run.endless for run in figures) else 0)
 
 
 def _environment(folder: Path, environment: str | None) -> tuple[Workspace, str]:
@@ -143,18 +147,18 @@ def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str
     return found, name
 
 
-def _played(
-    trace: Path, clusters: list[Cluster], times: Mapping[Capacity, CapacityTimes], seeds: range, call: Call
-) -> tuple[list[Figures], int]:
-    """Play a trace once for each seed; return the figures, and how many rows of the trace could not be used."""
-    from training_platform.simulate import results, traces
+def _read(trace: Path, clusters: list[Cluster], said: list[Finding]) -> Trace:
+    """Read a trace, and print what is wrong with its rows, unless it is among what was ``said`` already."""
+    from training_platform.simulate.traces import read_trace
 
-    read = traces.read_trace(trace, clusters)
-    for finding in read.findings:
-        say(str(finding), err=True)
-    if not read.jobs:
+    found = read_trace(trace, clusters)
+    for finding in found.findings:
+        if finding not in said:
+            say(str(finding), err=True)
+    said.extend(found.findings)
+    if not found.jobs:
         fail(f"{trace} has no job that could be played.")
-    return call(results.play_trace, [(clusters, read, times, seed) for seed in seeds]), len(read.findings)
+    return found
 
 
 @click.command(epilog=example("training-platform recommend october.csv --wishes wishes.yaml > change.diff"))

@@ -19,11 +19,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -31,11 +31,15 @@ from training_platform.config.reading.finding import Finding, Position, UserErro
 from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
 from training_platform.simulate.quotas import Json
-from training_platform.simulate.traces import RULE
+from training_platform.simulate.traces import MOST_MOMENT, MOST_SECONDS, RULE
 
 Row = dict[str, object]
-_GPUS: Final = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
-_ELAPSED: Final = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
+_GPUS: Final = re.compile(r"gres/gpu(?::([^=,]+))?=([0-9]+)")
+_ELAPSED: Final = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?")
+_MOST_GPUS: Final = 1_000_000
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+"""What reading an object raises that has not the fields of its kind."""
 _RESOURCES: Final = ("nvidia.com/gpu", "google.com/tpu")
 
 
@@ -81,29 +85,44 @@ class Imported:
         else:
             self.rows.append(row)
 
+    def add_workload(self, item: Any, table: NameTable, **more: object) -> None:
+        """Add one of Kueue's workloads if it has ended; a job that was evicted runs from its last admission on.
+
+        Raises MALFORMED where the API server could not have written it.
+        """
+        status = item.get("status") or {}
+        met = (row for row in status.get("conditions") or () if row["status"] == "True")
+        times = {row["type"]: datetime.fromisoformat(row["lastTransitionTime"]) for row in met}
+        if "Finished" not in times or "Admitted" not in times:
+            self.left_out["workloads that have not ended, or never ran"] += 1
+            return
+        admission = status["admission"]
+        needs = [
+            (str(row["resourceUsage"][resource]), flavor)
+            for row in admission["podSetAssignments"]
+            for resource, flavor in (row.get("flavors") or {}).items()
+            if resource in _RESOURCES
+        ]
+        if not needs:
+            self.left_out["workloads without GPUs or TPUs"] += 1
+            return
+        metadata = item["metadata"]
+        if not _is_moment(metadata["creationTimestamp"]):
+            raise ValueError(metadata["creationTimestamp"])
+        seconds = max(1, round((times["Finished"] - times["Admitted"]).total_seconds()))
+        priority = int(item["spec"].get("priority") or 0)
+        self.add(table.row(
+            str(admission["clusterQueue"]), needs, submitted=metadata["creationTimestamp"], seconds=seconds,
+            priority=priority, job=metadata["name"], **more,
+        ))  # fmt: skip
+
     def add_workloads(self, items: Iterable[Json], table: NameTable, **more: object) -> None:
-        """Add Kueue's workloads that have ended; a job that was evicted runs from its last admission on."""
+        """Add workloads as an API server returned them; those that cannot be read are counted."""
         for item in items:
-            status = item.get("status", {})
-            met = (row for row in status.get("conditions", ()) if row["status"] == "True")
-            times = {row["type"]: datetime.fromisoformat(row["lastTransitionTime"]) for row in met}
-            admission = status.get("admission") or {}
-            needs = [
-                (str(row["resourceUsage"][resource]), flavor)
-                for row in admission.get("podSetAssignments", ())
-                for resource, flavor in row.get("flavors", {}).items()
-                if resource in _RESOURCES
-            ]
-            if "Finished" not in times or "Admitted" not in times:
-                self.left_out["workloads that have not ended, or never ran"] += 1
-            elif not needs:
-                self.left_out["workloads without GPUs or TPUs"] += 1
-            else:
-                seconds = max(1, round((times["Finished"] - times["Admitted"]).total_seconds()))
-                self.add(table.row(
-                    admission["clusterQueue"], needs, submitted=item["metadata"]["creationTimestamp"], seconds=seconds,
-                    priority=item["spec"].get("priority", 0), job=item["metadata"]["name"], **more,
-                ))  # fmt: skip
+            try:
+                self.add_workload(item, table, **more)
+            except MALFORMED:
+                self.left_out["workloads that cannot be read"] += 1
 
     def wrong(self, path: Path, line: int, column: int, message: str, allowed: str) -> None:
         """Note a row that cannot be read."""
@@ -114,10 +133,9 @@ class Imported:
 def read_foreign(path: Path, kind: str, table: NameTable) -> Imported:
     """Read a file of a kind of ``KINDS``. UserError where it cannot be read at all."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path} cannot be read: {reason}.") from error
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
     found = Imported()
     KINDS[kind](path, text, table, found)
     return found
@@ -137,32 +155,49 @@ def _slurm(path: Path, text: str, table: NameTable, found: Imported) -> None:
         if len(cells) != len(header):
             found.wrong(path, number, 1, f"has {len(cells)} cells, not {len(header)}", "those of the header")
             continue
+        row = {name: cells[index] for name, index in place.items()}
+        try:
+            found.add(_slurm_job(row["jobid"], row["submit"], row["account"], (row[elapsed], row[tres]), table))
+        except _WrongCellError as error:
+            wrong = {"submit": "submit", "elapsed": elapsed, "tres": tres}[error.column]
+            column = 1 + sum(len(cell) + 1 for cell in cells[: place[wrong]])
+            found.wrong(path, number, column, error.message, error.allowed)
 
-        def column(name: str, cells: list[str] = cells) -> int:
-            return 1 + sum(len(cell) + 1 for cell in cells[: place[name]])
 
-        job, submit = cells[place["jobid"]], cells[place["submit"]]
-        gpus = _GPUS.findall(cells[place[tres]])
-        seconds = _elapsed(cells[place[elapsed]])
-        if "." in job:
-            found.left_out["steps of jobs"] += 1
-        elif not gpus:
-            found.left_out["jobs without GPUs"] += 1
-        elif seconds == 0:
-            found.left_out["jobs that never ran"] += 1
-        elif seconds is None:
-            allowed = "seconds, or days-hours:minutes:seconds"
-            found.wrong(path, number, column(elapsed), f"{cells[place[elapsed]]!r} is not a time", allowed)
-        elif not _is_moment(submit):
-            found.wrong(path, number, column("submit"), f"{submit!r} is not a moment", "2026-11-01T09:30:00")
-        else:
-            named = [row for row in gpus if row[0]] or gpus  # gres/gpu=8 sums up what gres/gpu:a100=8 says again
-            needs = [(amount, name or "gpu") for name, amount in named]
-            found.add(table.row(cells[place["account"]], needs, submitted=submit, seconds=round(seconds), job=job))
+class _WrongCellError(Exception):
+    """A cell of Slurm's accounting that has no meaning: its column, what is wrong, and what is allowed."""
+
+    def __init__(self, column: str, message: str, allowed: str) -> None:
+        super().__init__(message)
+        self.column, self.message, self.allowed = column, message, allowed
+
+
+def _slurm_job(job: str, submit: str, account: str, run: tuple[str, str], table: NameTable) -> Row | str:
+    """Return a row of a trace, or the reason why there is none; ``run`` is the elapsed time and the TRES."""
+    elapsed, tres = run
+    numbers = [(amount, name) for name, amount in _GPUS.findall(tres)]
+    gpus = [(amount, name) for amount, name in numbers if amount.strip("0")]
+    seconds = _elapsed(elapsed)
+    if "." in job:
+        return "steps of jobs"
+    if not gpus:
+        return "jobs without GPUs"
+    if seconds == 0:
+        return "jobs that never ran"
+    if any(len(amount) > 7 or int(amount) > _MOST_GPUS for amount, _ in gpus):
+        raise _WrongCellError("tres", f"{tres!r} has more GPUs than any cluster", f"up to {_MOST_GPUS:,} GPUs")
+    if seconds is None or seconds > MOST_SECONDS:
+        allowed = "seconds, or days-hours:minutes:seconds, up to ten years"
+        raise _WrongCellError("elapsed", f"{elapsed!r} is not a time", allowed)
+    if not _is_moment(submit):
+        raise _WrongCellError("submit", f"{submit!r} is not a moment", "2026-11-01T09:30:00")
+    named = [row for row in gpus if row[1]] or gpus  # gres/gpu=8 sums up what gres/gpu:a100=8 says again
+    needs = [(amount, name or "gpu") for amount, name in named]
+    return table.row(account, needs, submitted=submit, seconds=round(seconds), job=job)
 
 
 def _elapsed(text: str) -> float | None:
-    if text.isdecimal():
+    if text.isascii() and text.isdecimal():
         return float(text)
     if not (parts := _ELAPSED.fullmatch(text)):
         return None
@@ -190,22 +225,65 @@ def _swf(path: Path, text: str, table: NameTable, found: Imported) -> None:
         if len(values) != 18:
             found.wrong(path, number, 1, "is not a job of the Standard Workload Format", "18 numbers")
             continue
+        if too_large := [index for index, value in enumerate(values) if not abs(value) <= MOST_MOMENT]:
+            column = [match.start() for match in re.finditer(r"\S+", line)][too_large[0]] + 1
+            found.wrong(path, number, column, f"{cells[too_large[0]]!r} is too large", f"up to {MOST_MOMENT:.0e}")
+            continue
         job, submitted, _, seconds, used, _, _, asked, *_ = values
         group, partition = (f"{values[place]:.0f}" for place in (12, 15))
         processors = used if used > 0 else asked
         if seconds <= 0 or processors <= 0:
             found.left_out["jobs that never ran, or used no processor"] += 1
             continue
+        if seconds > MOST_SECONDS or processors > _MOST_GPUS:
+            message = f"runs for {seconds:.0f} seconds on {processors:.0f} processors"
+            found.wrong(path, number, 1, message, f"up to ten years and {_MOST_GPUS:,} processors")
+            continue
         found.add(table.row(group, [(f"{processors:.0f}", partition)], submitted=f"{submitted:.0f}",
                             seconds=math.ceil(seconds), job=f"{job:.0f}"))  # fmt: skip
 
 
 def _kueue(path: Path, text: str, table: NameTable, found: Imported) -> None:
+    for item, offset in workload_items(path, text):
+        try:
+            found.add_workload(item, table)
+        except MALFORMED:
+            before = text[:offset]
+            line, column = before.count("\n") + 1, offset - before.rfind("\n")
+            name = item.get("metadata") if isinstance(item, dict) else None
+            named = f"{name['name']!r}" if isinstance(name, dict) and "name" in name else "this item"
+            found.wrong(path, line, column, f"{named} is not a workload as Kueue writes it", "kubectl's own output")
+
+
+def workload_items(path: Path, text: str) -> Iterator[tuple[Any, int]]:
+    """Yield the items of a list that kubectl wrote as JSON, and the offset of each. UserError where it is none."""
+    scan = json.JSONDecoder().raw_decode
     try:
-        items = json.loads(text)["items"]
-    except (ValueError, KeyError, TypeError) as error:
+        if not isinstance(json.loads(text)["items"], list):
+            raise TypeError  # noqa: TRY301 # as where there are no items at all
+        at = _past(text, _past(text, 0) + 1)
+        while text[at] == '"':
+            key, at = scan(text, at)
+            at = _past(text, _past(text, at) + 1)
+            if key == "items":
+                break
+            _, at = scan(text, at)
+            at = _past(text, _past(text, at) + 1)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} is not a list of workloads: kubectl get workloads -A -o json writes one.") from error
-    found.add_workloads(items, table)
+    at = _past(text, at + 1)
+    while text[at] != "]":
+        item, end = scan(text, at)
+        yield item, at
+        at = _past(text, end)
+        if text[at] == ",":
+            at = _past(text, at + 1)
+
+
+def _past(text: str, at: int) -> int:
+    """Return where the next token of JSON begins."""
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 KINDS: Final[Mapping[str, Callable[[Path, str, NameTable, Imported], None]]] = {

@@ -27,25 +27,28 @@ from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
 
 _P90: Final = 1.2815515655446004  # standard deviations above the median of a normal distribution
+_YEAR_MINUTES: Final = 366 * 24 * 60
 
 
 class ArrivalTime(Section):
     """How long machines take to come, in minutes."""
 
-    median: float = Field(default=0.0, ge=0)
-    p90: float | None = Field(default=None, gt=0)
+    median: float = Field(default=0.0, ge=0, le=_YEAR_MINUTES)
+    p90: float | None = Field(default=None, gt=0, le=_YEAR_MINUTES)
 
     @model_validator(mode="after")
     def _ordered(self) -> ArrivalTime:
         if self.p90 is not None and (not self.median or self.p90 < self.median):
             raise ValueError("p90 is below the median, or the median is 0")
+        if self.p90 is not None and self.p90 > 1000 * self.median:
+            raise ValueError("p90 is more than 1000 times the median")
         return self
 
 
 class LossTime(Section):
     """How long a job runs until its machines are taken away, in hours."""
 
-    mean: float = Field(gt=0)
+    mean: float = Field(gt=0, le=_YEAR_MINUTES)
 
 
 class CapacityTimes(Section):
@@ -81,6 +84,21 @@ def read_machines(path: Path | None) -> dict[Capacity, CapacityTimes]:
     if path is None:
         return dict(DEFAULTS)
     return {**DEFAULTS, **read_section(path, MachineFile).root}
+
+
+def expected_losses(
+    times: Mapping[Capacity, CapacityTimes], capacities: frozenset[Capacity], seconds: float, checkpoint: float
+) -> float:
+    """Return how often machines are taken away, on average, before a job has run for ``seconds``.
+
+    The number grows exponentially with the time between checkpoints: what was done since the last one is lost.
+    """
+    losses = (times[name].lost_hours for name in capacities)
+    rate = sum(1 / (loss.mean * 3600) for loss in losses if loss)
+    exponent = min(checkpoint, seconds) * rate
+    if exponent > 700:  # more than a float holds
+        return math.inf
+    return seconds * rate * (math.expm1(exponent) / exponent if exponent else 1.0)
 
 
 def draw_times(

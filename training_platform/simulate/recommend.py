@@ -34,14 +34,14 @@ from training_platform.config.workspace import Workspace, cross_check, unpromise
 from training_platform.simulate.machines import CapacityTimes
 from training_platform.simulate.results import ALL, Figures, duration, median, play_trace
 from training_platform.simulate.stacks import clusters
-from training_platform.simulate.traces import read_trace
+from training_platform.simulate.traces import MOST_SECONDS, read_trace
 
 FIGURES: Final = ("median", "p90", "longest")
 _WISH: Final = re.compile(r"(\w+)\s*<\s*([0-9.]+)\s*(min|h|d)")
 _SECONDS: Final = {"min": 60.0, "h": 3600.0, "d": 86_400.0}
 _TEAM: Final = ("config", "training-platform:team")
 _ENVIRONMENT: Final = ("config", "training-platform:environment")
-_HOPELESS: Final = 30.0  # as far as a wish is missed where jobs never start; the largest logarithm is 27
+_HOPELESS: Final = 30.0  # as far as a wish is missed where jobs never start or end; the largest logarithm is 27
 
 
 class Wish(NamedTuple):
@@ -58,9 +58,10 @@ class Wish(NamedTuple):
 
 def _wish(team: str, text: str) -> Wish | None:
     found = _WISH.fullmatch(text.strip())
-    if not found or found[1] not in FIGURES or not re.fullmatch(r"\d+(\.\d+)?", found[2]) or not float(found[2]):
+    if not found or found[1] not in FIGURES or not re.fullmatch(r"\d+(\.\d+)?", found[2]):
         return None
-    return Wish(team, found[1], float(found[2]) * _SECONDS[found[3]])
+    seconds = float(found[2]) * _SECONDS[found[3]]
+    return Wish(team, found[1], seconds) if 0 < seconds <= MOST_SECONDS else None
 
 
 def _checked(text: str) -> str:
@@ -77,7 +78,7 @@ class WishFile(Section):
     """
 
     wait: dict[str, Annotated[str, AfterValidator(_checked)]] = Field(min_length=1)
-    budget: float | None = Field(default=None, gt=0)
+    budget: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     reservations: dict[str, dict[str, int]] = Field(default_factory=dict)
 
     @property
@@ -228,10 +229,10 @@ class Search:
         found = list(clusters(workspace, self.environment, self.book))
         trace = read_trace(self.trace, found)
         if not words:
-            self.unusable = len(trace.findings)
+            self.unusable = trace.unusable
             teams = {job.team for job in trace.jobs}
             self.undecided = tuple(wish for wish in self.wishes.wishes if wish.team not in teams)
-        if not trace.jobs or len(trace.findings) > self.unusable:
+        if not trace.jobs or trace.unusable > self.unusable:
             return None
         runs = [play_trace(found, trace, self.times, seed) for seed in self.seeds]
         missing = list(self._missing(runs))
@@ -248,7 +249,7 @@ class Search:
                 sum(row["jobs"] or 0 for key, row in run.rows["never"].items() if key[1] == wish.team) for run in runs
             )
             if never:
-                yield _HOPELESS, f"{wish}, and {never:,.0f} jobs never start"
+                yield _HOPELESS, f"{wish}, and {never:,.0f} jobs never start or end"
                 continue
             value = median(max(self._waits(run, wish), default=0.0) for run in runs) or 0.0
             if value >= wish.seconds:

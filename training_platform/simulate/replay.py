@@ -17,12 +17,14 @@ from typing import Final, NamedTuple
 
 from training_platform.config.model.capacity import Capacity
 from training_platform.simulate.admission import Scheduler
-from training_platform.simulate.machines import CapacityTimes, draw_times
+from training_platform.simulate.machines import CapacityTimes, draw_times, expected_losses
 from training_platform.simulate.queues import Eviction, Job
 from training_platform.simulate.stacks import Cluster
 from training_platform.simulate.traces import TraceJob
 
 NEVER: Final = -1.0
+MOST_LOSSES: Final = 10_000
+"""How often a job's machines may be taken away, on average, before it counts as one that never ends."""
 Pair = tuple[str, str]
 
 
@@ -42,7 +44,7 @@ class Run:
     attempts: int = 0
     used: tuple[int, ...] = ()  # flavors that it holds or held last
     loss: float = math.inf  # seconds after its machines came until they go
-    why: str = ""  # it never started
+    why: str = ""  # it never started, or never ends
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class Played:
     evictions: Counter[EvictionKey] = field(default_factory=Counter)
     loops: Counter[EvictionKey] = field(default_factory=Counter)
     loop_moments: int = 0
+    endless: int = 0  # jobs whose machines are lost too often for them to end
     seconds: float = 0.0
 
 
@@ -104,6 +107,7 @@ class _Replay:
         self.now = 0.0
         self.played = Played(cluster)
         self.run_of: dict[Job, Run] = {}
+        self.endless: list[Run] = []  # to be taken away, since their machines are lost too often for them to end
         self.ledgers = [_Ledger(self.scheduler, index) for index in range(len(self.flavors))]
 
     def play(self, jobs: Iterable[TraceJob]) -> Played:
@@ -119,9 +123,10 @@ class _Replay:
                 _, _, act, run, attempt = heapq.heappop(events)
                 if attempt == run.attempts:
                     act(run)
-            self._settle()
+            while not self._settle():
+                pass
         for run in played.runs:
-            if run.started == NEVER:
+            if run.started == NEVER and not run.why:
                 run.why = self._why(run)
         played.seconds = self.now
         for name, ledger in zip(self.flavors, self.ledgers, strict=True):
@@ -148,7 +153,8 @@ class _Replay:
         self._hold(run, -1)
         self.scheduler.end(run.job, self.now)
 
-    def _settle(self) -> None:
+    def _settle(self) -> bool:
+        """Do what the scheduler does at this moment; False if it has to go on, since jobs that never end are gone."""
         moves = self.scheduler.settle(self.now)
         for move in moves.made:
             run = self.run_of[move.job]
@@ -165,6 +171,13 @@ class _Replay:
                 self._ask_for_machines(run)
         self.played.loops.update(map(self._key, moves.loops))
         self.played.loop_moments += bool(moves.loops)
+        endless, self.endless = self.endless, []
+        for run in endless:
+            if run.job.flavors:
+                self._hold(run, -1)
+            self.scheduler.end(run.job, self.now)
+        self.played.endless += len(endless)
+        return not endless
 
     def _key(self, eviction: Eviction) -> EvictionKey:
         return EvictionKey(eviction.by.queue, eviction.job.queue, self._named(eviction.flavors), eviction.reason)
@@ -175,6 +188,12 @@ class _Replay:
     def _ask_for_machines(self, run: Run) -> None:
         run.attempts += 1
         capacities = frozenset(self.capacities[flavor] for flavor in run.used)
+        if expected_losses(self.times, capacities, run.left, run.of.checkpoint) > MOST_LOSSES:
+            if not run.why:
+                self.endless.append(run)
+            hours = min(run.of.checkpoint, run.left) / 3600
+            run.why = f"never ends: it would have to keep its machines for {hours:,.1f} hours"
+            return
         key = f"{self.seed} {run.of.name} {run.evictions} {run.interruptions}"
         arrival, run.loss = draw_times(self.times, capacities, key)
         if arrival:

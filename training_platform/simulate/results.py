@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from training_platform.checks.reports.sections import Fullness, ReportRow, ReportSection
 from training_platform.config.model.capacity import Capacity
 from training_platform.simulate.machines import CapacityTimes
-from training_platform.simulate.replay import NEVER, EvictionKey, Played, Run, play
+from training_platform.simulate.replay import EvictionKey, Played, Run, play
 from training_platform.simulate.stacks import Cluster
 from training_platform.simulate.traces import Trace
 
@@ -89,7 +89,9 @@ TABLES: Final[Mapping[str, Table]] = {
         note="prices without discounts, - where none is known; a reservation costs its whole day, other machines the "
         "hours in which jobs have them",
     ),
-    "never": Table("jobs that never start", ("cluster", "team", "why"), {"jobs": ("jobs", _whole)}, state="over"),
+    "never": Table(
+        "jobs that never start or end", ("cluster", "team", "why"), {"jobs": ("jobs", _whole)}, state="over"
+    ),
     "loops": Table(
         "preemption loops", _EVICTIONS, {"evictions": ("evictions", _whole)}, state="over",
         note="jobs that evict each other again and again at one moment; cut after a few rounds, endless in a cluster",
@@ -108,6 +110,7 @@ class Figures:
     rows: dict[str, dict[Key, Row]] = field(default_factory=lambda: {name: {} for name in (*TABLES, "evictions")})
     levels: dict[Key, list[float]] = field(default_factory=dict)
     loop_moments: int = 0
+    endless: int = 0
 
     def usd(self) -> float:
         """Return what a day costs."""
@@ -143,11 +146,12 @@ def figures(played: Sequence[Played], days: float) -> Figures:
             found.rows["use"][name, team, flavor] = hours
         for flavor in part.levels:
             _flavor(found, part, flavor, span)
-        never = Counter((name, run.of.team, run.why) for run in part.runs if run.started == NEVER)
+        never = Counter((name, run.of.team, run.why) for run in part.runs if run.why)
         found.rows["never"].update({key: {"jobs": count} for key, count in never.items()})
         found.rows["loops"].update(_evictions(name, part.loops))
         found.rows["evictions"].update(_evictions(name, part.evictions))
         found.loop_moments += part.loop_moments
+        found.endless += part.endless
     return found
 
 
@@ -159,7 +163,7 @@ def _evictions(cluster: str, counts: Mapping[EvictionKey, int]) -> Iterator[tupl
 def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
     groups: dict[Key, list[Run]] = {}
     for run in runs:
-        if run.started != NEVER:
+        if not run.why:
             for flavor in (ALL, run.flavors):
                 groups.setdefault((cluster, run.of.team, flavor), []).append(run)
     for key, group in groups.items():
@@ -278,7 +282,7 @@ def headlines(result: Result) -> Iterator[str]:
         more = f"${abs(change):,.0f} a day {'more' if change > 0 else 'less'}"
         yield f"The machines cost {more if abs(change) >= 1 else 'the same'}."
     if never:
-        yield f"Jobs that never start: {never:,.0f}."
+        yield f"Jobs that never start or end: {never:,.0f}."
     if loops:
         yield f"Preemption loops that were cut: {loops:,.0f}."
 
@@ -291,7 +295,7 @@ def document(result: Result) -> dict[str, Any]:
             name: [{**dict(zip(_names(name), key, strict=True)), **row} for key, row in rows.items()]
             for name, rows in run.rows.items()
         }
-        return {"days": run.days, "loop_moments": run.loop_moments, **tables}
+        return {"days": run.days, "loop_moments": run.loop_moments, "endless": run.endless, **tables}
 
     return {
         "headlines": list(headlines(result)),

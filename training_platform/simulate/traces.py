@@ -10,10 +10,13 @@ several, ``priority``, a name of the environment or a number, ``checkpoint`` in 
 from __future__ import annotations
 
 import csv
+import io
 import math
 import random
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -31,7 +34,10 @@ REQUIRED: Final = ("submitted", "team", "needs", "seconds")
 COLUMNS: Final = (*REQUIRED, "cluster", "priority", "checkpoint", "job")
 CHECKPOINT_SECONDS: Final = 3600.0
 """How often a job saves its state where a trace does not say; invented."""
-_MOST_SECONDS: Final = 10 * 366 * 86_400.0
+MOST_SECONDS: Final = 10 * 366 * 86_400.0
+LEAST_SECONDS: Final = 0.001
+MOST_MOMENT: Final = 1e12
+_NUMBER: Final = re.compile(r"-?[0-9]{1,10}")
 
 
 class TraceJob(NamedTuple):
@@ -53,10 +59,14 @@ class TraceJob(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The jobs of a file in the order of their times, and what is wrong with its rows."""
+    """The jobs of a file in the order of their times, what is wrong with its rows, and how many could not be used.
+
+    There is one finding for each cause, at the first row that has it.
+    """
 
     jobs: tuple[TraceJob, ...]
     findings: tuple[Finding, ...]
+    unusable: int
 
 
 class _WrongError(Exception):
@@ -66,16 +76,27 @@ class _WrongError(Exception):
         super().__init__(message)
         self.column, self.message, self.allowed, self.nearest = column, message, allowed, nearest
 
+    def copy(self) -> _WrongError:
+        """Return it without a traceback; an error that is kept would grow with each row that raises it."""
+        return _WrongError(self.column, self.message, self.allowed, self.nearest)
+
+
+class _UnknownNeedError(_WrongError):
+    """An accelerator or flavor that a team has no share of in a cluster; ``known`` are those that it has."""
+
+    def __init__(self, name: str, team: str, cluster: str, known: Sequence[str]) -> None:
+        super().__init__("needs", name, "")
+        self.name, self.team, self.cluster, self.known = name, team, cluster, known
+
 
 def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
     """Read a trace for clusters. UserError where the file cannot be read, or has not the columns of a trace."""
     reader = _Reader(path, tuple(clusters))
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             return reader.read(file)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path} cannot be read: {reason}.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 class _Reader:
@@ -88,25 +109,33 @@ class _Reader:
         self.pods = cache(self._pods)  # a trace has many rows, and few needs
 
     def read(self, lines: Iterable[str]) -> Trace:
-        rows = csv.reader(lines)
+        """Read a header and a row for each line, so that a quote that never closes spoils one row alone."""
+        rows = (_cells(line) for line in lines)
         header = [cell.strip() for cell in next(rows, [])]
         self._check(header)
-        found: list[TraceJob] = []
-        findings: list[Finding] = []
-        for row in rows:
+        jobs: list[TraceJob] = []
+        causes: dict[tuple[str, ...], list[tuple[int, Finding]]] = {}
+        for number, row in enumerate(rows, 2):
             if not any(cell.strip() for cell in row):
                 continue
             cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
             try:
-                found.append(self._job(cells, rows.line_num, extra=len(row) - len(header)))
+                jobs.append(self._job(cells, number, extra=len(row) - len(header)))
             except _WrongError as error:
-                findings.append(self._finding(error, rows.line_num, header, row))
-        start = min((job.submitted for job in found), default=0.0)
-        moved = [job._replace(submitted=job.submitted - start) for job in found]
-        return Trace(tuple(sorted(moved, key=lambda job: job.submitted)), tuple(findings))
+                cause = (error.column, error.message, error.allowed)
+                causes.setdefault(cause, []).append((number, self._finding(error, number, header, row)))
+        start = min((job.submitted for job in jobs), default=0.0)
+        moved = [job._replace(submitted=job.submitted - start) for job in jobs]
+        return Trace(
+            jobs=tuple(sorted(moved, key=lambda job: job.submitted)),
+            findings=tuple(_summed_up(rows) for rows in causes.values()),
+            unusable=sum(map(len, causes.values())),
+        )
 
     def _check(self, header: Sequence[str]) -> None:
         for name in header:
+            if header.count(name) > 1:
+                raise UserError(f"{self.path}:1: the header of a trace has {name!r} more than once.")
             if name not in COLUMNS:
                 nearest = find_nearest(name, COLUMNS)
                 hint = f" Nearest: {nearest}." if nearest else ""
@@ -137,7 +166,7 @@ class _Reader:
                 break
             wrong.append(pods)
         else:
-            raise wrong[0].with_traceback(None)  # it is kept, and would grow with each row that has it
+            raise _in_no_cluster(wrong)
         return TraceJob(
             name=cells.get("job") or f"line-{line}",
             submitted=_moment(cells.get("submitted", "")),
@@ -167,19 +196,48 @@ class _Reader:
             yield from of_team.values()
 
 
+def _cells(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:  # a cell that is longer than the module's limit
+        return [line.rstrip("\r\n")]
+
+
+def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
+    """Return the first of findings that have one cause, with the number of the others."""
+    _, first = rows[0]
+    if len(rows) == 1:
+        return first
+    others = f"{len(rows) - 1:,} more row{'s' if len(rows) > 2 else ''}, the last in line {rows[-1][0]}"
+    return replace(first, message=f"{first.message}; {others}")
+
+
+def _in_no_cluster(wrong: Sequence[_WrongError]) -> _WrongError:
+    """Return why a job can be in none of a team's clusters, in one sentence where the cause is the same in all."""
+    first = wrong[0]
+    if not isinstance(first, _UnknownNeedError):
+        return first.copy()
+    unknown = [error for error in wrong if isinstance(error, _UnknownNeedError)]
+    if len(unknown) < len(wrong):  # another cluster has it, and refuses something else
+        return next(error for error in wrong if error not in unknown).copy()
+    where = enumeration([error.cluster for error in unknown])
+    names = sorted({name for error in unknown for name in error.known})
+    message = f"{first.name!r} is not an accelerator or flavor that {first.team} has a share of in {where}"
+    return _WrongError("needs", message, enumeration(names), find_nearest(first.name, names))
+
+
 def _kind(text: str, cluster: Cluster, team: str) -> Pods:
     number, _, name = text.partition(" ")
     name = name.strip()
     own = [cluster.flavors[flavor] for flavors in flavors_of(cluster.queues[team]).values() for flavor in flavors]
-    if not number.isdecimal() or not 1 <= int(number) <= 1_000_000:
+    if not _NUMBER.fullmatch(number) or not 1 <= int(number) <= 1_000_000:
         message = f"{number!r} is not a number of chips or GPUs"
         raise _WrongError("needs", message, "a number and an accelerator or a flavor, such as 8 h100")
     amount = int(number)
     meant = [flavor for flavor in own if name in (flavor.name, flavor.accelerator)]
     if not meant:
         known = sorted({name for flavor in own for name in (flavor.accelerator, flavor.name)})
-        message = f"{name!r} is not an accelerator or flavor that {team} has a share of in {cluster.name}"
-        raise _WrongError("needs", message, enumeration(known), find_nearest(name, known))
+        raise _UnknownNeedError(name, team, cluster.name, known)
     whole = [flavor for flavor in meant if amount % flavor.per_slice == 0]
     if not whole:
         least = min(flavor.per_slice for flavor in meant)
@@ -199,7 +257,7 @@ def _moment(text: str) -> float:
         with suppress(ValueError):
             moment = datetime.fromisoformat(text)
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not math.isfinite(seconds):
+    if not abs(seconds) <= MOST_MOMENT:  # nor nan
         raise _WrongError("submitted", f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
     return seconds
 
@@ -209,8 +267,9 @@ def _seconds(column: str, text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 < seconds <= _MOST_SECONDS:
-        raise _WrongError(column, f"{text!r} is not a time", "seconds, above 0 and up to ten years")
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        allowed = f"seconds, at least {LEAST_SECONDS} and up to ten years"
+        raise _WrongError(column, f"{text!r} is not a time", allowed)
     return seconds
 
 
@@ -219,7 +278,7 @@ def _priority(text: str, known: Mapping[str, int]) -> int:
         return 0
     if text in known:
         return known[text]
-    if text.lstrip("-").isdecimal() and abs(int(text)) <= 1_000_000_000:
+    if _NUMBER.fullmatch(text) and abs(int(text)) <= 1_000_000_000:
         return int(text)
     allowed = ", ".join([*known, "a number"])
     raise _WrongError("priority", f"{text!r} is not a priority", allowed, find_nearest(text, known))
@@ -229,9 +288,11 @@ def trace_text(rows: Iterable[Mapping[str, object]]) -> str:
     """Return rows as a trace; all have the columns of the first."""
     every = list(rows)
     columns = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in every)] or list(REQUIRED)
-    lines = [",".join(columns)]
-    lines += [",".join(str(row.get(name, "")) for name in columns) for row in every]
-    return "\n".join(lines) + "\n"
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([" ".join(str(row.get(name, "")).split()) for name in columns] for row in every)
+    return text.getvalue()
 
 
 class JobKind(NamedTuple):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.training_platform.simulate.clusters import cluster, shares
-from training_platform.simulate.machines import DEFAULTS, CapacityTimes, LossTime
+from training_platform.catalog.types import Capacity
+from training_platform.simulate.machines import DEFAULTS, CapacityTimes, LossTime, expected_losses
 from training_platform.simulate.queues import Pods
 from training_platform.simulate.replay import NEVER, Played, play
 from training_platform.simulate.results import ALL, Figures, Result, document, duration, figures, headlines, sections
@@ -80,6 +83,33 @@ def test_an_interrupted_job_goes_on_from_its_checkpoint_and_keeps_its_quota() ->
     assert use.ran == pytest.approx(8 * 20 * HOUR + use.lost_by_interruption)
     assert use.held == use.ran  # machines come at once here
     assert use.lost_by_interruption > 0
+
+
+def test_a_job_that_needs_its_machines_for_longer_than_they_stay_never_ends_and_holds_nothing() -> None:
+    queues = cluster({"vision": shares(h100_spot=16)})
+    days = job("a", "vision", 0, 16, 20 * 24)._replace(checkpoint=21 * 24 * HOUR)
+    saved = job("b", "vision", 1, 16, 20 * 24)
+
+    played = play(queues, [days, saved], DEFAULTS)
+    found = figures([played], 20)
+
+    assert played.endless == found.endless == 1
+    assert found.rows["never"] == {
+        ("main", "vision", "never ends: it would have to keep its machines for 480.0 hours"): {"jobs": 1}
+    }
+    assert found.rows["waits"]["main", "vision", ALL]["jobs"] == 1  # the other
+
+
+def test_losses_grow_exponentially_with_the_time_between_checkpoints() -> None:
+    times = {**DEFAULTS, "spot": CapacityTimes(lost_hours=LossTime(mean=1))}
+    spot: frozenset[Capacity] = frozenset({"spot"})
+
+    often, seldom = (expected_losses(times, spot, 10 * HOUR, HOUR * checkpoint) for checkpoint in (1, 10))
+
+    assert often == pytest.approx(10 * (math.e - 1))
+    assert seldom == pytest.approx(math.e**10 - 1)
+    assert expected_losses(times, spot, 10_000 * HOUR, 10_000 * HOUR) == math.inf
+    assert expected_losses(DEFAULTS, frozenset[Capacity]({"reservation"}), HOUR, HOUR) == 0
 
 
 def test_a_seed_repeats_a_run_and_another_does_not() -> None:

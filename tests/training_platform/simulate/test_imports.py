@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +114,90 @@ def test_workloads_that_ended_are_jobs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("|90061|", f"|{'9' * 400}|", "6:33"),
+        ("|90061|", f"|{'9' * 5000}|", "6:33"),
+        ("|90061|", "|9999999999-00:00:00|", "6:33"),
+        ("gres/gpu=4", f"gres/gpu={'9' * 5000}", "6:39"),
+    ],
+)
+def test_a_row_of_slurm_beyond_all_measure_costs_that_row(tmp_path: Path, old: str, new: str, place: str) -> None:
+    done = imported(tmp_path, "slurm", SLURM.replace(old, new))
+
+    assert done.exit_code == 1, done.exception
+    assert f"file:{place}: " in done.stderr
+    assert "1 jobs." in done.stderr
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "1e300", "1e15"])
+@pytest.mark.parametrize("column", range(18))
+def test_a_number_of_the_standard_workload_format_beyond_all_measure_costs_that_row(
+    tmp_path: Path, cell: str, column: int
+) -> None:
+    cells = ["1", "0", "10", "3600", "8", "-1", "-1", "16", "7200", "-1", "1", "5", "7", "-1", "-1", "1", "-1", "-1"]
+    spoiled = " ".join([*cells[:column], cell, *cells[column + 1 :]])
+
+    done = imported(tmp_path, "swf", f"{spoiled}\n{' '.join(cells)}\n")
+
+    assert done.exit_code == 1, done.exception
+    assert "file:1:" in done.stderr
+    assert "1 jobs." in done.stderr
+
+
+SPOILED: list[Callable[[dict[str, Any]], object]] = [
+    lambda row: row.update(metadata=None),
+    lambda row: row["metadata"].pop("name"),
+    lambda row: row["metadata"].update(creationTimestamp="soon"),
+    lambda row: row["metadata"].update(creationTimestamp=5),
+    lambda row: row.update(spec=None),
+    lambda row: row["spec"].update(priority="high"),
+    lambda row: row["spec"].update(priority=math.inf),
+    lambda row: row.update(status=5),
+    lambda row: row["status"].update(conditions=[None]),
+    lambda row: row["status"].update(conditions=7),
+    lambda row: row["status"]["conditions"][0].pop("status"),
+    lambda row: row["status"]["conditions"][0].update(lastTransitionTime=None),
+    lambda row: row["status"]["conditions"][0].update(lastTransitionTime="2026-10-01T10:00:00"),
+    lambda row: row["status"].pop("admission"),
+    lambda row: row["status"]["admission"].update(podSetAssignments=None),
+    lambda row: row["status"]["admission"]["podSetAssignments"][0].update(resourceUsage=None),
+    lambda row: row["status"]["admission"]["podSetAssignments"][0].update(resourceUsage={}),
+    lambda row: row["status"]["admission"]["podSetAssignments"][0].update(flavors=["a"]),
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILED, ids=range(len(SPOILED)))
+def test_a_workload_without_the_fields_of_one_costs_that_one(
+    tmp_path: Path, spoil: Callable[[dict[str, Any]], object]
+) -> None:
+    ended = {"Admitted": "2026-10-01T10:00:00Z", "Finished": "2026-10-01T10:30:00Z"}
+    bad, good = (workload(name, ended, h100_spot="nvidia.com/gpu") for name in ("bad", "good"))
+    spoil(bad)
+
+    done = imported(tmp_path, "kueue", json.dumps({"kind": "List", "items": [bad, good, None]}, indent=1))
+
+    assert done.exit_code == 1, done.exception
+    assert "file:4:3: " in done.stderr
+    assert "1 jobs." in done.stderr
+
+
+def test_null_in_place_of_a_list_is_no_list(tmp_path: Path) -> None:
+    items = [{"status": None}, {"status": {"conditions": None}}]
+
+    done = imported(tmp_path, "kueue", json.dumps({"items": items}))
+
+    assert done.exit_code == 0
+    assert "Left out: 2 workloads that have not ended, or never ran." in done.stderr
+
+
+@pytest.mark.parametrize(
     ("kind", "text", "names", "said"),
     [
         ("slurm", "JobID|Submit\n", NAMES, "file:1: has no account, elapsed, reqtres"),
         ("kueue", "[]", NAMES, "is not a list of workloads"),
+        ("kueue", '{"items": null}', NAMES, "is not a list of workloads"),
+        ("kueue", "[" * 100_000, NAMES, "is not a list of workloads"),
         ("swf", "", "team: {}", "names.yaml:1:1: team: is not a field"),
     ],
 )

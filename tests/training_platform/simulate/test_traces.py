@@ -83,7 +83,7 @@ soon,vision,8 h100,60
         ),
         "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
         "trace.csv:5:1: submitted: 'soon' is not a moment. Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
-        "trace.csv:6:17: seconds: '-1' is not a time. Allowed: seconds, above 0 and up to ten years.",
+        "trace.csv:6:17: seconds: '-1' is not a time. Allowed: seconds, at least 0.001 and up to ten years.",
         "trace.csv:8:1: has 1 cells more than the header. Allowed: a cell for each column of the header.",
         (
             "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor that nlp has a share of in main. "
@@ -97,9 +97,64 @@ soon,vision,8 h100,60
     assert len(trace.jobs) == 1
 
 
+def test_rows_with_one_cause_are_one_finding_that_names_all_clusters(tmp_path: Path, queues: Cluster) -> None:
+    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
+    path = tmp_path / "trace.csv"
+    rows = "0,visin,8 h100,60\n" * 283 + "0,vision,8 h100-spt,60\n" * 46
+    path.write_text(f"submitted,team,needs,seconds\n{rows}0,nlp,8 h100,60\n", encoding="utf-8")
+
+    trace = read_trace(path, [second, queues])
+
+    assert [finding.one_line.removeprefix(f"{path}:") for finding in trace.findings] == [
+        (
+            "2:3: team: 'visin' is not a team with a share; 282 more rows, the last in line 284. "
+            "Allowed: nlp, vision. Nearest: vision"
+        ),
+        (
+            "285:10: needs: 'h100-spt' is not an accelerator or flavor that vision has a share of in main, second; "
+            "45 more rows, the last in line 330. "
+            "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100-spot"
+        ),
+    ]
+    assert (trace.unusable, len(trace.jobs)) == (283 + 46, 1)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "0,vision,8 h100,60,--5",
+        f"0,vision,{'9' * 5000} h100,60,",
+        f"0,vision,8 h100,60,{'9' * 5000}",
+        f"{'9' * 400},vision,8 h100,60,",
+        "nan,vision,8 h100,60,",
+        "0,vision,8 h100,inf,",
+        "0,vision,8 h100,1e-300,",
+        '0,vision,"8 h100,60,',
+        f"0,vision,8 h100,60,{'x' * 140_000}",
+        "0,vision,\xff\xfe,60,",
+    ],
+)
+def test_a_bad_row_costs_that_row_alone(tmp_path: Path, queues: Cluster, row: str) -> None:
+    path = tmp_path / "trace.csv"
+    text = f"submitted,team,needs,seconds,priority\n0,vision,8 h100,60,\n{row}\n0,nlp,8 h100,60,\n"
+    path.write_bytes(text.encode("latin-1"))
+
+    trace = read_trace(path, [queues])
+
+    assert [finding.position.line for finding in trace.findings if finding.position] == [3]
+    assert [job.team for job in trace.jobs] == ["vision", "nlp"]
+
+
+def test_names_with_commas_and_quotes_are_written_as_they_are_read_back(tmp_path: Path, queues: Cluster) -> None:
+    row = {"submitted": 0, "team": "vision", "needs": "8 h100", "seconds": 60, "job": 'a, "b"'}
+
+    assert [job.name for job in read(tmp_path, queues, trace_text([row])).jobs] == ['a, "b"']
+
+
 @pytest.mark.parametrize(
     ("header", "said"),
     [
+        ("submitted,team,needs,seconds,team", "has 'team' more than once"),
         ("submitted,team,seconds", "the header of a trace needs needs."),
         ("submitted,tem,needs,seconds", "'tem' is not a column of a trace"),
         ("", "the header of a trace needs"),
