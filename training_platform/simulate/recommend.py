@@ -113,18 +113,18 @@ def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
     return found
 
 
-class Change(NamedTuple):
-    """A change of stack files: in words, and the new texts of the files that it touches."""
-
-    words: str
-    texts: Mapping[str, str]
+Texts = Mapping[str, str]
+"""New texts of stack files, by their names."""
 
 
 class Tried(NamedTuple):
-    """Changes that were played: how far wishes are missed (0: all hold), which are, and the figures."""
+    """A change that was played: how far wishes are missed (0: all hold), which are, and the figures.
+
+    ``words`` say what differs from the files as they are, however many steps led there.
+    """
 
     words: tuple[str, ...]
-    texts: Mapping[str, str]
+    texts: Texts
     missed: float
     missing: tuple[str, ...]
     usd: float
@@ -158,15 +158,15 @@ class Search:
     def __post_init__(self) -> None:
         """Read the files as they are."""
         files = [stack.source.file for stack in self.workspace.stacks.values()]
-        self.before = {file: (self.workspace.root / file).read_bytes().decode("utf-8-sig") for file in files}
+        self.before: Texts = {file: (self.workspace.root / file).read_bytes().decode("utf-8-sig") for file in files}
         self.allowed = self._errors({})
         self.unusable = 0
         self.undecided: tuple[Wish, ...] = ()
-        self._passed: dict[tuple[str, ...], bool] = {}
+        self._passed: dict[frozenset[tuple[str, str]], bool] = {}
 
     def run(self, most: int, said: Callable[[str], None]) -> Tried:
         """Return the best files that at most ``most`` changes played lead to; ``tried`` has all, the best first."""
-        start = self._play((), {})
+        start = self._play({})
         if start is None:
             raise UserError(f"{self.trace} has no job that the stack files as they are could play.")
         if len(self.undecided) == len(self.wishes.wait):
@@ -178,7 +178,7 @@ class Search:
             for change in self._changes(best.texts):
                 if len(self.tried) >= most:
                     break
-                if played := self._play((*best.words, change.words), {**best.texts, **change.texts}):
+                if played := self._play({**best.texts, **change}):
                     found.append(played)
                     self.tried.append(played)
             better = (row for row in sorted(found, key=lambda row: row.key) if row.key[:2] < best.key[:2])
@@ -191,9 +191,10 @@ class Search:
 
     def passes(self, tried: Tried) -> bool:
         """Whether ``check --fast`` finds no error in changed files that the files as they are do not have."""
-        if tried.words not in self._passed:
-            self._passed[tried.words] = self._errors(tried.texts) <= self.allowed
-        return self._passed[tried.words]
+        key = frozenset(tried.texts.items())
+        if key not in self._passed:
+            self._passed[key] = self._errors(tried.texts) <= self.allowed
+        return self._passed[key]
 
     def verdict(self, tried: Tried) -> str:
         """Return which wishes are missed, or that those hold which the trace decides."""
@@ -212,7 +213,7 @@ class Search:
             "usd_a_day": tried.usd, "difference": self.difference(tried),
         }  # fmt: skip
 
-    def _workspace(self, texts: Mapping[str, str]) -> Workspace:
+    def _workspace(self, texts: Texts) -> Workspace:
         stacks = {
             name: parse_stack(name, parse_source(texts[stack.source.file], stack.source.file))
             if stack.source.file in texts
@@ -221,14 +222,14 @@ class Search:
         }
         return cross_check(Workspace(self.workspace.root, stacks))
 
-    def _play(self, words: tuple[str, ...], texts: Mapping[str, str]) -> Tried | None:
+    def _play(self, texts: Texts) -> Tried | None:
         """Play a candidate; None where the model or the trace does not take it, or no wish is about it."""
         workspace = self._workspace(texts)
         if any(row.severity == "error" for stack in workspace.stacks.values() for row in stack.findings):
             return None
         found = list(clusters(workspace, self.environment, self.book))
         trace = read_trace(self.trace, found)
-        if not words:
+        if not texts:
             self.unusable = trace.unusable
             teams = {job.team for job in trace.jobs}
             self.undecided = tuple(wish for wish in self.wishes.wishes if wish.team not in teams)
@@ -241,6 +242,7 @@ class Search:
             missing.append(
                 (0.01 + math.log(usd / self.wishes.budget), f"${usd:,.0f} a day, wished ${self.wishes.budget:,.0f}")
             )
+        words = tuple(differences(self.workspace, workspace, self.environment))
         return Tried(words, texts, sum(far for far, _ in missing), tuple(text for _, text in missing), usd, runs[0])
 
     def _missing(self, runs: list[Figures]) -> Iterator[tuple[float, str]]:
@@ -260,7 +262,7 @@ class Search:
             if key[1:] == (wish.team, ALL):
                 yield row[f"{wish.figure}_seconds"] or 0.0
 
-    def _errors(self, texts: Mapping[str, str]) -> set[tuple[str, str, str]]:
+    def _errors(self, texts: Texts) -> set[tuple[str, str, str]]:
         """Return what ``check --fast`` finds in the repository with other stack files."""
         from training_platform.checks.run import run_check  # noqa: PLC0415 # only where something is kept
         from training_platform.checks.stacks import CheckOptions  # noqa: PLC0415
@@ -277,7 +279,7 @@ class Search:
         found = {(row.rule, row.file or "", row.path) for row in report.all_findings() if row.severity == "error"}
         return found | {("failure", "", text) for text in report.failures}
 
-    def _changes(self, texts: Mapping[str, str]) -> Iterator[Change]:
+    def _changes(self, texts: Texts) -> Iterator[Texts]:
         """Yield the single changes that are possible from some texts."""
         workspace, files = self._workspace(texts), {**self.before, **texts}
         home = workspace.stacks[self.environment].environment
@@ -304,8 +306,8 @@ class Search:
                     yield from self._fallbacks(workspace, files, cluster, flavor, free)
 
     def _fallbacks(
-        self, workspace: Workspace, files: Mapping[str, str], cluster: str, flavor: Flavor, free: int
-    ) -> Iterator[Change]:
+        self, workspace: Workspace, files: Texts, cluster: str, flavor: Flavor, free: int
+    ) -> Iterator[Texts]:
         """Yield a flavor that is tried after those that a team has of the same accelerator."""
         flavors = workspace.flavors(self.environment, cluster)
         for stack, team, _ in workspace.teams():
@@ -314,11 +316,10 @@ class Search:
             wished = team.environment == self.environment and team.name in self.wishes.wait
             if wished and same and flavor.name not in own:
                 file, at = stack.source.file, (*_TEAM, "shares", cluster)
-                text = with_entry(files[file], file, at, [f"{flavor.name}: {{nominal_quota: {free}}}"])
-                yield Change(f"{team.name} falls back to {free} {flavor.name} in {cluster}", {file: text})
+                yield {file: with_entry(files[file], file, at, [f"{flavor.name}: {{nominal_quota: {free}}}"])}
 
-    def _sizes(self, workspace: Workspace, files: Mapping[str, str], own: Holding) -> Iterator[Change]:
-        """Yield other sizes of a reservation, where a team gains or loses the difference."""
+    def _sizes(self, workspace: Workspace, files: Texts, own: Holding) -> Iterator[Texts]:
+        """Yield other sizes of a reservation, where a team loses the difference, or one with a wish gains it."""
         file, cluster = workspace.stacks[self.environment].source.file, own.cluster
         for pool in own.flavor.pools:
             most = self.wishes.reservations.get(cluster, {}).get(pool.name, 0)
@@ -327,14 +328,14 @@ class Search:
             now, fewest = int(getattr(pool.spec, kind)), int(getattr(pool.spec, least) or 0)
             for size in sorted({now - 1, now // 2, now + 1, now * 2, most} - {now}):
                 quota = own.share.nominal_quota + (size - now) * unit
-                if not 1 <= size <= most or quota < 0:
+                nobody_wishes = size > now and own.team not in self.wishes.wait
+                if not 1 <= size <= most or quota < 0 or nobody_wishes:
                     continue
                 at = (*_ENVIRONMENT, "clusters", cluster, "node_pools", pool.name)
                 text = with_number(files[file], file, (*at, kind), size)
                 if least in pool.spec.model_fields_set and (fewest == now or fewest > size):
                     text = with_number(text, file, (*at, least), size)
-                words = f"{kind} of {pool.name} in {cluster}: {size}, not {now}; {own.team} has {quota}"
-                yield Change(words, {file: text, **own.with_number(files, quota)})
+                yield {file: text, **own.with_number(files, quota)}
 
 
 class Holding(NamedTuple):
@@ -346,27 +347,22 @@ class Holding(NamedTuple):
     flavor: Flavor
     share: Share
 
-    def __str__(self) -> str:
-        """Return whose it is, of what."""
-        return f"{self.team}'s {self.flavor.name} in {self.cluster}"
-
-    def with_number(self, files: Mapping[str, str], number: int, key: str = "nominal_quota") -> dict[str, str]:
+    def with_number(self, files: Texts, number: int, key: str = "nominal_quota") -> dict[str, str]:
         """Return the file with another number in the share."""
         path = (*_TEAM, "shares", self.cluster, self.flavor.name, key)
         return {self.file: with_number(files[self.file], self.file, path, number)}
 
 
-def _limits(files: Mapping[str, str], own: Holding, total: int) -> Iterator[Change]:
+def _limits(files: Texts, own: Holding, total: int) -> Iterator[Texts]:
     """Yield limits that hold nothing back any more."""
     quota, borrowing, lending = own.share.nominal_quota, own.share.borrowing_limit, own.share.lending_limit
     if borrowing is not None and borrowing < total - quota:
-        text = own.with_number(files, total - quota, "borrowing_limit")
-        yield Change(f"{own}: may borrow {total - quota}, not {borrowing}", text)
+        yield own.with_number(files, total - quota, "borrowing_limit")
     if lending is not None and lending < quota:
-        yield Change(f"{own}: lends {quota}, not {lending}", own.with_number(files, quota, "lending_limit"))
+        yield own.with_number(files, quota, "lending_limit")
 
 
-def _quotas(files: Mapping[str, str], own: Holding, others: Iterable[Holding], free: int) -> Iterator[Change]:
+def _quotas(files: Texts, own: Holding, others: Iterable[Holding], free: int) -> Iterator[Texts]:
     """Yield more quota for a team: of another team's, or of what nobody was promised."""
     unit, quota = own.flavor.chips_per_slice, own.share.nominal_quota
     for other in others:
@@ -374,8 +370,37 @@ def _quotas(files: Mapping[str, str], own: Holding, others: Iterable[Holding], f
         for amount in sorted({unit, own.flavor.in_whole_slices(has // 2), has}):
             if 0 < amount <= has:
                 files_now = {**files, **own.with_number(files, quota + amount)}
-                texts = {own.file: files_now[own.file], **other.with_number(files_now, has - amount)}
-                yield Change(f"{own}: {quota + amount}, not {quota}; {other.team}'s {has - amount}, not {has}", texts)
+                yield {own.file: files_now[own.file], **other.with_number(files_now, has - amount)}
     for amount in sorted({unit, free}):
         if 0 < amount <= free:
-            yield Change(f"{own}: {quota + amount}, not {quota}", own.with_number(files, quota + amount))
+            yield own.with_number(files, quota + amount)
+
+
+def differences(before: Workspace, after: Workspace, environment: str) -> Iterator[str]:
+    """Yield what differs between two versions of an environment's stack files, of all that a search changes."""
+    old, new = (_numbers(workspace, environment) for workspace in (before, after))
+    for subject, numbers in new.items():
+        if subject not in old:
+            yield f"{subject}: {numbers['']}, a new share"
+            continue
+        for verb, number in numbers.items():
+            if number != old[subject][verb]:
+                yield f"{subject}: {verb}{number}, not {old[subject][verb]}"
+
+
+def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int | None]]:
+    """Return the numbers that a search changes, by what they belong to and a verb before them."""
+    found: dict[str, dict[str, int | None]] = {}
+    home = workspace.stacks[environment].environment
+    for cluster, section in (home.clusters if home else {}).items():
+        for name, pool in section.node_pools.items():
+            for field_name in ("max_nodes", "slices"):
+                found[f"{field_name} of {name} in {cluster}"] = {"": getattr(pool, field_name)}
+    for _, team, _ in workspace.teams():
+        if team.environment == environment:
+            for cluster, shares in team.shares.items():
+                for flavor, share in shares.items():
+                    found[f"{team.name}'s {flavor} in {cluster}"] = {
+                        "": share.nominal_quota, "may borrow ": share.borrowing_limit, "lends ": share.lending_limit,
+                    }  # fmt: skip
+    return found

@@ -92,10 +92,34 @@ def test_the_cheapest_change_is_left_out_if_a_rule_for_one_stack_refuses_it(tmp_
     )
     without_a_limit = recommend(tmp_path, wishes)
 
-    smaller = "max_nodes of reserved in main: 1, not 2; nlp has 0"  # of which nlp cannot lend 4
+    smaller = "max_nodes of reserved in main: 1, not 2"
+    without_nlp = "nlp's h100-reservation in main: 0, not 8"  # of which nlp cannot lend 4
     assert (done.exit_code, done.stdout) == (0, "")
-    assert smaller not in done.stderr
-    assert smaller in without_a_limit.stderr.partition("next:")[0]
+    assert without_nlp not in done.stderr
+    best = without_a_limit.stderr.partition("next:")[0]
+    assert smaller in best
+    assert without_nlp in best
+
+
+def test_steps_of_one_number_are_one_change_and_quota_is_given_to_a_team_with_a_wish(tmp_path: Path) -> None:
+    write(tmp_path, {"vision": shares(h100_reservation=16), "nlp": shares(h100_reservation=0)})
+    rows = "".join(f"{number * 60},vision,8 h100,7200\n" for number in range(36))
+    (tmp_path / "trace.csv").write_text(f"submitted,team,needs,seconds\n{rows}0,nlp,8 h100,60\n", encoding="utf-8")
+    wishes = {"wait": {"vision": "longest < 5h"}, "reservations": {"main": {"reserved": 12}}}
+
+    done = recommend(tmp_path, wishes)
+    files = changed(tmp_path, done)
+
+    assert done.exit_code == 0, done.output
+    best = done.stderr.partition("best:")[2].partition("next:")[0]
+    lines = [line.strip() for line in best.splitlines()[1:]]
+    size = files["Pulumi.lab.yaml"]["config"]["training-platform:environment"]["clusters"]["main"]["node_pools"]
+    nodes = size["reserved"]["max_nodes"]
+    assert nodes > 4  # several steps, since each at most doubles
+    assert lines == [
+        f"max_nodes of reserved in main: {nodes}, not 2", f"vision's h100-reservation in main: {8 * nodes}, not 16"
+    ]  # fmt: skip
+    assert share(files, "nlp") == {"h100-reservation": {"nominal_quota": 0}}
 
 
 def test_a_wish_about_a_team_without_jobs_is_not_decided_and_its_share_is_kept(tmp_path: Path) -> None:
