@@ -1,21 +1,23 @@
 """Who is admitted, on which flavor, and who is evicted for whom: Kueue's scheduler as a model.
 
-``Scheduler`` is one cluster's Kueue, with one cohort over all queues. Jobs are submitted to it and ended, and
+``Scheduler`` is one cluster's Kueue. Jobs are submitted to it and ended, and
 ``settle`` does what Kueue does until nothing moves at that instant. A cycle takes the first job of every queue, finds
 flavors for each, and goes through them in the order of fair sharing, or of borrowing, priority and age without it. A
 job that found nothing is put aside with all of its shape, until quota becomes free or a job is taken away; then all are
 tried again, a second later, since Kueue gathers such changes for so long. Below an object of a cohort that is not the
 root, Kueue does so as well when the status of a queue has changed, and it updates statuses a second after they change.
 
+A job that evicts others is the first in its queue until it is admitted, or another job of the queue evicts some. Jobs
+of a queue that is drained wait until it is held no more, and join it after those that waited there.
+
 Modelled with the default feature gates of Kueue 0.19: FlavorFungibility, FlavorFungibilityPreserveScanProgress,
 FairSharingPreemptWithinNominal, FairSharingPrioritizeNonBorrowing, PrioritySortingWithinCohort and
 SchedulingEquivalenceHashing are on; PrioritizePreemptorWorkloads, RecomputeAssignmentUponPreemptionTargetsOverlap,
 SchedulerTimestampPreemptionBuffer and SchedulerLongRequeueInterval are off. Left out: topologies, admission checks,
-partial admission, elastic jobs and the queueing strategy StrictFIFO, which our queues do not have.
+partial admission, elastic jobs and admission fair sharing.
 
 An eviction takes effect once no other job can move, since other cycles take milliseconds and an eviction several calls;
-with some seeds it does after the cycle that decides it, as on a busy machine. That a job which evicts others stays
-first in its queue until they are gone, as in Kueue, is left out.
+with some seeds it does after the cycle that decides it, as on a busy machine.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue, pkg/controller/core (cohorts, queues, workloads)
 and pkg/features, read 2026-11-23.
@@ -107,9 +109,10 @@ class Scheduler:
         self._now = 0.0
         self._cycle = 0
         self._evicting: list[Eviction] = []
+        self._released: list[Queue] = []
         self._states: dict[object, int] = {}  # how many evictions before each
         self._known: list[dict[object, Assignable]] = [{} for _ in self.quotas.flavors]  # until what they read changes
-        self._users: dict[frozenset[int], list[Queue]] = {}
+        self._users: dict[tuple[Member, frozenset[int]], list[Queue]] = {}
         self._recent: list[Eviction] = []  # since a job was submitted or ended
 
     @property
@@ -135,6 +138,41 @@ class Scheduler:
             self._try_again()
         self._forget_states(job)
 
+    def hold(self, name: str, policy: str, now: float) -> None:
+        """Hold a queue, drain it, or let it start jobs again: its stop policy."""
+        self._now, queue = now, self.queues[name]
+        queue.held = policy != "None"
+        if policy == "HoldAndDrain":
+            for job in queue.running:
+                if not job.evicting:
+                    job.evicting = True
+                    self._evicting.append(Eviction(job, job.flavors, job, "hold"))
+        elif not queue.held:
+            self._released.append(queue)
+            self._try_again()
+        for known in self._known:
+            known.clear()
+        self._states.clear()
+        self._recent.clear()
+
+    def set_priority(self, job: Job, priority: int, now: float) -> None:
+        """Change the priority of a job that waits or runs."""
+        self._now, queue = now, self.queues[job.queue]
+        if job.flavors:
+            for flavor, amount in job.usage.items():
+                queue.used[flavor][job.priority] -= amount
+                queue.used[flavor][priority] += amount
+                self._known[flavor].clear()
+            job.change_priority(priority)
+            self._try_again()
+        else:
+            preemptor = queue.preemptor
+            queue.remove(job)
+            job.change_priority(priority)
+            queue.preemptor = preemptor
+            queue.push(job)
+        self._forget_states(job)
+
     def settle(self, now: float) -> Moves:
         """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
         moves = Moves([], [])
@@ -148,22 +186,32 @@ class Scheduler:
                 for queue in self.queues.values():
                     queue.aside.clear()
             self._run_cycles(moves)
-            if not self._evicting:
+            if self._released:  # those that were drained join after those that waited
+                self._released.pop().join_drained()
+            elif not self._evicting:
                 return moves
-            if self.slowly and self._requeue_at < math.inf:
+            elif self.slowly and self._requeue_at < math.inf:
                 self._requeue_at = now
-                continue
-            if self.one_by_one:
-                self.order.shuffle(self._evicting)
-            done = self._evicting[:1] if self.one_by_one else self._evicting
-            self._evicting = self._evicting[len(done) :]
-            for eviction in done:
-                self._free(eviction.job)
-                self.queues[eviction.job.queue].push(eviction.job)
-                self._changed(eviction.job)
-            moves.made.extend(done)
-            self._recent.extend(done)
-            self._count_state(moves)
+            else:
+                self._finish_evictions(moves)
+
+    def _finish_evictions(self, moves: Moves) -> None:
+        """Let jobs that are evicted wait again, one of them or all."""
+        if self.one_by_one:
+            self.order.shuffle(self._evicting)
+        done = self._evicting[:1] if self.one_by_one else self._evicting
+        self._evicting = self._evicting[len(done) :]
+        for eviction in done:
+            self._free(eviction.job)
+            queue = self.queues[eviction.job.queue]
+            if eviction.reason == "hold" and queue.held:
+                queue.drained.append(eviction.job)
+            else:
+                queue.push(eviction.job)
+            self._changed(eviction.job)
+        moves.made.extend(done)
+        self._recent.extend(done)
+        self._count_state(moves)
 
     def _forget_states(self, job: Job) -> None:
         self._states.clear()
@@ -178,6 +226,8 @@ class Scheduler:
         loop = self._recent[self._states.get(state, len(self._recent)) :]
         self._states[state] = len(self._recent)
         for eviction in loop:
+            if eviction.reason == "hold":
+                continue
             self._truces[eviction.by.queue, eviction.by.shape] = self._now + TRUCE_SECONDS
         moves.loops.extend(loop)
 
@@ -208,7 +258,7 @@ class Scheduler:
     def _run_cycle(self, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
         """Run a cycle; return what it leaves for the next, nothing if it moved something, None if all is quiet."""
         self._cycle += 1
-        queues = [queue for queue in self.queues.values() if queue.waiting and not queue.held]
+        queues = [queue for queue in self.queues.values() if (queue.waiting or queue.first) and not queue.held]
         heads = [(job, queue) for queue in queues if (job := queue.pop())]
         if not heads:
             return None
@@ -221,7 +271,7 @@ class Scheduler:
             if entry.mode == NO_FIT or (entry.mode == PREEMPT and not entry.targets):
                 pending = any(place != -1 for place in entry.tried)  # flavors that were not tried yet
                 self._tried(entry)
-                if not pending:
+                if not pending and not entry.queue.strict:
                     entry.queue.aside.add(entry.job.shape)
                     moved = True
                 entry.queue.push(entry.job)
@@ -256,10 +306,7 @@ class Scheduler:
                 queue.push(job)
                 continue
             if entry.mode == FIT:
-                job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, self._now, ()
-                self._count(job, 1)
-                moves.made.append(Admission(job, entry.flavors))
-                self._changed(job)
+                self._admit(entry, moves)
                 continue
             evicted.update(target.job for target in entry.targets)
             counted.append((queue.member, entry.usage))
@@ -271,9 +318,19 @@ class Scheduler:
                         self._known[flavor].clear()
                     self._evicting.append(Eviction(target.job, target.job.flavors, job, target.reason))
             job.tried = ()
+            queue.prefer(job)
             queue.push(job)
         for member, usage in counted:
             member.remove(usage)
+
+    def _admit(self, entry: Entry, moves: Moves) -> None:
+        job = entry.job
+        job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, self._now, ()
+        if job is entry.queue.preemptor:
+            entry.queue.prefer(None)
+        self._count(job, 1)
+        moves.made.append(Admission(job, entry.flavors))
+        self._changed(job)
 
     def _fits(self, entry: Entry, evicted: set[Job]) -> bool:
         """Whether there is room once all that this cycle evicts are gone."""
@@ -311,12 +368,17 @@ class Scheduler:
                     keys[above, entry.job] = (borrows, own.share(), -entry.job.priority, entry.job.created)
                     own = above
                 member.remove(entry.usage)
-            *_, root = next(iter(left)).path()
+            first = next(iter(left))
+            if first.parent is None:
+                changed = []
+                yield left.pop(first)
+                continue
+            root = first.root
             winner = _winner(root, left, keys)
             assert winner is not None
             del left[winner.queue.member]
             yield winner
-            *below_root, _ = winner.queue.member.path()
+            *below_root, _ = winner.queue.member.path()  # members of other roots are as they were
             changed = [member for member in left if not set(below_root).isdisjoint(member.path())] if below_root else []
         yield from left.values()
 
@@ -333,13 +395,18 @@ class Scheduler:
                 entry.mode, entry.tried = NO_FIT, tuple(tried)
                 return entry
             tried.append(last)
-            if best.mode != FIT:
-                entry.mode, entry.needed, entry.targets = PREEMPT, entry.needed | {flavor}, best.targets
-            entry.level = max(entry.level, best.level)
+            parts = [(flavor, pods.amount, best)]
+            if pods.more:
+                cells = self._cells(queue, pods, flavor)
+                parts = [(cell, amount, self._how(entry, cell, amount)) for cell, amount in cells]
+            for cell, amount, how in parts:
+                if how.mode != FIT:
+                    entry.mode, entry.needed, entry.targets = PREEMPT, entry.needed | {cell}, how.targets
+                entry.level = max(entry.level, how.level)
+                entry.usage[cell] = entry.usage.get(cell, 0) + amount
             entry.flavors += (flavor,)
-            entry.usage[flavor] = entry.usage.get(flavor, 0) + pods.amount
         entry.tried = tuple(tried)
-        if entry.mode == PREEMPT and len(job.pods) > 1:  # for all of its pods together
+        if entry.mode == PREEMPT and (len(job.pods) > 1 or job.pods[0].more):  # for all of its pods together
             entry.targets = self._targets(job, queue, entry.usage, entry.needed)
         return entry
 
@@ -353,14 +420,30 @@ class Scheduler:
             if pods.flavors is not None and self.quotas.flavors[flavor] not in pods.flavors:
                 continue
             found = self._how(entry, flavor, pods.amount)
+            if pods.more:
+                found = self._worst(entry, pods, flavor)
             if found.mode > NO_CANDIDATES and not (
                 (found.mode < FIT and queue.next_if_preempting) or (found.level and queue.next_if_borrowing)
             ):
                 best, best_flavor = found, flavor
                 break
-            if (found.mode, -found.level) > (best.mode, -best.level):
+            better = (found.mode, -found.level) > (best.mode, -best.level)
+            if queue.prefers_preemption:
+                better = _by_borrowing(found) > _by_borrowing(best)
+            if better:
                 best, best_flavor = found, flavor
         return best_flavor, best, -1 if last == len(flavors) - 1 else last
+
+    def _cells(self, queue: Queue, pods: Pods, flavor: int) -> list[tuple[int, int]]:
+        """Return the cells of a flavor that pods use, and the amounts; none where the flavor lacks a resource."""
+        others = [(queue.beside.get((flavor, resource), -1), amount) for resource, amount in pods.more]
+        return [] if any(cell < 0 for cell, _ in others) else [(flavor, pods.amount), *others]
+
+    def _worst(self, entry: Entry, pods: Pods, flavor: int) -> Assignable:
+        """Return how a flavor can be assigned to pods with several resources: as the resource that fits worst."""
+        every = [self._how(entry, cell, amount) for cell, amount in self._cells(entry.queue, pods, flavor)]
+        rank = _by_borrowing if entry.queue.prefers_preemption else _by_mode
+        return min(every, key=rank, default=Assignable(NO_FIT, 0, []))
 
     def _how(self, entry: Entry, flavor: int, amount: int) -> Assignable:
         """Return how a flavor can be assigned, as it was found before where nothing that this reads has changed."""
@@ -398,15 +481,17 @@ class Scheduler:
         """Return whom a job has to evict to get ``usage``; ``needed`` are the flavors without enough room."""
         if self._has_truce(job):
             return []
-        if needed not in self._users:
-            self._users[needed] = [row for row in self.queues.values() if not needed.isdisjoint(row.member.flavors)]
-        return targets(Waiting(job, queue, usage, needed, self._users[needed], self.strategies))
+        root = queue.member.root
+        if (root, needed) not in self._users:
+            beside = [row for row in self.queues.values() if row.member.root is root]
+            self._users[root, needed] = [row for row in beside if not needed.isdisjoint(row.member.flavors)]
+        return targets(Waiting(job, queue, usage, needed, self._users[root, needed], self.strategies))
 
     def _count(self, job: Job, sign: int) -> None:
         """Count what a job takes (1) or frees (-1), and forget what was found with other usage or shares."""
         queue, member = self.queues[job.queue], job.member
         queue.count(job, sign)
-        below_root = [member, *member.path()][:-1]
+        below_root = [member, *member.path()][:-1] or [member]
         if sign > 0:
             member.add(job.usage)
         borrows = any(above.borrows(job.usage) for above in below_root)
@@ -422,6 +507,15 @@ class Scheduler:
     def _with(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             job.member.add(job.usage)
+
+
+def _by_mode(how: Assignable) -> tuple[int, ...]:
+    return (how.mode, -how.level)
+
+
+def _by_borrowing(how: Assignable) -> tuple[int, ...]:
+    """Return the key of the preference PreemptionOverBorrowing."""
+    return (min(how.mode, PREEMPT), -how.level, how.mode)
 
 
 def _by_level(entry: Entry) -> tuple[float, ...]:

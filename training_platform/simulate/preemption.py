@@ -64,7 +64,7 @@ class Waiting(NamedTuple):
         return [
             job
             for job in queue.running
-            if not self.needed.isdisjoint(job.flavors)
+            if not self.needed.isdisjoint(job.usage)
             and (
                 policy == "Any"
                 or job.priority < self.job.priority
@@ -131,7 +131,7 @@ def _is_hopeless(waiting: Waiting) -> bool:
     others = []
     if queue.reclaim != "Never":
         others = [other for other in queues if other is not queue and other.member.borrows(needed)]
-    _, *higher = member.path()
+    higher = [*member.path()][1:]
     alone = not any(queue.may_give(job, queue.within, flavor) for flavor in needed)
     borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
     if others and strategies and not higher and alone and borrows:
@@ -215,6 +215,10 @@ class _Largest:
 
     def __iter__(self) -> Iterator[tuple[Member, list[Job]]]:
         """Yield queue and candidates; who gets them takes one, or adds the queue to ``done``."""
+        while not self.above and self.own not in self.done and self.jobs.get(self.own):
+            yield self.own, self.jobs[self.own]
+        if not self.above:
+            return
         while self.above[-1] not in self.done:
             if (member := self._next(self.above[-1])) is not None:
                 yield member, self.jobs[member]

@@ -9,6 +9,7 @@ import heapq
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from training_platform.simulate.quotas import Json, Member, Quotas, flavors_of
@@ -17,14 +18,17 @@ Shape = tuple[Any, ...]
 
 
 class Pods(NamedTuple):
-    """One kind of pods of a job: chips or GPUs of all of them together, and the flavors that may be used for them.
+    """One kind of pods of a job: an amount for all of them together, and the flavors that may be used for them.
 
-    Without ``flavors`` these are all of the resource.
+    Without ``flavors`` these are all of the resource. ``more`` are the other resources of the same resource group, of
+    the same flavor. Pods whose resources are in several groups are several kinds here, as Kueue finds a
+    flavor for each group.
     """
 
     resource: str
     amount: int
     flavors: frozenset[str] | None = None
+    more: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +57,12 @@ class Job:
 
     def __post_init__(self) -> None:
         """Leave out pods that need no quota."""
-        self.pods = tuple(kind for kind in self.pods if kind.amount)
+        self.pods = tuple(kind for kind in self.pods if kind.amount or kind.more)
+        self.shape = (self.priority, self.pods)
+
+    def change_priority(self, priority: int) -> None:
+        """Give it another priority, and so another shape."""
+        self.priority = priority
         self.shape = (self.priority, self.pods)
 
 
@@ -65,7 +74,14 @@ class Queue:
         self.name = name
         self.member = member
         self.flavors = {
-            resource: [quotas.number[flavor] for flavor in flavors] for resource, flavors in flavors_of(spec).items()
+            resource: [quotas.number[flavor, resource] for flavor in flavors]
+            for resource, flavors in flavors_of(spec).items()
+        }
+        self.beside = {
+            (cell, resource): quotas.number[quotas.flavors[cell], resource]
+            for group in spec.get("resourceGroups", ())
+            for first, resource in permutations(group["coveredResources"], 2)
+            for cell in self.flavors.get(first, ())
         }
         self.within: str = preemption.get("withinClusterQueue", "Never")
         self.reclaim: str = preemption.get("reclaimWithinCohort", "Never")
@@ -73,7 +89,12 @@ class Queue:
         self.takes_while_borrowing = borrowing.get("policy", "Never") != "Never"
         self.next_if_borrowing = fungibility.get("whenCanBorrow", "MayStopSearch") == "TryNextFlavor"
         self.next_if_preempting = fungibility.get("whenCanPreempt", "TryNextFlavor") == "TryNextFlavor"
+        self.prefers_preemption = fungibility.get("preference") == "PreemptionOverBorrowing"
+        self.strict = spec.get("queueingStrategy") == "StrictFIFO"
         self.held = spec.get("stopPolicy", "None") != "None"
+        self.preemptor: Job | None = None  # the last that evicted others; first in the queue until it is admitted
+        self.first: Job | None = None  # the preemptor while it waits
+        self.drained: list[Job] = []  # wait for the queue to be held no more
         self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}
         self.aside: set[Shape] = set()
         self.running: dict[Job, None] = {}
@@ -99,10 +120,32 @@ class Queue:
 
     def push(self, job: Job) -> None:
         """Let a job wait."""
+        if job is self.preemptor:
+            self.first = job
+            return
         heapq.heappush(self.waiting.setdefault(job.shape, []), (job.created, job.tie, job))
+
+    def prefer(self, job: Job | None) -> None:
+        """Let a job that evicts others be the first, and none after it was admitted."""
+        other, self.first = self.first, None
+        self.preemptor = job
+        if other is not None:
+            self.push(other)
+
+    def join_drained(self) -> None:
+        """Let those wait here that were drained."""
+        for job in self.drained:
+            self.push(job)
+        self.drained.clear()
 
     def remove(self, job: Job) -> None:
         """Take a job that waits out of the queue."""
+        if job is self.first:
+            self.first = self.preemptor = None
+            return
+        if job in self.drained:
+            self.drained.remove(job)
+            return
         rows = self.waiting.pop(job.shape)
         for row in rows:
             if row[2] is not job:
@@ -110,6 +153,9 @@ class Queue:
 
     def pop(self) -> Job | None:
         """Take the first job that was not put aside out of the queue."""
+        if self.first is not None and self.first.shape not in self.aside:
+            job, self.first = self.first, None
+            return job
         shapes = [shape for shape in self.waiting if shape not in self.aside]
         if not shapes:
             return None
@@ -121,7 +167,7 @@ class Queue:
 
 
 class Eviction(NamedTuple):
-    """An eviction: who, from which flavors, for whom, and why."""
+    """An eviction: who, from which flavors, for whom, and why; for itself if its queue is drained."""
 
     job: Job
     flavors: tuple[int, ...]

@@ -1,7 +1,8 @@
 """Quota as Kueue counts it: a tree of cohorts with cluster queues as leaves, each with quota and usage by flavor.
 
-The tree is read from the specs of Kueue's objects, as ``training_platform.resources.kueue`` builds them. Amounts are
-chips or GPUs. Flavors are numbered in the order of ``Quotas.flavors``, and belong to one resource each.
+The tree is read from the specs of Kueue's objects. A cell is a flavor with one of its resources; cells are numbered in
+the order of ``Quotas.flavors``, and what is called a flavor elsewhere is the number of a cell. Amounts are integers:
+thousandths of CPUs, and of any other resource its unit.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/scheduler (resource_node.go, fair_sharing.go) and the pages on cohorts
 and fair sharing, read 2026-11-23.
@@ -9,14 +10,23 @@ and fair sharing, read 2026-11-23.
 
 from __future__ import annotations
 
+import math
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
 
 Json = Mapping[str, Any]
 Usage = Mapping[int, int]
 """Amounts by flavor."""
+_QUANTITY: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2}|)")
+_SUFFIXES: Final = {
+    "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": Fraction(1000),
+    **{letter: Fraction(1000**power) for power, letter in enumerate("MGTPE", 2)},
+    **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", 1)},
+}  # fmt: skip
 Weighed = tuple[int, float]
 """A dominant share by which members are compared: 1 before it where weight is 0 and something is borrowed."""
 
@@ -55,6 +65,7 @@ class Member:
         self.usage = [0] * count
         self.potential = [0] * count
         self.lendable: Counter[str] = Counter()
+        self.root = self
         self.kept_share: Weighed | None = None
         self.kept_beside: dict[Member, tuple[Member, Member]] = {}
 
@@ -153,29 +164,34 @@ class Member:
 class Quotas:
     """The tree of one cluster, from the specs of its ClusterQueues and Cohorts by name.
 
-    Every queue has a cohort; a cohort without an object is a root without quota. ``order`` shuffles members, whose
-    order decides ties in Kueue.
+    A cohort without an object is a root without quota. ``order`` shuffles members, whose order decides ties in Kueue.
+    ``labels`` name cells: a flavor, and its resource if it has several.
     """
 
     def __init__(self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], order: random.Random) -> None:
         specs = (*queues.values(), *cohorts.values())
-        resource_of = {flavor: resource for spec in specs for resource, flavor, _ in _rows(spec)}
-        self.flavors = list(resource_of)
-        self.number = {flavor: index for index, flavor in enumerate(self.flavors)}
-        resources = list(resource_of.values())
+        cells = list(dict.fromkeys((flavor, resource) for spec in specs for resource, flavor, _ in _rows(spec)))
+        self.flavors = [flavor for flavor, _ in cells]
+        self.number = {cell: index for index, cell in enumerate(cells)}
+        several = {name for name, count in Counter(self.flavors).items() if count > 1}
+        self.labels = [f"{flavor} {resource}" if flavor in several else flavor for flavor, resource in cells]
+        resources = [resource for _, resource in cells]
         self.queues = {name: self._member(name, spec, resources) for name, spec in queues.items()}
         self.cohorts = {name: self._member(name, spec, resources) for name, spec in cohorts.items()}
         for member, spec in zip([*self.queues.values(), *self.cohorts.values()], specs, strict=True):
             if above := spec.get("cohortName") or spec.get("parentName"):
                 member.parent = self.cohorts.setdefault(above, Member(above, 1.0, {}, resources))
                 member.parent.children.append(member)
-        for root in self.cohorts.values():
+        members = [*self.cohorts.values(), *self.queues.values()]
+        for member in members:
+            *_, member.root = (member, *member.path())
+        for root in members:
             if root.parent is None:
                 self._sum_up(root, order)
                 self._potentials(root)
 
     def _member(self, name: str, spec: Json, resources: Sequence[str]) -> Member:
-        quotas = {self.number[flavor]: quota for _, flavor, quota in _rows(spec)}
+        quotas = {self.number[flavor, resource]: quota for resource, flavor, quota in _rows(spec)}
         return Member(name, float(spec.get("fairSharing", {}).get("weight", 1)), quotas, resources)
 
     def _sum_up(self, member: Member, order: random.Random) -> None:
@@ -212,9 +228,25 @@ def _rows(spec: Json) -> Iterator[tuple[str, str, Quota]]:
     for group in spec.get("resourceGroups", ()):
         for flavor in group["flavors"]:
             for row in flavor["resources"]:
+                resource = row["name"]
                 limits = (row.get("borrowingLimit"), row.get("lendingLimit"))
-                borrowing, lending = (None if limit is None else int(limit) for limit in limits)
-                yield row["name"], flavor["name"], Quota(int(row["nominalQuota"]), borrowing, lending)
+                borrowing, lending = (None if limit is None else amount(resource, limit) for limit in limits)
+                yield resource, flavor["name"], Quota(amount(resource, row.get("nominalQuota", 0)), borrowing, lending)
+
+
+def amount(resource: str, quantity: object) -> int:
+    """Return a quantity of Kubernetes as Kueue counts it, rounded up. Raises ValueError where it is none."""
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
+        raise ValueError(f"{quantity!r} is not a quantity")
+    number, suffix = match.groups()
+    unit = _SUFFIXES.get(suffix) or Fraction(10) ** int(suffix[1:])
+    return math.ceil(Fraction(number) * unit * units(resource))
+
+
+def units(resource: str) -> int:
+    """Return how many of an amount are one of a resource as people write it."""
+    return 1000 if resource == "cpu" else 1
 
 
 def flavors_of(spec: Json) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ import heapq
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from training_platform.config.model.capacity import Capacity
 from training_platform.simulate.admission import Scheduler
 from training_platform.simulate.machines import CapacityTimes, draw_times, expected_losses
 from training_platform.simulate.queues import Eviction, Job
+from training_platform.simulate.quotas import units
 from training_platform.simulate.stacks import Cluster
 from training_platform.simulate.traces import TraceJob
 
@@ -98,7 +99,7 @@ def play(cluster: Cluster, jobs: Iterable[TraceJob], times: Mapping[Capacity, Ca
 class _Replay:
     def __init__(self, cluster: Cluster, times: Mapping[Capacity, CapacityTimes], seed: int) -> None:
         self.scheduler = Scheduler(cluster.queues, cluster.cohorts, cluster.fair_sharing, seed)
-        self.flavors = self.scheduler.quotas.flavors
+        self.flavors = self.scheduler.quotas.labels
         self.capacities = [cluster.flavors[name].capacity for name in self.flavors]
         self.times = times
         self.seed = seed
@@ -219,18 +220,25 @@ class _Replay:
         self._count_ran(run, lost, evicted=evicted)
 
     def _count_ran(self, run: Run, lost: float = 0.0, *, evicted: bool = False) -> None:
-        for pods, flavor in zip(run.job.pods, run.used, strict=True):
+        for flavor, amount in self._amounts(run):
             use = self.ledgers[flavor].use[run.job.queue]
-            use.ran += (self.now - run.running_since) * pods.amount
+            use.ran += (self.now - run.running_since) * amount
             if evicted:
-                use.lost_by_eviction += lost * pods.amount
+                use.lost_by_eviction += lost * amount
             else:
-                use.lost_by_interruption += lost * pods.amount
+                use.lost_by_interruption += lost * amount
         run.running_since = NEVER
 
     def _hold(self, run: Run, sign: int) -> None:
+        for flavor, amount in self._amounts(run):
+            self.ledgers[flavor].change(run.job.queue, sign * amount, self.now)
+
+    def _amounts(self, run: Run) -> Iterator[tuple[int, int]]:
+        """Yield what a job holds, or held last, by flavor."""
         for pods, flavor in zip(run.job.pods, run.used, strict=True):
-            self.ledgers[flavor].change(run.job.queue, sign * pods.amount, self.now)
+            yield flavor, pods.amount
+            for resource, amount in pods.more:
+                yield self.scheduler.queues[run.job.queue].beside[flavor, resource], amount
 
     def _why(self, run: Run) -> str:
         """Return why a job never started."""
@@ -238,11 +246,15 @@ class _Replay:
         if queue.held:
             return "the queue is held"
         for pods in run.job.pods:
-            named = [self.flavors[flavor] for flavor in queue.flavors.get(pods.resource, ())]
-            possible = [name for name in named if pods.flavors is None or name in pods.flavors]
-            most = max((queue.member.potential[self.scheduler.quotas.number[name]] for name in possible), default=0)
-            if pods.amount > most:
-                return f"needs {pods.amount}, and the queue can have {most} at most"
+            cells = queue.flavors.get(pods.resource, ())
+            names = self.scheduler.quotas.flavors
+            possible = [cell for cell in cells if pods.flavors is None or names[cell] in pods.flavors]
+            for resource, amount in ((pods.resource, pods.amount), *pods.more):
+                others = [queue.beside.get((cell, resource), cell) for cell in possible]
+                most = max((queue.member.potential[cell] for cell in others), default=0)
+                if amount > most:
+                    unit = units(resource)
+                    return f"needs {amount / unit:,.12g}, and the queue can have {most / unit:,.12g} at most"
         return "never had its turn"
 
 
