@@ -26,15 +26,17 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
     from training_platform.simulate.imports import Imported
+    from training_platform.simulate.machines import CapacityTimes
     from training_platform.simulate.results import Figures
     from training_platform.simulate.stacks import Cluster
     from training_platform.simulate.traces import Trace
 
+    Side = tuple[list[Cluster], Mapping[str, CapacityTimes]]  # queues, and when machines come and go
     Call = Callable[[Callable[..., Figures], Iterable[Sequence[object]]], list[Figures]]
 
 _FORMATS = ("text", "json", "markdown", "html")
@@ -45,6 +47,10 @@ _FORMATS = ("text", "json", "markdown", "html")
 @click.argument("trace", type=PATH, help="CSV file of jobs: submitted, team, needs, seconds, and more.")
 @click.option("--environment", metavar="STACK", help="Environment whose queues are used; default: the only one.")
 @click.option("--base", metavar="REF", help="Compare with the stack files of REF, such as origin/main.")
+@click.option(
+    "--manifests", type=PATH, metavar="PATH", help="Play queues of Kueue's manifests: a file or folder, no stack files."
+)
+@click.option("--against", type=PATH, metavar="PATH", help="With --manifests: compare with these as before.")
 @click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
 @click.option("--runs", type=click.IntRange(1, 1000), default=1, help="Number of runs, each with a seed of its own.")
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
@@ -58,6 +64,8 @@ def simulate(
     trace: Path,
     environment: str | None,
     base: str | None,
+    manifests: Path | None,
+    against: Path | None,
     machines: Path | None,
     runs: int,
     seed: int,
@@ -65,42 +73,45 @@ def simulate(
     output_format: Literal["text", "json", "markdown", "html"],
     root: Path | None,
 ) -> None:
-    """Play a trace of jobs through the queues of the stack files, without a cluster and without network.
+    """Play a trace of jobs through the queues of the stack files or of manifests, without a cluster and network.
 
     Needs a trace, such as `training-platform trace make` writes. Exit code 0: played. 1: with preemption
     loops, jobs that never end, or rows of the trace that could not be used. 2: not played.
     """
-    from training_platform.checks.comparison.base_files import base_tree
     from training_platform.simulate import results
-    from training_platform.simulate.machines import read_machines
 
-    folder = repository(root)
-    times = read_machines(machines)
+    if manifests and (environment or base or root):
+        fail("--manifests plays no stack files: leave out --environment, --base and --root; --against compares.")
+    if against and not manifests:
+        fail("--against compares manifests: name those to play with --manifests.")
     seeds = range(seed, seed + runs)
+    notes: list[str] = []
+    said: list[Finding] = []
     with ExitStack() as stack:
+        folder = Path() if manifests else repository(root)
         call: Call = lambda function, rows: [function(*row) for row in rows]  # noqa: E731
         if scheduler:
             need("scheduler", "simulate --scheduler")
             from training_platform.checks.planning.scheduler import Scheduler
 
             call = stack.enter_context(Scheduler(scheduler, folder)).call
-        said: list[Finding] = []
-        named, name = _clusters(folder, environment)
-        jobs = _read(trace, named, said)
-        wrong = jobs.unusable
-        figures = call(results.play_trace, [(named, jobs, times, each) for each in seeds])
-        before: list[Figures] = []
-        if base is not None:
-            tree = stack.enter_context(base_tree(folder, base))
-            old, _ = _clusters(tree.root, name)
-            jobs = _read(trace, old, said)
-            before = call(results.play_trace, [(old, jobs, times, each) for each in seeds])
-    notes = []
+        if manifests:
+            sides = _manifest_sides(manifests, against, machines, notes)
+        else:
+            sides = _stack_sides(stack, folder, environment, base, machines)
+        jobs = [_read(trace, clusters, said) for clusters, _ in sides]
+        figures, *before = (
+            call(results.play_trace, [(clusters, read, times, each) for each in seeds])
+            for (clusters, times), read in zip(sides, jobs, strict=True)
+        )
+    wrong = jobs[0].unusable
     if wrong:
         notes.append(f"{wrong} rows of {trace} could not be used and are left out.")
-    if machines is None:
+    if machines is None and manifests:
+        notes.append("There are as many machines as nominal quota, at once: --machines FILE has your own figures.")
+    elif machines is None:
         notes.append("When machines come and go is invented: --machines FILE has your own figures.")
-    result = results.Result(figures, before, base or "", notes)
+    result = results.Result(figures, before[0] if before else [], base or str(against or ""), notes)
     if output_format == "json":
         print_json(results.document(result))
     elif output_format == "html":
@@ -145,6 +156,37 @@ def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str
     if not found:
         fail(f"No team has a share of a cluster of {name}, so there are no queues.")
     return found, name
+
+
+def _stack_sides(
+    stack: ExitStack, folder: Path, environment: str | None, base: str | None, machines: Path | None
+) -> list[Side]:
+    """Return the queues of an environment, and those of its base where there is one."""
+    from training_platform.checks.comparison.base_files import base_tree
+    from training_platform.simulate.machines import read_machines
+
+    times = read_machines(machines)
+    now, name = _clusters(folder, environment)
+    sides: list[Side] = [(now, times)]
+    if base is not None:
+        tree = stack.enter_context(base_tree(folder, base))
+        before, _ = _clusters(tree.root, name)
+        sides.append((before, times))
+    return sides
+
+
+def _manifest_sides(path: Path, against: Path | None, machines: Path | None, notes: list[str]) -> list[Side]:
+    """Return the queues of manifests, and of those to compare with; what is not played is added to the notes."""
+    from training_platform.simulate.manifests import read_manifests
+
+    now = read_manifests(path, machines)
+    notes.extend(now.left_out)
+    sides: list[Side] = [([now.cluster], now.times)]
+    if against is not None:
+        before = read_manifests(against, machines)
+        notes.extend(f"{against}: {sentence}" for sentence in before.left_out if sentence not in now.left_out)
+        sides.append(([before.cluster._replace(name=now.cluster.name)], before.times))
+    return sides
 
 
 def _read(trace: Path, clusters: list[Cluster], said: list[Finding]) -> Trace:
@@ -261,7 +303,8 @@ def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
 @click.argument("kind", type=click.Choice(("slurm", "swf", "kueue")), help="Format of the file.")
 @click.argument("file", type=PATH, help="Output of sacct --parsable2, a .swf file, or workloads as JSON.")
 @click.option("--names", type=PATH, metavar="TABLE", help="YAML file: teams, and accelerators of GPUs.")
-def import_trace(kind: str, file: Path, names: Path | None) -> None:
+@click.option("--resources", is_flag=True, help="Of Kueue: name all resources of a job, for simulate --manifests.")
+def import_trace(kind: str, file: Path, names: Path | None, *, resources: bool) -> None:
     """Make a trace of jobs that another scheduler ran; printed as CSV.
 
     Needs a file of the other scheduler: `slurm` is the output of `sacct --allusers --parsable2
@@ -271,7 +314,7 @@ def import_trace(kind: str, file: Path, names: Path | None) -> None:
     """
     from training_platform.simulate.imports import read_foreign, read_table
 
-    found = read_foreign(file, kind, read_table(names))
+    found = read_foreign(file, kind, read_table(names), resources=resources)
     for finding in found.findings:
         say(str(finding), err=True)
     _print_trace(found)

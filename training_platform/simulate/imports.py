@@ -72,8 +72,12 @@ def read_table(path: Path | None) -> NameTable:
 
 @dataclass
 class Imported:
-    """Rows of a trace, the jobs that were left out by the reason, and what could not be read."""
+    """Rows of a trace, the jobs that were left out by the reason, and what could not be read.
 
+    With ``resources``, jobs of Kueue ask for all of their resources, and not for GPUs or TPUs of a flavor.
+    """
+
+    resources: bool = False
     rows: list[Row] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
@@ -103,18 +107,27 @@ class Imported:
             for resource, flavor in (row.get("flavors") or {}).items()
             if resource in _RESOURCES
         ]
-        if not needs:
-            self.left_out["workloads without GPUs or TPUs"] += 1
+        whole = ""
+        if self.resources:
+            needs = []
+            usages = [row["resourceUsage"] for row in admission["podSetAssignments"]]
+            kinds = (" ".join(f"{quantity} {name}" for name, quantity in usage.items()) for usage in usages)
+            whole = " + ".join(filter(None, kinds))
+        if not (whole if self.resources else needs):
+            self.left_out["workloads without resources" if self.resources else "workloads without GPUs or TPUs"] += 1
             return
         metadata = item["metadata"]
         if not _is_moment(metadata["creationTimestamp"]):
             raise ValueError(metadata["creationTimestamp"])
         seconds = max(1, round((times["Finished"] - times["Admitted"]).total_seconds()))
         priority = int(item["spec"].get("priority") or 0)
-        self.add(table.row(
+        row = table.row(
             str(admission["clusterQueue"]), needs, submitted=metadata["creationTimestamp"], seconds=seconds,
             priority=priority, job=metadata["name"], **more,
-        ))  # fmt: skip
+        )  # fmt: skip
+        if whole and not isinstance(row, str):
+            row["needs"] = whole
+        self.add(row)
 
     def add_workloads(self, items: Iterable[Json], table: NameTable, **more: object) -> None:
         """Add workloads as an API server returned them; those that cannot be read are counted."""
@@ -130,13 +143,13 @@ class Imported:
                                      position=Position(line, column), allowed=allowed))  # fmt: skip
 
 
-def read_foreign(path: Path, kind: str, table: NameTable) -> Imported:
+def read_foreign(path: Path, kind: str, table: NameTable, *, resources: bool = False) -> Imported:
     """Read a file of a kind of ``KINDS``. UserError where it cannot be read at all."""
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    found = Imported()
+    found = Imported(resources)
     KINDS[kind](path, text, table, found)
     return found
 

@@ -70,7 +70,7 @@ class MachineFile(RootModel[dict[Capacity, CapacityTimes]]):
     """A file: times by provisioning model."""
 
 
-DEFAULTS: Final[Mapping[Capacity, CapacityTimes]] = {
+DEFAULTS: Final[Mapping[str, CapacityTimes]] = {
     "reservation": CapacityTimes(),
     "on-demand": CapacityTimes(arrive_minutes=ArrivalTime(median=5, p90=15)),
     "flex-start": CapacityTimes(arrive_minutes=ArrivalTime(median=60, p90=480)),
@@ -79,15 +79,16 @@ DEFAULTS: Final[Mapping[Capacity, CapacityTimes]] = {
 }
 
 
-def read_machines(path: Path | None) -> dict[Capacity, CapacityTimes]:
+def read_machines(path: Path | None) -> dict[str, CapacityTimes]:
     """Return the times of every provisioning model. UserError names all that is wrong in a file."""
     if path is None:
         return dict(DEFAULTS)
-    return {**DEFAULTS, **read_section(path, MachineFile).root}
+    written = {str(name): row for name, row in read_section(path, MachineFile).root.items()}
+    return {**DEFAULTS, **written}
 
 
 def expected_losses(
-    times: Mapping[Capacity, CapacityTimes], capacities: frozenset[Capacity], seconds: float, checkpoint: float
+    times: Mapping[str, CapacityTimes], capacities: frozenset[str], seconds: float, checkpoint: float
 ) -> float:
     """Return how often machines are taken away, on average, before a job has run for ``seconds``.
 
@@ -101,9 +102,7 @@ def expected_losses(
     return seconds * rate * (math.expm1(exponent) / exponent if exponent else 1.0)
 
 
-def draw_times(
-    times: Mapping[Capacity, CapacityTimes], capacities: frozenset[Capacity], key: str
-) -> tuple[float, float]:
+def draw_times(times: Mapping[str, CapacityTimes], capacities: frozenset[str], key: str) -> tuple[float, float]:
     """Return the seconds until a job's machines are there, and from then on until they go.
 
     The last of its provisioning models to come and the first to go decide. The same ``key`` always draws the same.

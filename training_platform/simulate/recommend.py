@@ -21,7 +21,6 @@ from pydantic import AfterValidator, Field
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import PriceBook
-from training_platform.config.model.capacity import Capacity
 from training_platform.config.model.queues import Share
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.pools import Flavor
@@ -150,7 +149,7 @@ class Search:
     trace: Path
     wishes: WishFile
     book: PriceBook
-    times: Mapping[Capacity, CapacityTimes]
+    times: Mapping[str, CapacityTimes]
     seeds: range
     today: date
     tried: list[Tried] = field(default_factory=list)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from training_platform.config.model.capacity import Capacity
 from training_platform.simulate.admission import Scheduler
 from training_platform.simulate.machines import CapacityTimes, draw_times, expected_losses
 from training_platform.simulate.queues import Eviction, Job
@@ -91,13 +90,13 @@ class Played:
     seconds: float = 0.0
 
 
-def play(cluster: Cluster, jobs: Iterable[TraceJob], times: Mapping[Capacity, CapacityTimes], seed: int = 0) -> Played:
+def play(cluster: Cluster, jobs: Iterable[TraceJob], times: Mapping[str, CapacityTimes], seed: int = 0) -> Played:
     """Play the jobs of a cluster until none of them moves any more; a seed repeats a run."""
     return _Replay(cluster, times, seed).play(jobs)
 
 
 class _Replay:
-    def __init__(self, cluster: Cluster, times: Mapping[Capacity, CapacityTimes], seed: int) -> None:
+    def __init__(self, cluster: Cluster, times: Mapping[str, CapacityTimes], seed: int) -> None:
         self.scheduler = Scheduler(cluster.queues, cluster.cohorts, cluster.fair_sharing, seed)
         self.flavors = self.scheduler.quotas.labels
         self.capacities = [cluster.flavors[name].capacity for name in self.flavors]

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from training_platform.checks.reports.sections import Fullness, ReportRow, ReportSection
-from training_platform.config.model.capacity import Capacity
 from training_platform.simulate.machines import CapacityTimes
 from training_platform.simulate.replay import EvictionKey, Played, Run, play
 from training_platform.simulate.stacks import Cluster
@@ -27,11 +26,20 @@ POINTS: Final = 240  # of a plot
 LEFT_OUT: Final = (
     "topologies, admission checks, VMs that are used again after a job, and failures that several jobs share"
 )
+KUEUE_SETTINGS: Final[Mapping[str, str]] = {
+    "queue": "preemption.withinClusterQueue of the queue",
+    "reclaim": "preemption.reclaimWithinCohort of the first queue",
+    "share": "weights and quota of both queues, preemption.reclaimWithinCohort of the first",
+    "borrowing": "preemption.borrowWithinCohort of the first queue",
+    "hold": "stopPolicy of the queue",
+}
+"""The field of a ClusterQueue that lets a job evict another, by the reason."""
 SETTINGS: Final[Mapping[str, str]] = {
     "queue": "preemption.within_queue of the team",
     "reclaim": "preemption.reclaim of the first team",
     "share": "weights and quota of both teams, preemption.reclaim of the first",
     "borrowing": "preemption.borrow_within_cohort of the first team",
+    "hold": "hold of the team",
 }
 """The setting of a stack file that lets a job evict another, by the reason."""
 Key = tuple[str, ...]
@@ -125,9 +133,7 @@ class Figures:
         return self.rows["waits"].get((*key, ALL), {}).get(figure)
 
 
-def play_trace(
-    clusters: Sequence[Cluster], trace: Trace, times: Mapping[Capacity, CapacityTimes], seed: int
-) -> Figures:
+def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
     """Play a trace that has jobs, in every cluster; a seed repeats a run."""
     days = max(trace.jobs[-1].submitted / DAY, 1 / 24)
     jobs = {cluster.name: [job for job in trace.jobs if job.cluster == cluster.name] for cluster in clusters}
@@ -142,22 +148,24 @@ def figures(played: Sequence[Played], days: float) -> Figures:
         name = part.cluster.name
         found.rows["waits"].update(_waits(name, part.runs))
         for (team, flavor), use in part.use.items():
-            hours: Row = {f"{field}_chip_hours": getattr(use, field) / HOUR for field in use.__slots__}
+            hour = HOUR * part.cluster.flavors[flavor].unit
+            hours: Row = {f"{field}_chip_hours": getattr(use, field) / hour for field in use.__slots__}
             found.rows["use"][name, team, flavor] = hours
         for flavor in part.levels:
             _flavor(found, part, flavor, span)
         never = Counter((name, run.of.team, run.why) for run in part.runs if run.why)
         found.rows["never"].update({key: {"jobs": count} for key, count in never.items()})
-        found.rows["loops"].update(_evictions(name, part.loops))
-        found.rows["evictions"].update(_evictions(name, part.evictions))
+        found.rows["loops"].update(_evictions(part.cluster, part.loops))
+        found.rows["evictions"].update(_evictions(part.cluster, part.evictions))
         found.loop_moments += part.loop_moments
         found.endless += part.endless
     return found
 
 
-def _evictions(cluster: str, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[Key, Row]]:
+def _evictions(cluster: Cluster, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[Key, Row]]:
+    settings = SETTINGS if cluster.counting is None else KUEUE_SETTINGS
     for key, count in counts.items():
-        yield (cluster, *key[:3], SETTINGS[key.reason]), {"evictions": count}
+        yield (cluster.name, *key[:3], settings[key.reason]), {"evictions": count}
 
 
 def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
@@ -184,17 +192,18 @@ def _flavor(found: Figures, part: Played, flavor: str, span: float) -> None:
     for start, end, total in zip(moments, [*moments[1:], span], totals, strict=True):
         for index in range(int(start / width), min(POINTS - 1, int(end / width)) + 1) if total else ():
             seconds = min(end, (index + 1) * width) - max(start, index * width)
-            levels[index] += total * max(0.0, seconds) / width
+            levels[index] += total / machines.unit * max(0.0, seconds) / width
     held = sum(levels) * width
-    ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor)
+    chips = machines.chips / machines.unit
+    ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
     reserved = machines.capacity == "reservation"
-    hours = machines.chips * 24 if reserved else ran / HOUR / max(found.days, 1 / 24)
+    hours = chips * 24 if reserved else ran / HOUR / max(found.days, 1 / 24)
     key = (part.cluster.name, flavor, machines.capacity)
     found.levels[key] = levels
     found.rows["flavors"][key] = {
-        "chips": machines.chips,
-        "utilisation": held / span / machines.chips if machines.chips else 0.0,
-        "idle_reserved_chip_hours": max(0.0, machines.chips * span - held) / HOUR if reserved else None,
+        "chips": chips,
+        "utilisation": held / span / chips if chips else 0.0,
+        "idle_reserved_chip_hours": max(0.0, chips * span - held) / HOUR if reserved else None,
         "usd_a_day": None if machines.usd is None else hours * machines.usd,
     }
 
@@ -272,12 +281,13 @@ def headlines(result: Result) -> Iterator[str]:
     if not result.base:
         jobs = of(lambda run: run.sum("waits", "jobs"), result.runs)
         yield f"Jobs that start: {jobs:,.0f}."
+    if not result.base and usd:
         yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
     for *key, _ in sorted({key for run in result.base for key in run.rows["waits"] if key[2] == ALL}):
         was, now = (median(run.wait((*key,), "p90_seconds") for run in runs) for runs in (result.base, result.runs))
         if was is not None and now is not None and abs(now - was) >= max(60.0, 0.05 * max(was, now)):
             yield f"Nine of ten jobs of {key[1]} in {key[0]} wait {duration(now)} at most; before, {duration(was)}."
-    if result.base:
+    if result.base and (usd or before):
         change = usd - before
         more = f"${abs(change):,.0f} a day {'more' if change > 0 else 'less'}"
         yield f"The machines cost {more if abs(change) >= 1 else 'the same'}."

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from training_platform.catalog.prices import LIST, PriceBook, machines_cost
-from training_platform.config.model.capacity import Capacity
 from training_platform.config.pools import Flavor
 from training_platform.config.workspace import Workspace, lending
 from training_platform.resources.kueue import cluster_queue, cohort, configuration, priorities
@@ -17,20 +16,37 @@ class FlavorMachines(NamedTuple):
     """A flavor: its machines, and their price in USD per chip and hour, None where the catalogue has none.
 
     ``chips`` are those of all machines, ``per_slice`` the chips of which a job is given whole multiples (1 for GPUs,
-    which pods share a VM of).
+    which pods share a VM of), ``unit`` how many are shown as one. ``capacity`` names when machines come and go: the
+    provisioning model, or the flavor of manifests.
     """
 
     name: str
     resource: str
     accelerator: str
-    capacity: Capacity
+    capacity: str
     chips: int
     per_slice: int
     usd: float | None
+    unit: int = 1
+
+
+class Counting(NamedTuple):
+    """What Kueue counts of a request, and the ClusterQueue of each LocalQueue, ``namespace/name``.
+
+    A transformation says of a resource whether it is kept, and what others one of it counts as.
+    """
+
+    excluded: tuple[str, ...] = ()
+    transformations: Mapping[str, tuple[bool, Mapping[str, object]]] = {}
+    ignores_undeclared: bool = False
+    local_queues: Mapping[str, str] = {}
 
 
 class Cluster(NamedTuple):
-    """One cluster's Kueue: the specs of its ClusterQueues, by team, and of its Cohorts, and its flavors by name."""
+    """One cluster's Kueue: the specs of its ClusterQueues, by team, and of its Cohorts, and its flavors by name.
+
+    ``counting`` is that of manifests, whose traces name resources in place of accelerators.
+    """
 
     name: str
     queues: Mapping[str, Json]
@@ -38,6 +54,7 @@ class Cluster(NamedTuple):
     flavors: Mapping[str, FlavorMachines]
     priorities: Mapping[str, int]
     fair_sharing: tuple[str, ...] | None
+    counting: Counting | None = None
 
 
 def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> Iterator[Cluster]:

@@ -14,6 +14,7 @@ import io
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,8 +27,8 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Position, UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.simulate.queues import Pods
-from training_platform.simulate.quotas import flavors_of
-from training_platform.simulate.stacks import Cluster
+from training_platform.simulate.quotas import amount, flavors_of, units
+from training_platform.simulate.stacks import Cluster, Counting
 
 RULE: Final = "trace"
 REQUIRED: Final = ("submitted", "team", "needs", "seconds")
@@ -106,6 +107,13 @@ class _Reader:
         self.path = path
         self.clusters = {cluster.name: cluster for cluster in clusters}
         self.teams = sorted({team for cluster in clusters for team in cluster.queues})
+        self.local_queues = {
+            name: queue
+            for cluster in clusters
+            if cluster.counting is not None
+            for name, queue in cluster.counting.local_queues.items()
+            if queue in cluster.queues
+        }
         self.pods = cache(self._pods)  # a trace has many rows, and few needs
 
     def read(self, lines: Iterable[str]) -> Trace:
@@ -155,6 +163,7 @@ class _Reader:
         if extra > 0:
             raise _WrongError("", f"has {extra} cells more than the header", "a cell for each column of the header")
         team = cells.get("team", "")
+        team = self.local_queues.get(team, team)
         if team not in self.teams:
             raise _WrongError(
                 "team", f"{team!r} is not a team with a share", enumeration(self.teams), find_nearest(team, self.teams)
@@ -181,7 +190,11 @@ class _Reader:
     def _pods(self, needs: str, cluster: str, team: str) -> tuple[Pods, ...] | _WrongError:
         """Return the pods that a team asks of a cluster, or why there are none."""
         try:
-            return tuple(_kind(part.strip(), self.clusters[cluster], team) for part in needs.split("+"))
+            place = self.clusters[cluster]
+            if place.counting is not None:
+                parts = [part.split() for part in needs.split("+")]
+                return tuple(pods for part in parts for pods in _counted(part, place, place.counting, team))
+            return tuple(_kind(part.strip(), place, team) for part in needs.split("+"))
         except _WrongError as error:
             return error
 
@@ -246,6 +259,73 @@ def _kind(text: str, cluster: Cluster, team: str) -> Pods:
     every = {flavor.name for flavor in own if flavor.resource == whole[0].resource}
     names = frozenset(flavor.name for flavor in whole if flavor.resource == whole[0].resource)
     return Pods(whole[0].resource, amount, None if names == every else names)
+
+
+def _counted(words: Sequence[str], cluster: Cluster, counting: Counting, queue: str) -> Iterator[Pods]:
+    """Yield pods of resources (``8 nvidia.com/gpu 64 cpu on spot``) as a queue counts them, for each resource group.
+
+    A flavor in place of a resource is that one alone, of the resource that is neither CPU nor memory.
+    """
+    spec = cluster.queues[queue]
+    groups = spec.get("resourceGroups", ())
+    flavors = {flavor["name"]: group["coveredResources"] for group in groups for flavor in group["flavors"]}
+    covered = [resource for group in groups for resource in group["coveredResources"]]
+    requests, wanted = _requests(words, covered, flavors)
+    if unknown := sorted(wanted - flavors.keys()):
+        nearest = find_nearest(unknown[0], flavors)
+        raise _WrongError("needs", f"{unknown[0]!r} is not a flavor of {queue}", enumeration(flavors), nearest)
+    counted = _transformed(requests, counting)
+    if counting.ignores_undeclared:
+        counted = {name: number for name, number in counted.items() if name in covered}
+    for name in counted:
+        if name not in covered:
+            message = f"{name!r} is not a resource that {queue} has quota of"
+            raise _WrongError("needs", message, enumeration(covered), find_nearest(name, covered))
+    if not any(counted.values()):
+        raise _WrongError("needs", f"{' '.join(words)!r} has nothing that {queue} counts", enumeration(covered))
+    for group in groups:
+        rows = [(name, number) for name, number in counted.items() if name in group["coveredResources"] and number]
+        named = frozenset(wanted & {flavor["name"] for flavor in group["flavors"]})
+        if rows:
+            yield Pods(*rows[0], named or None, tuple(rows[1:]))
+
+
+def _requests(
+    words: Sequence[str], covered: Collection[str], flavors: Mapping[str, Sequence[str]]
+) -> tuple[Mapping[str, int], set[str]]:
+    """Return what words ask for by resource, and the flavors that they name."""
+    wanted: set[str] = set()
+    if "on" in words:
+        at = words.index("on")
+        words, wanted = words[:at], set(words[at + 1 :]) - {"or"}
+    if len(words) % 2 or not words:
+        allowed = "quantities and resources, such as 8 nvidia.com/gpu 64 cpu 512Gi memory, then on and a flavor"
+        raise _WrongError("needs", f"{' '.join(words)!r} is not a request", allowed)
+    requests: Counter[str] = Counter()
+    for text, name in zip(words[::2], words[1::2], strict=True):
+        resource = name
+        if name not in covered and name in flavors:
+            resource = next((other for other in flavors[name] if other not in ("cpu", "memory", "pods")), name)
+            wanted.add(name)
+        try:
+            requests[resource] += amount(resource, text)
+        except ValueError as error:
+            raise _WrongError("needs", str(error), "a quantity, such as 8, 500m or 64Gi") from None
+    return requests, wanted
+
+
+def _transformed(requests: Mapping[str, int], counting: Counting) -> dict[str, int]:
+    """Return what Kueue counts of a request: without excluded resources, and with transformations."""
+    found: Counter[str] = Counter()
+    for name, number in requests.items():
+        if name.startswith(counting.excluded or ("\0",)):
+            continue
+        keeps, outputs = counting.transformations.get(name, (True, {}))
+        if keeps:
+            found[name] += number
+        for output, quantity in outputs.items():
+            found[output] += math.ceil(number * amount(output, quantity) / units(name))
+    return found
 
 
 def _moment(text: str) -> float:

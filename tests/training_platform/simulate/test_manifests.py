@@ -1,0 +1,276 @@
+"""Queues of any cluster with Kueue, from manifests: what is played, what is named, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from training_platform.cli.main import app
+
+FLAVORS = {"x": {"nvidia.com/gpu": 8, "cpu": 64, "memory": "256Gi"}}
+TRACE = "submitted,team,needs,seconds,priority\n"
+API = "kueue.x-k8s.io/v1beta2"
+
+
+def cluster_queue(name: str, flavors: dict[str, dict[str, Any]] = FLAVORS, **more: Any) -> dict[str, Any]:
+    rows = [
+        {"name": flavor, "resources": [{"name": key, "nominalQuota": quota} for key, quota in quotas.items()]}
+        for flavor, quotas in flavors.items()
+    ]
+    groups = [{"coveredResources": list(next(iter(flavors.values()))), "flavors": rows}]
+    spec = {"resourceGroups": groups, "cohortName": "all", **more}
+    return {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+def configuration(**fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **fields}
+
+
+def write(folder: Path, *objects: dict[str, Any], name: str = "queues.yaml") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+    return folder
+
+
+def simulate(folder: Path, rows: str, *arguments: str) -> Result:
+    (folder / "trace.csv").write_text(TRACE + rows, encoding="utf-8")
+    command = ["simulate", str(folder / "trace.csv"), "--manifests", str(folder / "queues"), "--format", "json"]
+    return CliRunner().invoke(app, [*command, *arguments])
+
+
+def run(done: Result) -> dict[str, Any]:
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)["runs"]
+    return dict(found)
+
+
+def waits(document: dict[str, Any]) -> dict[str, float]:
+    """Return the longest wait of each queue."""
+    return {row["team"]: row["longest_seconds"] for row in document["waits"] if row["flavor"] == "all flavors"}
+
+
+def test_cpus_and_memory_hold_jobs_back_where_the_configuration_counts_them(tmp_path: Path) -> None:
+    rows = "0,a,1 nvidia.com/gpu 100 cpu,100,\n0,a,1 nvidia.com/gpu 500m cpu 200Gi memory,100,\n" * 2
+    write(tmp_path / "queues", cluster_queue("a"), cluster_queue("b"), configuration())
+    counted = waits(run(simulate(tmp_path, rows)))
+    excluded = configuration(resources={"excludeResourcePrefixes": ["cpu", "memory"]})
+    write(tmp_path / "queues", cluster_queue("a"), cluster_queue("b"), excluded)
+
+    assert counted["a"] >= 100
+    assert waits(run(simulate(tmp_path, rows)))["a"] == 0
+
+
+def test_resources_are_transformed_as_the_configuration_says(tmp_path: Path) -> None:
+    mig = {"input": "nvidia.com/mig-1g.5gb", "strategy": "Replace", "outputs": {"memory": "5Gi"}}
+    write(tmp_path / "queues", cluster_queue("a"), configuration(resources={"transformations": [mig]}))
+
+    used = run(simulate(tmp_path, "0,a,7 nvidia.com/mig-1g.5gb,3600,\n"))["use"]
+
+    assert {row["flavor"]: row["held_chip_hours"] for row in used if row["held_chip_hours"]} == {"x memory": 35}
+
+
+def test_lists_configmaps_and_json_are_read_and_names_of_local_queues_are_queues(tmp_path: Path) -> None:
+    local = {"kind": "LocalQueue", "apiVersion": API, "metadata": {"name": "main", "namespace": "research"},
+             "spec": {"clusterQueue": "a"}}  # fmt: skip
+    urgent = {"kind": "WorkloadPriorityClass", "apiVersion": API, "metadata": {"name": "urgent"}, "value": 50}
+    items = [cluster_queue("a", preemption={"withinClusterQueue": "LowerPriority"}), local, urgent]
+    (tmp_path / "queues").mkdir()
+    (tmp_path / "queues" / "list.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    inner = yaml.safe_dump(configuration(fairSharing={}))
+    write(tmp_path / "queues", {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"},
+        "data": {"controller_manager_config.yaml": inner},
+    })  # fmt: skip
+
+    done = simulate(tmp_path, "0,a,8 nvidia.com/gpu,9000,\n60,research/main,8 nvidia.com/gpu,60,urgent\n")
+
+    assert waits(run(done)) == {"a": 0}
+    assert [row["evictions"] for row in run(done)["evictions"]] == [1]
+    assert not [note for note in json.loads(done.stdout)["notes"] if "no Configuration" in note]
+
+
+def test_objects_of_v1beta1_are_read(tmp_path: Path) -> None:
+    old = cluster_queue("a", cohort="all", flavorFungibility={"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"})
+    del old["spec"]["cohortName"]
+    other = {**cluster_queue("b"), "apiVersion": "kueue.x-k8s.io/v1beta1"}
+    write(tmp_path / "queues", {**old, "apiVersion": "kueue.x-k8s.io/v1beta1"}, other)
+
+    assert waits(run(simulate(tmp_path, "0,a,16 nvidia.com/gpu,60,\n"))) == {"a": 0}  # borrows
+
+
+def test_two_versions_are_compared(tmp_path: Path) -> None:
+    half = {"x": {"nvidia.com/gpu": 4}}
+    write(tmp_path / "queues", cluster_queue("a", half), cluster_queue("b", {"x": {"nvidia.com/gpu": 8}}))
+    lending = cluster_queue("b", {"x": {"nvidia.com/gpu": 8}})
+    lending["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = 0
+    write(tmp_path / "before", cluster_queue("a", half), lending)
+
+    done = simulate(tmp_path, "0,a,4 nvidia.com/gpu,7200,\n" * 3, "--against", str(tmp_path / "before"))
+
+    document = json.loads(done.stdout)
+    before, now = (waits(found[0])["a"] for found in (document["base"]["runs"], document["runs"]))
+    assert now == 0
+    assert before >= 2 * 7200
+
+
+def test_what_is_not_played_is_named(tmp_path: Path) -> None:
+    write(
+        tmp_path / "queues",
+        cluster_queue("checked", admissionChecksStrategy={"admissionChecks": [{"name": "dws"}]}),
+        cluster_queue("shared", admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"}),
+        {"kind": "ResourceFlavor", "apiVersion": API, "metadata": {"name": "rack"}, "spec": {"topologyName": "t"}},
+        {"kind": "AdmissionCheck", "apiVersion": API, "metadata": {"name": "far"},
+         "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}},
+        configuration(waitForPodsReady={}, featureGates={"ConcurrentAdmission": True}),
+    )  # fmt: skip
+
+    notes = json.loads(simulate(tmp_path, "0,checked,1 nvidia.com/gpu,60,\n").stdout)["notes"]
+
+    for part in (
+        "Admission checks of ClusterQueues are not played: checked.",
+        "Admission fair sharing of ClusterQueues are not played: shared.",
+        "Topologies of ResourceFlavors are not played: rack.", "MultiKueue's AdmissionChecks are not played: far.",
+        "waitForPodsReady of the Configuration is not played.",
+        "Feature gates of the Configuration are not played: ConcurrentAdmission.",
+        "ResourceFlavors that the manifests lack are taken to exist: x.",
+    ):  # fmt: skip
+        assert part in notes
+
+
+def test_machines_of_a_flavor_have_their_times_and_price(tmp_path: Path) -> None:
+    write(tmp_path / "queues", cluster_queue("a", {"x": {"nvidia.com/gpu": 8}}))
+    table = tmp_path / "machines.yaml"
+    table.write_text("x: {arrive_minutes: {median: 10}, usd_an_hour: 2}\n", encoding="utf-8")
+
+    found = run(simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table)))
+    table.write_text("y: {}\n", encoding="utf-8")
+    wrong = simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table))
+
+    assert waits(found) == {"a": 600}
+    assert [row["usd_a_day"] for row in found["flavors"]] == [pytest.approx(8 * 2 * 24)]  # one job in an hour
+    assert wrong.exit_code == 2
+    assert "'y' is not a flavor of" in wrong.stderr
+
+
+def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> None:
+    write(tmp_path / "queues", cluster_queue("a", {"x": {"nvidia.com/gpu": 8}, "y": {"nvidia.com/gpu": 8}}))
+    rows = "".join(
+        f"0,{team},{needs},60,\n"
+        for team, needs in (
+            ("a", "2 y"), ("a", "2 nvidia.com/gpu on x or y"), ("b", "1 x"), ("a", "1 amd.com/gpu"), ("a", "x"),
+            ("a", "1 nvidia.com/gpu on z"), ("a", "some nvidia.com/gpu"),
+        )
+    )  # fmt: skip
+
+    done = simulate(tmp_path, rows)
+
+    assert done.exit_code == 1
+    for part in (
+        "4:3: team: 'b' is not a team", "5:5: needs: 'amd.com/gpu' is not a resource that a has quota of",
+        "6:5: needs: 'x' is not a request", "7:5: needs: 'z' is not a flavor of a",
+        "8:5: needs: 'some' is not a quantity",
+    ):  # fmt: skip
+        assert part in done.stderr
+    (row,) = (row for row in json.loads(done.stdout)["runs"][0]["waits"] if row["flavor"] == "all flavors")
+    assert row["jobs"] == 2
+
+
+def spoiled(path: str, value: object) -> dict[str, Any]:
+    """Return a ClusterQueue with another value at a path of its spec; None takes the key away."""
+    found = cluster_queue("a", {"x": {"nvidia.com/gpu": 8}})
+    *above, last = path.split(".")
+    place: Any = found["spec"]
+    for key in above:
+        place = place[int(key) if key.isdecimal() else key]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return found
+
+
+FLAVOR = "resourceGroups.0.flavors.0"
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ([{"kind": "Pod", "apiVersion": "v1"}], "has no ClusterQueue"),
+        ([spoiled(f"{FLAVOR}.resources.0.nominalQuota", "8 GPUs")], ":1: ClusterQueue a: '8 GPUs' is not a quantity"),
+        ([spoiled(f"{FLAVOR}.resources.0.name", "cpu")], "flavor x has quota of cpu, not of nvidia.com/gpu"),
+        ([spoiled(f"{FLAVOR}.resources", None)], "ClusterQueue a: lacks 'resources'"),
+        ([spoiled("resourceGroups", 5)], "ClusterQueue a: "),
+        ([spoiled("fairSharing", {"weight": "x"})], "ClusterQueue a: 'x' is not a quantity"),
+        ([cluster_queue("a"), cluster_queue("a", cohortName="b")], "ClusterQueue a is at"),
+        ([cluster_queue("")], "ClusterQueue has no metadata.name"),
+        (
+            [cluster_queue("a"), *(
+                {"kind": "Cohort", "apiVersion": API, "metadata": {"name": name}, "spec": {"parentName": above}}
+                for name, above in (("p", "q"), ("q", "p"))
+            )], "Cohort p is below itself: p < q < p",
+        ),
+        (
+            [cluster_queue("a"), {"kind": "WorkloadPriorityClass", "apiVersion": API, "metadata": {"name": "p"}}],
+            "WorkloadPriorityClass p: value is not an integer",
+        ),
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: list[Any], said: str) -> None:
+    write(tmp_path / "queues", *objects)
+
+    done = simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n")
+
+    assert done.exit_code == 2, done.exception
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("text", ["a: [", "kind: ClusterQueue\n\t", "\ufeff{"])
+def test_a_file_that_is_no_yaml_ends_with_2_and_names_the_place(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "queues", cluster_queue("a"))
+    (tmp_path / "queues" / "broken.yml").write_text(text, encoding="utf-8")
+
+    done = simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n")
+
+    assert done.exit_code == 2
+    assert "broken.yml:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--base", "HEAD"), ("--environment", "prod"), ("--root", "."), ("--against", "missing")]
+)
+def test_manifests_are_no_stack_files(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    write(tmp_path / "queues", cluster_queue("a"))
+
+    assert simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n", *arguments).exit_code == 2
+
+
+def test_a_trace_of_workloads_asks_for_all_of_their_resources(tmp_path: Path) -> None:
+    usage = {"nvidia.com/gpu": "4", "cpu": "8500m"}
+    sets = [{"flavors": dict.fromkeys(usage, "x"), "resourceUsage": usage}, {"resourceUsage": {"cpu": "1"}}]
+    times = {"Admitted": "2026-10-01T10:00:00Z", "Finished": "2026-10-01T10:30:00Z"}
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": at} for kind, at in times.items()]
+    item = {
+        "metadata": {"name": "w", "creationTimestamp": "2026-10-01T09:00:00Z"}, "spec": {},
+        "status": {"conditions": conditions, "admission": {"clusterQueue": "a", "podSetAssignments": sets}},
+    }  # fmt: skip
+    (tmp_path / "workloads.json").write_text(json.dumps({"items": [item]}), encoding="utf-8")
+    write(tmp_path / "queues", cluster_queue("a"))
+
+    done = CliRunner().invoke(app, ["trace", "import", "kueue", str(tmp_path / "workloads.json"), "--resources"])
+    rows = done.stdout.splitlines()
+    (tmp_path / "pulled.csv").write_text(done.stdout, encoding="utf-8")
+    command = ["simulate", str(tmp_path / "pulled.csv"), "--manifests", str(tmp_path / "queues"), "--format", "json"]
+    used = run(CliRunner().invoke(app, command))["use"]
+
+    assert rows[1].split(",")[2] == "4 nvidia.com/gpu 8500m cpu + 1 cpu"
+    assert {row["flavor"]: row["held_chip_hours"] for row in used} == {
+        "x nvidia.com/gpu": 2,
+        "x cpu": 4.75,
+        "x memory": 0,
+    }
