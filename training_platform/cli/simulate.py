@@ -51,6 +51,7 @@ _FORMATS = ("text", "json", "markdown", "html")
     "--manifests", type=PATH, metavar="PATH", help="Play queues of Kueue's manifests: a file or folder, no stack files."
 )
 @click.option("--against", type=PATH, metavar="PATH", help="With --manifests: compare with these as before.")
+@click.option("--changes", type=PATH, metavar="FILE", help="CSV file: queues that are held, and other priorities.")
 @click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
 @click.option("--runs", type=click.IntRange(1, 1000), default=1, help="Number of runs, each with a seed of its own.")
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
@@ -66,6 +67,7 @@ def simulate(
     base: str | None,
     manifests: Path | None,
     against: Path | None,
+    changes: Path | None,
     machines: Path | None,
     runs: int,
     seed: int,
@@ -99,7 +101,7 @@ def simulate(
             sides = _manifest_sides(manifests, against, machines, notes)
         else:
             sides = _stack_sides(stack, folder, environment, base, machines)
-        jobs = [_read(trace, clusters, said) for clusters, _ in sides]
+        jobs = [_read(trace, changes, clusters, said) for clusters, _ in sides]
         figures, *before = (
             call(results.play_trace, [(clusters, read, times, each) for each in seeds])
             for (clusters, times), read in zip(sides, jobs, strict=True)
@@ -189,9 +191,9 @@ def _manifest_sides(path: Path, against: Path | None, machines: Path | None, not
     return sides
 
 
-def _read(trace: Path, clusters: list[Cluster], said: list[Finding]) -> Trace:
-    """Read a trace, and print what is wrong with its rows, unless it is among what was ``said`` already."""
-    from training_platform.simulate.traces import read_trace
+def _read(trace: Path, changes: Path | None, clusters: list[Cluster], said: list[Finding]) -> Trace:
+    """Read a trace and its changes, and print what is wrong with rows, unless it is among what was ``said`` already."""
+    from training_platform.simulate.traces import read_changes, read_trace
 
     found = read_trace(trace, clusters)
     for finding in found.findings:
@@ -200,7 +202,7 @@ def _read(trace: Path, clusters: list[Cluster], said: list[Finding]) -> Trace:
     said.extend(found.findings)
     if not found.jobs:
         fail(f"{trace} has no job that could be played.")
-    return found
+    return found._replace(changes=read_changes(changes, found, clusters)) if changes else found
 
 
 @click.command(epilog=example("training-platform recommend october.csv --wishes wishes.yaml > change.diff"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from training_platform.simulate.machines import CapacityTimes, draw_times, expec
 from training_platform.simulate.queues import Eviction, Job
 from training_platform.simulate.quotas import units
 from training_platform.simulate.stacks import Cluster
-from training_platform.simulate.traces import TraceJob
+from training_platform.simulate.traces import Change, TraceJob
 
 NEVER: Final = -1.0
 MOST_LOSSES: Final = 10_000
@@ -90,9 +90,18 @@ class Played:
     seconds: float = 0.0
 
 
-def play(cluster: Cluster, jobs: Iterable[TraceJob], times: Mapping[str, CapacityTimes], seed: int = 0) -> Played:
-    """Play the jobs of a cluster until none of them moves any more; a seed repeats a run."""
-    return _Replay(cluster, times, seed).play(jobs)
+def play(
+    cluster: Cluster,
+    jobs: Iterable[TraceJob],
+    times: Mapping[str, CapacityTimes],
+    seed: int = 0,
+    changes: Iterable[Change] = (),
+) -> Played:
+    """Play the jobs of a cluster until none of them moves any more; a seed repeats a run.
+
+    Changes that come after the last job has ended change nothing.
+    """
+    return _Replay(cluster, times, seed).play(jobs, changes)
 
 
 class _Replay:
@@ -107,18 +116,18 @@ class _Replay:
         self.now = 0.0
         self.played = Played(cluster)
         self.run_of: dict[Job, Run] = {}
+        self.changes: deque[tuple[Change, list[Run]]] = deque()
+        self.unfinished = 0
         self.endless: list[Run] = []  # to be taken away, since their machines are lost too often for them to end
         self.ledgers = [_Ledger(self.scheduler, index) for index in range(len(self.flavors))]
 
-    def play(self, jobs: Iterable[TraceJob]) -> Played:
-        for of in jobs:
-            run = Run(of, Job(of.name, of.team, of.pods, of.priority), of.seconds)
-            self.run_of[run.job] = run
-            self.played.runs.append(run)
-            self._at(of.submitted, self._submit, run)
+    def play(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> Played:
+        self._prepare(jobs, changes)
         events, played = self.events, self.played
-        while (moment := min(events[0][0] if events else math.inf, self.scheduler.next_at)) < math.inf:
+        while (moment := self._next_moment()) < math.inf:
             self.now = max(self.now, moment)
+            while self._next_change <= self.now:
+                self._change(*self.changes.popleft())
             while events and events[0][0] <= self.now:
                 _, _, act, run, attempt = heapq.heappop(events)
                 if attempt == run.attempts:
@@ -135,9 +144,40 @@ class _Replay:
             played.use.update({(team, name): use for team, use in ledger.use.items()})
         return played
 
+    def _prepare(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> None:
+        for of in jobs:
+            run = Run(of, Job(of.name, of.team, of.pods, of.priority), of.seconds)
+            self.run_of[run.job] = run
+            self.played.runs.append(run)
+            self._at(of.submitted, self._submit, run)
+        self.unfinished = len(self.played.runs)
+        for change in sorted(changes, key=lambda change: change.moment):
+            runs = [run for run in self.played.runs if run.of.name == change.job and change.priority is not None]
+            self.changes.append((change, runs))
+
+    def _next_moment(self) -> float:
+        event = self.events[0][0] if self.events else math.inf
+        return min(event, self.scheduler.next_at, self._next_change)
+
     def _at(self, moment: float, act: Callable[[Run], None], run: Run) -> None:
         self.number += 1
         heapq.heappush(self.events, (moment, self.number, act, run, run.attempts))
+
+    @property
+    def _next_change(self) -> float:
+        """When the next change comes, endless where none comes before all jobs have ended."""
+        return self.changes[0][0].moment if self.changes and self.unfinished else math.inf
+
+    def _change(self, change: Change, runs: list[Run]) -> None:
+        if change.hold is not None:
+            self.scheduler.hold(change.team, change.hold, self.now)
+        for run in runs:
+            if change.priority is None or run.ended != NEVER or run.why:
+                continue
+            if run.of.submitted >= self.now:
+                run.job.change_priority(change.priority)
+            else:
+                self.scheduler.set_priority(run.job, change.priority, self.now)
 
     def _submit(self, run: Run) -> None:
         self.scheduler.submit(run.job, self.now)
@@ -150,6 +190,7 @@ class _Replay:
     def _end(self, run: Run) -> None:
         self._count_ran(run)
         run.ended = self.now
+        self.unfinished -= 1
         self._hold(run, -1)
         self.scheduler.end(run.job, self.now)
 
@@ -173,6 +214,7 @@ class _Replay:
         self.played.loop_moments += bool(moves.loops)
         endless, self.endless = self.endless, []
         for run in endless:
+            self.unfinished -= 1
             if run.job.flavors:
                 self._hold(run, -1)
             self.scheduler.end(run.job, self.now)

@@ -137,7 +137,8 @@ def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, Ca
     """Play a trace that has jobs, in every cluster; a seed repeats a run."""
     days = max(trace.jobs[-1].submitted / DAY, 1 / 24)
     jobs = {cluster.name: [job for job in trace.jobs if job.cluster == cluster.name] for cluster in clusters}
-    return figures([play(part, jobs[part.name], times, seed) for part in clusters], days)
+    changes = {cluster.name: [row for row in trace.changes if row.cluster == cluster.name] for cluster in clusters}
+    return figures([play(part, jobs[part.name], times, seed, changes[part.name]) for part in clusters], days)
 
 
 def figures(played: Sequence[Played], days: float) -> Figures:

@@ -33,6 +33,8 @@ from training_platform.simulate.stacks import Cluster, Counting
 RULE: Final = "trace"
 REQUIRED: Final = ("submitted", "team", "needs", "seconds")
 COLUMNS: Final = (*REQUIRED, "cluster", "priority", "checkpoint", "job")
+CHANGE_COLUMNS: Final = ("moment", "team", "cluster", "hold", "job", "priority")
+STOP_POLICIES: Final = ("None", "Hold", "HoldAndDrain")
 CHECKPOINT_SECONDS: Final = 3600.0
 """How often a job saves its state where a trace does not say; invented."""
 MOST_SECONDS: Final = 10 * 366 * 86_400.0
@@ -59,15 +61,28 @@ class TraceJob(NamedTuple):
         return sum(pods.amount for pods in self.pods)
 
 
+class Change(NamedTuple):
+    """A change while jobs run: the stop policy of a team's queue, or the priority of a job; the other is None."""
+
+    moment: float
+    cluster: str
+    team: str
+    hold: str | None
+    job: str
+    priority: int | None
+
+
 class Trace(NamedTuple):
     """The jobs of a file in the order of their times, what is wrong with its rows, and how many could not be used.
 
-    There is one finding for each cause, at the first row that has it.
+    There is one finding for each cause, at the first row that has it. ``start`` is the first job's moment in the file.
     """
 
     jobs: tuple[TraceJob, ...]
     findings: tuple[Finding, ...]
     unusable: int
+    start: float = 0.0
+    changes: tuple[Change, ...] = ()
 
 
 class _WrongError(Exception):
@@ -98,6 +113,63 @@ def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
             return reader.read(file)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple[Change, ...]:
+    """Read a CSV of changes for a trace, in its time. UserError names all that is wrong."""
+    found: list[Change] = []
+    wrong: list[str] = []
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            rows = [[cell.strip() for cell in _cells(line)] for line in file]
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    header = rows[0] if rows else []
+    if set(header) - set(CHANGE_COLUMNS) or "moment" not in header or len(set(header)) < len(header):
+        raise UserError(f"{path}:1: the header has moment, and of these each once: {', '.join(CHANGE_COLUMNS)}.")
+    for number, row in enumerate(rows[1:], 2):
+        if any(row):
+            try:
+                found += _changes(dict(zip(header, row, strict=False)), trace, clusters)
+            except _WrongError as error:
+                nearest = f" Nearest: {error.nearest}." if error.nearest else ""
+                wrong.append(f"{path}:{number}: {error.column}: {error.message}. Allowed: {error.allowed}.{nearest}")
+    if wrong:
+        raise UserError("\n".join(wrong))
+    return tuple(found)
+
+
+def _changes(cells: Mapping[str, str], trace: Trace, clusters: Sequence[Cluster]) -> Iterator[Change]:
+    """Yield the changes of a row: in each cluster that it names or all, or of each job of a name."""
+    moment = _moment(cells.get("moment", "")) - trace.start
+    team, job, hold = (cells.get(name, "") for name in ("team", "job", "hold"))
+    if bool(job) == bool(team):
+        raise _WrongError("team", "a change is of a team's queue or of a job", "a team and hold, or a job and priority")
+    if job:
+        jobs = [row for row in trace.jobs if row.name == job]
+        if not jobs:
+            names = {row.name for row in trace.jobs}
+            raise _WrongError("job", f"{job!r} is not a job of the trace", "its names", find_nearest(job, names))
+        priorities = {cluster.name: cluster.priorities for cluster in clusters}
+        for row in jobs:
+            priority = _priority(cells.get("priority", ""), priorities[row.cluster])
+            yield Change(moment, row.cluster, row.team, None, job, priority)
+        return
+    if hold not in STOP_POLICIES:
+        raise _WrongError(
+            "hold", f"{hold!r} is not a stop policy", ", ".join(STOP_POLICIES), find_nearest(hold, STOP_POLICIES)
+        )
+    chosen = [cluster for cluster in clusters if cells.get("cluster") in ("", None, cluster.name)]
+    if not chosen:
+        allowed = enumeration([cluster.name for cluster in clusters])
+        raise _WrongError("cluster", f"{cells['cluster']!r} is not a cluster", allowed)
+    having = [cluster for cluster in chosen if team in cluster.queues]
+    if not having:
+        teams = sorted({name for cluster in chosen for name in cluster.queues})
+        message = f"{team!r} is not a team with a share"
+        raise _WrongError("team", message, enumeration(teams), find_nearest(team, teams))
+    for cluster in having:
+        yield Change(moment, cluster.name, team, hold, "", None)
 
 
 class _Reader:
@@ -138,6 +210,7 @@ class _Reader:
             jobs=tuple(sorted(moved, key=lambda job: job.submitted)),
             findings=tuple(_summed_up(rows) for rows in causes.values()),
             unusable=sum(map(len, causes.values())),
+            start=start,
         )
 
     def _check(self, header: Sequence[str]) -> None:

@@ -251,6 +251,58 @@ def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path
     assert len(json.loads(done.stdout)["runs"]) == 3
 
 
+def changed(repository: Path, changes: str) -> Result:
+    rows = "0,nlp,16 h100,36000,a\n3600,nlp,16 h100,3600,b\n7200,nlp,16 h100,3600,c\n"
+    (repository / "held.csv").write_text(f"submitted,team,needs,seconds,job\n{rows}", encoding="utf-8")
+    (repository / "changes.csv").write_text(changes, encoding="utf-8")
+    return run(
+        repository, str(repository / "held.csv"), "--changes", str(repository / "changes.csv"), "--format", "json"
+    )
+
+
+def test_a_queue_is_drained_and_released_while_jobs_run(repository: Path) -> None:
+    quiet = json.loads(changed(repository, "moment,team,hold\n").stdout)["runs"][0]
+    done = changed(repository, "moment,team,hold\n1800,nlp,HoldAndDrain\n10800,nlp,None\n9999999,nlp,Hold\n")
+    drained = json.loads(done.stdout)["runs"][0]
+
+    waits = {
+        name: row
+        for name, found in (("quiet", quiet), ("drained", drained))
+        for row in found["waits"]
+        if row["flavor"] == "all flavors"
+    }
+    assert done.exit_code == 0, done.output
+    assert [row["by_the_setting"] for row in drained["evictions"]] == ["hold of the team"]
+    assert not quiet["evictions"]
+    assert waits["quiet"]["longest_seconds"] == pytest.approx(36000 - 7200 + 3600, abs=2)  # c, after a and b
+    assert waits["drained"]["median_seconds"] == 10800 - 3600  # b, before a, which was drained
+    assert waits["drained"]["longest_seconds"] == pytest.approx(10800 + 3600 + 36000 - 7200, abs=2)  # c, after both
+
+
+def test_a_job_with_another_priority_starts_before_others(repository: Path) -> None:
+    done = changed(repository, "moment,job,priority\n10000,c,high\n")
+
+    evictions = json.loads(done.stdout)["runs"][0]["evictions"]
+    assert [(row["team"], row["evicts"], row["evictions"]) for row in evictions] == [("nlp", "nlp", 1)]
+
+
+def test_all_that_is_wrong_with_changes_is_told(repository: Path) -> None:
+    rows = "soon,nlp,Hold,,\n0,nlp,Hld,,\n0,nlpp,Hold,,\n0,,,x,5\n0,,,a,hgh\n0,nlp,Hold,a,5\n"
+
+    done = changed(repository, f"moment,team,hold,job,priority\n{rows}")
+    header = changed(repository, "moment,teams\n")
+
+    assert done.exit_code == header.exit_code == 2
+    for part in (
+        ":2: submitted: 'soon' is not a moment",
+        ":3: hold: 'Hld' is not a stop policy. Allowed: None, Hold, HoldAndDrain. Nearest: Hold",
+        ":4: team: 'nlpp' is not a team", ":5: job: 'x' is not a job", ":6: priority: 'hgh' is not a priority",
+        ":7: team: a change is of a team's queue or of a job",
+    ):  # fmt: skip
+        assert part in done.stderr
+    assert "changes.csv:1: the header has moment" in header.stderr
+
+
 @pytest.mark.timeout(120)
 def test_runs_on_the_workers_of_a_scheduler_are_those_of_this_machine(repository: Path, tmp_path: Path) -> None:
     arguments = (str(repository / "trace.csv"), "--runs", "3", "--format", "json")
