@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace
     from training_platform.simulate.imports import Imported
     from training_platform.simulate.machines import CapacityTimes
-    from training_platform.simulate.results import Figures
+    from training_platform.simulate.results import Figures, Result
     from training_platform.simulate.stacks import Cluster
     from training_platform.simulate.traces import Trace
 
@@ -58,6 +58,7 @@ _FORMATS = ("text", "json", "markdown", "html")
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Play the runs on the workers of a Dask scheduler: tcp://HOST:PORT."
 )
+@click.option("--plots", type=PATH, metavar="FOLDER", help="Write waits by team and chips by flavor as SVG files.")
 @click.option("--format", "output_format", type=click.Choice(_FORMATS), default="text", help="Output format.")
 @root_option
 def simulate(
@@ -72,6 +73,7 @@ def simulate(
     runs: int,
     seed: int,
     scheduler: str | None,
+    plots: Path | None,
     output_format: Literal["text", "json", "markdown", "html"],
     root: Path | None,
 ) -> None:
@@ -114,15 +116,9 @@ def simulate(
     elif machines is None:
         notes.append("When machines come and go is invented: --machines FILE has your own figures.")
     result = results.Result(figures, before[0] if before else [], base or str(against or ""), notes)
-    if output_format == "json":
-        print_json(results.document(result))
-    elif output_format == "html":
-        from training_platform.simulate.page import page
-
-        click.echo(page(result), nl=False)
-    else:
-        text = results.markdown(result) if output_format == "markdown" else results.text(result, min(line_width(), 120))
-        say(text.rstrip())
+    if plots:
+        _write_plots(result, plots)
+    _print_result(result, output_format)
     sys.exit(1 if wrong or any(run.loop_moments or run.endless for run in figures) else 0)
 
 
@@ -158,6 +154,31 @@ def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str
     if not found:
         fail(f"No team has a share of a cluster of {name}, so there are no queues.")
     return found, name
+
+
+def _print_result(result: Result, output_format: Literal["text", "json", "markdown", "html"]) -> None:
+    from training_platform.simulate import results
+
+    if output_format == "json":
+        print_json(results.document(result))
+    elif output_format == "html":
+        from training_platform.simulate.page import page
+
+        click.echo(page(result), nl=False)
+    else:
+        text = results.markdown(result) if output_format == "markdown" else results.text(result, min(line_width(), 120))
+        say(text.rstrip())
+
+
+def _write_plots(result: Result, folder: Path) -> None:
+    from training_platform.simulate.page import plot_files
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, drawing in plot_files(result):
+            (folder / name).write_text(drawing, encoding="utf-8")
+    except OSError as error:
+        fail(f"{folder} cannot be written: {error.strerror}.")
 
 
 def _stack_sides(

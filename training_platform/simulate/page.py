@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
@@ -10,6 +11,7 @@ from training_platform.checks.reports.html import el, joined, section_table, who
 from training_platform.simulate.results import Result, duration, headlines, sections
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 140, 60, 20
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _OPACITIES = (0.9, 0.35)  # of what is, and of what was or of the others
 Bar = tuple[str, float]
 
@@ -31,7 +33,11 @@ def page(result: Result) -> str:
     if any(value for rows in waits.values() for _, value in rows):
         label = "90th percentile of the waits of each team"
         parts.append(("waits-plot", "How long nine of ten jobs wait at most", bars(waits, label)))
-    parts.append(("levels", "Chips in use", joined(*_levels(result))))
+    courses = [drawing for name, drawing in plots(result) if name.startswith("waits-")]
+    if courses:
+        parts.append(("courses", "Waits over the trace", joined(*courses)))
+    levels = [drawing for _, drawing in _levels(result)]
+    parts.append(("levels", "Chips in use", joined(*levels)))
     for number, section in enumerate(sections(result)):
         note = el("p", section.note, cls="note") if section.note else ""
         name = section.title[:1].upper() + section.title[1:]
@@ -40,8 +46,29 @@ def page(result: Result) -> str:
     return whole_page("training-platform simulate", origin, parts, " ".join(result.remarks))
 
 
-def _levels(result: Result) -> Iterator[Markup]:
-    """Yield, for each flavor in use, how many of its chips were over time; the dashed line is all of them."""
+def plot_files(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of an SVG file for each plot; drawn in black on white, for any reader."""
+    for name, drawing in plots(result):
+        text = str(drawing)[drawing.index("<svg") :]
+        text = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg" color="black"', 1)
+        yield f"{_UNSAFE.sub('-', name)}.svg", f"{text}\n"
+
+
+def plots(result: Result) -> Iterator[tuple[str, Markup]]:
+    """Yield, by name, the waits of each team and the chips in use of each flavor over time; the base is dashed."""
+    run, base = result.runs[0], result.base[0] if result.base else None
+    for key in sorted({*run.courses, *(base.courses if base else ())}):
+        courses = [part.courses.get(key, []) for part in (run, base) if part]
+        if any(value for course in courses for value in course):
+            cluster, team = key
+            label = f"Median wait of {team} in {cluster} in hours, over {run.days:.0f} days"
+            yield f"waits-{cluster}-{team}", joined(el("h3", label), lines(courses, None, label))
+    for name, drawing in _levels(result):
+        yield f"chips-{name}", drawing
+
+
+def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
+    """Yield, for each flavor in use, how many of its chips were over time; the horizontal line is all of them."""
     run = result.runs[0]
     for key, levels in sorted(run.levels.items()):
         cluster, flavor, capacity = key
@@ -51,7 +78,7 @@ def _levels(result: Result) -> Iterator[Markup]:
             continue
         title = el("h3", f"{flavor} in {cluster}: {row['utilisation'] or 0:.0%} of {chips:,} chips, {capacity}")
         label = f"Chips of {flavor} in use, over {run.days:.0f} days and until all end"
-        yield joined(title, lines([levels, before] if before else [levels], chips, label))
+        yield f"{cluster}-{flavor}", joined(title, lines([levels, before] if before else [levels], chips, label))
 
 
 def bars(groups: Mapping[str, Sequence[Bar]], label: str, **more: str) -> Markup:
@@ -70,21 +97,23 @@ def bars(groups: Mapping[str, Sequence[Bar]], label: str, **more: str) -> Markup
     return _svg(drawn, y, label, **more)
 
 
-def lines(curves: Sequence[Sequence[float]], limit: float, label: str) -> Markup:
-    """Return a drawing of curves over the same time, from 0 up, and a dashed line at a limit."""
-    most = max(limit, *(value for curve in curves for value in curve)) or 1
+def lines(curves: Sequence[Sequence[float | None]], limit: float | None, label: str) -> Markup:
+    """Return a drawing of curves over the same time, from 0 up, the second dashed, and a dotted line at a limit."""
+    most = max(limit or 0, *(value or 0 for curve in curves for value in curve)) or 1
 
     def y(value: float) -> str:
         return f"{4 + (_HEIGHT - _BOTTOM - 4) * (1 - value / most):.1f}"
 
-    drawn = [_text(f"{most:,.0f}", 0, 12), _text("0", 0, _HEIGHT - _BOTTOM)]
-    for curve, opacity in zip(curves, _OPACITIES, strict=False):
+    drawn = [_text(f"{most:,.3g}" if most < 100 else f"{most:,.0f}", 0, 12), _text("0", 0, _HEIGHT - _BOTTOM)]
+    for curve, dashes in zip(curves, ("none", "7 4"), strict=False):
         step = (_WIDTH - _LEFT) / max(1, len(curve) - 1)
-        points = " ".join(f"{_LEFT + number * step:.1f},{y(value)}" for number, value in enumerate(curve))
+        known = [(number, value) for number, value in enumerate(curve) if value is not None]
+        points = " ".join(f"{_LEFT + number * step:.1f},{y(value)}" for number, value in known)
         drawn.append(el("polyline", points=points, fill="none", stroke="currentColor", stroke_width="1.5",
-                        opacity=f"{opacity}"))  # fmt: skip
-    drawn.append(el("line", x1=_LEFT, x2=_WIDTH, y1=y(limit), y2=y(limit), stroke="currentColor",
-                    stroke_dasharray="4 4", opacity="0.6"))  # fmt: skip
+                        stroke_dasharray=dashes))  # fmt: skip
+    if limit is not None:
+        drawn.append(el("line", x1=_LEFT, x2=_WIDTH, y1=y(limit), y2=y(limit), stroke="currentColor",
+                        stroke_dasharray="1 3", opacity="0.6"))  # fmt: skip
     return _svg(drawn, _HEIGHT, label)
 
 

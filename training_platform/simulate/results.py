@@ -23,6 +23,7 @@ ALL: Final = "all flavors"
 DAY: Final = 86_400.0
 HOUR: Final = 3600.0
 POINTS: Final = 240  # of a plot
+PARTS: Final = 30  # of a trace, whose waits are plotted
 LEFT_OUT: Final = (
     "topologies, admission checks, VMs that are used again after a job, and failures that several jobs share"
 )
@@ -111,12 +112,14 @@ TABLES: Final[Mapping[str, Table]] = {
 class Figures:
     """The figures of one run over all clusters: rows of ``TABLES`` by their keys.
 
-    ``levels`` are the chips in use at even moments of the run, by the keys of the table of flavors.
+    ``levels`` are the chips in use at even moments of the run, by the keys of the table of flavors. ``courses`` are the
+    median waits in hours of jobs submitted in even parts of the trace, by cluster and team, None where there are none.
     """
 
     days: float
     rows: dict[str, dict[Key, Row]] = field(default_factory=lambda: {name: {} for name in (*TABLES, "evictions")})
     levels: dict[Key, list[float]] = field(default_factory=dict)
+    courses: dict[Key, list[float | None]] = field(default_factory=dict)
     loop_moments: int = 0
     endless: int = 0
 
@@ -148,6 +151,7 @@ def figures(played: Sequence[Played], days: float) -> Figures:
     for part in played:
         name = part.cluster.name
         found.rows["waits"].update(_waits(name, part.runs))
+        found.courses.update(_courses(name, part.runs, days))
         for (team, flavor), use in part.use.items():
             hour = HOUR * part.cluster.flavors[flavor].unit
             hours: Row = {f"{field}_chip_hours": getattr(use, field) / hour for field in use.__slots__}
@@ -183,6 +187,17 @@ def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
             "jobs": len(group), "median_seconds": statistics.median(waits), "p90_seconds": nine_of_ten,
             "longest_seconds": waits[-1], "slowdown": slow,
         }  # fmt: skip
+
+
+def _courses(cluster: str, runs: Iterable[Run], days: float) -> Iterator[tuple[Key, list[float | None]]]:
+    parts: dict[str, list[list[float]]] = {}
+    for run in runs:
+        if not run.why:
+            index = min(PARTS - 1, int(run.of.submitted / (days * DAY) * PARTS))
+            waits = parts.setdefault(run.of.team, [[] for _ in range(PARTS)])[index]
+            waits.append((run.started - run.of.submitted) / HOUR)
+    for team, rows in parts.items():
+        yield (cluster, team), [statistics.median(waits) if waits else None for waits in rows]
 
 
 def _flavor(found: Figures, part: Played, flavor: str, span: float) -> None:

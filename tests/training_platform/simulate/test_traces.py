@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -301,6 +302,24 @@ def test_all_that_is_wrong_with_changes_is_told(repository: Path) -> None:
     ):  # fmt: skip
         assert part in done.stderr
     assert "changes.csv:1: the header has moment" in header.stderr
+
+
+def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(repository: Path) -> None:
+    rows = "".join(f"{number * 600},nlp,16 h100,7200\n" for number in range(12))
+    (repository / "busy.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+
+    done = run(repository, str(repository / "busy.csv"), "--plots", str(repository / "plots"))
+
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (repository / "plots").iterdir()}
+    files = {name: ElementTree.fromstring(text) for name, text in texts.items()}  # noqa: S314 # our own
+    assert done.exit_code == 0, done.output
+    assert sorted(files) == ["chips-main-h100-reservation.svg", "waits-main-nlp.svg"]
+    for drawing in files.values():
+        assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+        assert drawing.findall(".//{http://www.w3.org/2000/svg}polyline")
+    labels = [row.text for row in files["waits-main-nlp.svg"].iter("{http://www.w3.org/2000/svg}text")]
+    last_wait = (11 * 7200 + 11 - 11 * 600) / 3600  # each after the one before, a second later
+    assert labels[0] == f"{last_wait:.3g}"
 
 
 @pytest.mark.timeout(120)
