@@ -1,19 +1,12 @@
-"""The Pulumi program: build the selected stack, an environment or a team, and export what others read."""
+"""The Pulumi program: register the plan of the selected stack, and export what other stacks read."""
 
 import pulumi
 
-from modules.environment import build_environment
-from modules.program import selected_stack
-from modules.team import build_team
-from training_platform.config.workspace import lending
+from modules.program import selected_plan
+from modules.register import let_later_ones_wait, register_plan
 
-stack, workspace = selected_stack()
-home = workspace.environment_of(stack)
-assert home is not None  # selected_stack refuses a team without its environment
-
-if stack.team:
-    outputs = build_team(stack.team, home, workspace)
-else:
-    outputs = build_environment(stack.name, lending(workspace, stack.name))
-for name, value in outputs.items():
-    pulumi.export(name, value)
+plan = selected_plan()
+registered = register_plan(plan)
+for name, value in plan.outputs.items():
+    pulumi.export(name, registered.resolve(value))
+let_later_ones_wait(plan, registered)  # plain Pulumi code from here on: docs/own-resources.md

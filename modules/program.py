@@ -1,4 +1,4 @@
-"""Which stack the running program is to build: values from Pulumi's configuration, places from the stack file."""
+"""The plan of the stack that Pulumi selected: values from Pulumi's configuration, places from the stack file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,26 @@ from training_platform.config.model.stack import PROJECT, SECTIONS, Stack, parse
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_check
+from training_platform.resources.plan import Plan, PlanError
+from training_platform.resources.stack_plan import stack_plan
 
 
-def selected_stack() -> tuple[Stack, Workspace]:
-    """Return the stack that Pulumi selected, and the workspace that holds it, its environment and all that decides it.
+def selected_plan() -> Plan:
+    """Return the plan of the stack that Pulumi selected.
 
-    Raises pulumi.RunError with every finding about the stack's shape, so that nothing is built from half a file.
+    Raises pulumi.RunError with every finding about the stack's shape, so that nothing is deployed from half a file.
     """
+    stack, workspace = _selected_stack()
+    try:
+        plan = stack_plan(stack, workspace, pulumi.get_organization())
+    except PlanError as error:
+        raise pulumi.RunError(str(error)) from error
+    assert plan is not None  # _selected_stack refuses a team without its environment
+    return plan
+
+
+def _selected_stack() -> tuple[Stack, Workspace]:
+    """Return the selected stack, and the workspace that holds it, its environment and all that decides it."""
     name, root = pulumi.get_stack(), FilePath(pulumi.get_root_directory())
     try:
         stack = parse_stack(name, _source(name, root))

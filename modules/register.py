@@ -1,42 +1,213 @@
-"""How a component registers what resources declare of Google Cloud; the provider of Kubernetes is not imported here."""
+"""How a plan is registered with Pulumi: each resource by the provider's own class for its type."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes
+from pulumi_kubernetes.apiextensions import CustomResource
 
-from training_platform.resources.declared import Declared, Register, without_none
+from training_platform.resources.environment_outputs import OutputsError
+from training_platform.resources.plan import (
+    STACK_REFERENCE,
+    Component,
+    Computed,
+    Node,
+    Options,
+    Reference,
+    Resource,
+    in_order,
+    is_read,
+)
+from training_platform.resources.planned import KUBERNETES_PROVIDER
+from training_platform.resources.project import SERVICE_AGENTS
+from training_platform.resources.resource_types import SERVICE, api_of
+from training_platform.resources.stack_plan import OWN_RESOURCES
+
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def register(declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource] = ()) -> Any:
-    """Register a resource of Google Cloud and return it, of the provider's class for its type."""
-    _, module, name = declared.type.split(":")  # gcp:compute/network:Network is pulumi_gcp.compute.Network
-    create = getattr(import_module(f"pulumi_gcp.{module.partition('/')[0]}"), name)
-    inputs = without_none(declared.inputs)
-    return create(declared.name, **inputs, opts=resource_options(declared, parent, depends_on))
+def register_plan(plan: Component, opts: pulumi.ResourceOptions | None = None) -> Registered:
+    """Register everything in a plan, each resource after all that it waits for.
+
+    ``opts`` are those of its outermost children, such as their parent. Raises PlanError.
+    """
+    registered = Registered(opts)
+    for node in in_order(plan):
+        registered.add(node, outermost=node.parent is plan)
+    registered.finish()
+    return registered
 
 
-def children_of(parent: pulumi.Resource) -> Register:
-    """Return what registers resources of Google Cloud as children of a component."""
-    return lambda declared, depends_on=(): register(declared, parent, depends_on)
+class Registered:
+    """What is registered of a plan so far."""
+
+    def __init__(self, opts: pulumi.ResourceOptions | None) -> None:
+        self._opts = opts
+        self._resources: dict[Node, Any] = {}
+
+    def __getitem__(self, node: Node) -> Any:
+        """Return the resource or component that a node of the plan became."""
+        return self._resources[node]
+
+    def add(self, node: Node, *, outermost: bool) -> None:
+        """Register a node, all that it waits for being registered."""
+        assert node.parent is not None, "the root of a plan is registered by whoever made it"
+        opts = pulumi.ResourceOptions(
+            parent=None if outermost else self._resources[node.parent],
+            depends_on=[self._resources[other] for other in dict.fromkeys(node.after)],
+        )
+        if isinstance(node, Resource) and node.own_provider is not None:
+            opts.provider = self._resources[node.own_provider]
+        if outermost and self._opts is not None:
+            opts = pulumi.ResourceOptions.merge(self._opts, opts)
+        if isinstance(node, Component):
+            if node.provider is not None:
+                opts.providers = [self._resources[node.provider]]
+            self._resources[node] = pulumi.ComponentResource(node.type, node.name, {}, opts)
+        elif is_read(node):
+            self._resources[node] = _read(node, opts)
+        else:
+            self._resources[node] = self._register(node, pulumi.ResourceOptions.merge(opts, _options(node.options)))
+
+    def finish(self) -> None:
+        """Say that all components are complete."""
+        for node, resource in self._resources.items():
+            if isinstance(node, Component):
+                resource.register_outputs({})
+
+    def resolve(self, value: Any) -> Any:
+        """Return a value with Pulumi's outputs in the place of references, and without any None."""
+        if isinstance(value, Reference):
+            output = self._resources[value.resource]
+            for part in value.path:
+                output = getattr(output, part)
+            return output
+        if isinstance(value, Computed):
+            arguments = [self.resolve(argument) for argument in value.arguments]
+            return pulumi.Output.all(*arguments).apply(lambda known: _call(value.function, known))
+        if isinstance(value, Mapping):
+            return {key: self.resolve(item) for key, item in value.items() if item is not None}
+        if isinstance(value, list | tuple):
+            return [self.resolve(item) for item in value]
+        return value
+
+    def _register(self, resource: Resource, opts: pulumi.ResourceOptions) -> Any:
+        inputs = self.resolve(resource.inputs)
+        resource_class = class_of(resource.type)
+        if resource_class is not None:
+            return resource_class(resource.name, **_arguments(resource.type, inputs), opts=opts)
+        if set(inputs) <= {"apiVersion", "kind", "metadata", "spec"}:
+            names = {_snake_case(name): value for name, value in inputs.items()}
+            return CustomResource(resource.name, **names, opts=opts)
+        return OtherObject(resource.type, resource.name, inputs, opts)
 
 
-def resource_options(
-    declared: Declared, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
-) -> pulumi.ResourceOptions:
-    """Return the options that a resource is declared with."""
-    options = declared.options
+def let_later_ones_wait(plan: Component, registered: Registered) -> None:
+    """Let what the program registers from now on wait for its API and for the roles of Google's agents, as a plan's do.
+
+    Such a resource raises pulumi.RunError as it is registered, if the stack does not enable its API.
+    """
+    services = {node.inputs["service"]: registered[node] for node in plan.resources() if node.type == SERVICE}
+    agents = [registered[node] for node in plan.children if node.type == SERVICE_AGENTS]
+
+    def after_its_api(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        try:
+            api = api_of(args.type_)
+        except LookupError:  # of a service that no stack of ours uses: its program says what it waits for
+            return None
+        if api is None:
+            return None
+        if api not in services:
+            raise pulumi.RunError(
+                f"{args.name} ({args.type_}) needs {api}, which this stack does not enable: "
+                f'{OWN_RESOURCES} enables it by own.enable_api("{api}").'
+            )
+        after = pulumi.ResourceOptions(depends_on=[services[api], *agents])
+        return pulumi.ResourceTransformationResult(args.props, pulumi.ResourceOptions.merge(args.opts, after))
+
+    pulumi.runtime.register_stack_transformation(after_its_api)
+
+
+class OtherObject(pulumi.CustomResource):
+    """An object of a kind that a CRD brings, with fields beside ``spec``, which is all that the SDK's class takes."""
+
+    def __init__(self, resource_type: str, name: str, inputs: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
+        of_provider = pulumi.ResourceOptions(version=_kubernetes_version())
+        super().__init__(resource_type, name, dict(inputs), pulumi.ResourceOptions.merge(opts, of_provider))
+
+
+@cache
+def _kubernetes_version() -> str:
+    return version("pulumi-kubernetes")
+
+
+def _read(resource: Resource, opts: pulumi.ResourceOptions) -> Any:
+    """Read a resource that exists already."""
+    assert resource.read_id is not None
+    if resource.type == STACK_REFERENCE:
+        return pulumi.StackReference(resource.read_id)
+    resource_class = class_of(resource.type)
+    assert resource_class is not None, f"{resource.type} has no class"
+    return resource_class.get(resource.name, resource.read_id, opts=opts)
+
+
+def _call(function: Callable[..., Any], arguments: Iterable[Any]) -> Any:
+    """Call a function of the plan; a missing output of an environment is one sentence, without a traceback."""
+    try:
+        return function(*arguments)
+    except OutputsError as error:
+        raise pulumi.RunError(str(error)) from error
+
+
+def _options(options: Options) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(
-        parent=parent,
-        protect=options.protect,
-        retain_on_delete=options.retain_on_delete,
+        protect=options.protect or None,  # an explicit False would override what a parent says
+        retain_on_delete=options.retain_on_delete or None,
         delete_before_replace=options.delete_before_replace,
         ignore_changes=list(options.ignore_changes),
         replace_on_changes=list(options.replace_on_changes),
         replacement_trigger=options.replacement_trigger,
         custom_timeouts=pulumi.CustomTimeouts(**options.timeouts) if options.timeouts else None,
-        depends_on=list(depends_on),
     )
+
+
+def _arguments(resource_type: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return inputs by the names of a class's parameters; those of Google Cloud have them already."""
+    if resource_type.startswith("gcp:"):
+        return dict(inputs)
+    # The classes of Kubernetes' own kinds know their kind.
+    return {_snake_case(name): value for name, value in inputs.items() if name not in ("apiVersion", "kind")}
+
+
+@cache
+def _snake_case(name: str) -> str:
+    return _CAPITAL.sub("_", name).lower()
+
+
+@cache
+def class_of(resource_type: str) -> Any:
+    """Return the provider's class for a type: ``gcp:compute/network:Network`` is pulumi_gcp.compute.Network.
+
+    None for a kind of Kubernetes object that a CRD brings. Raises LookupError for a type of neither provider.
+    """
+    if resource_type == KUBERNETES_PROVIDER:
+        return pulumi_kubernetes.Provider
+    package, module, name = resource_type.split(":")
+    if package == "gcp":
+        return getattr(import_module(f"pulumi_gcp.{module.partition('/')[0]}"), name)
+    if package != "kubernetes":
+        raise LookupError(f"{resource_type} is of no provider that a plan is registered with")
+    group, _, api_version = module.partition("/")
+    path = f"pulumi_kubernetes.{group.partition('.')[0]}.{api_version}"
+    try:
+        resource_class = getattr(import_module(path), name, None)
+    except ModuleNotFoundError:
+        return None
+    return resource_class if getattr(resource_class, "pulumi_type", None) == resource_type else None

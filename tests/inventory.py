@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from training_platform.checks.planning.recorder import Plan
+from tests.plans import PlannedStack
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import RESOURCE_TYPES
 
 
-def inventory(plan: Plan) -> str:
+def inventory(plan: PlannedStack) -> str:
     """Return the inventory of a plan as YAML."""
     counts = Counter(resource.type for resource in plan.resources if resource.custom)
     inputs = {

@@ -10,3 +10,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ORGANISATION = ROOT / "tests" / "organisation"
+PACK_ENVIRONMENT = ROOT / ".venv-policies"
+"""The virtualenv of the policy pack, which ``make`` creates."""

@@ -30,7 +30,7 @@ from training_platform.verify.run import GOOGLE
 FOLDER = Path(__file__).parent
 VERIFIED = FOLDER.parent / "verified"
 EXAMPLES = FOLDER / "examples"
-"""A repository in which every section of a stack file and of a job file is used, and which `check --fast` accepts."""
+"""A repository in which every section of a stack file and of a job file is used, and which `check` accepts."""
 NAME = "training-platform"
 _MOST_LINES = 14  # of an example; a longer one leaves the sections below it out
 _BOUNDS = {"minimum": "at least", "maximum": "at most"}

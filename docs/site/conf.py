@@ -40,7 +40,7 @@ NAVIGATION = {
     "Run work": ["jobs", "job-files", "vertex", "notebooks", "serving"],
     "Check changes": ["changes", "reports", "pipelines", "policies", "documents"],
     "Operate": ["alerts", "upgrade", "recover", "adopt", "surprises"],
-    "Extend": ["components", "architecture", "performance", "fidelity"],
+    "Extend": ["own-resources", "components", "architecture", "performance", "fidelity"],
     "Look up": ["reference/stack-file", "reference/job-file", "reference/commands", "reference/rules"],
     "日本語": ["start.ja"],
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.engine.workspace import STACK, Json, Key, Preview, key_of
-from training_platform.checks.planning.recorder import Plan
+from tests.plans import PlannedStack
 from training_platform.resources.planned import UNKNOWN, Planned
 
 UNKNOWN_IN_PREVIEW = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
@@ -21,7 +21,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 Known = Callable[[Any], bool]
 
 
-def missing(plan: Plan, preview: Preview) -> list[str]:
+def missing(plan: PlannedStack, preview: Preview) -> list[str]:
     """Return each resource that only one of both has; the engine's own default providers are not counted."""
     planned = {resource.key for resource in plan.resources}
     seen = {key for key in preview.resources if not _is_default_provider(key)}
@@ -31,7 +31,7 @@ def missing(plan: Plan, preview: Preview) -> list[str]:
     ]
 
 
-def different_inputs(plan: Plan, preview: Preview, *, deployed: bool = False) -> list[str]:
+def different_inputs(plan: PlannedStack, preview: Preview, *, deployed: bool = False) -> list[str]:
     """Return each input that is another in the preview, is missing there, or is there without being a default.
 
     ``deployed`` says that the preview knows another stack's outputs, which the plan may not: anything may stand where
@@ -47,7 +47,7 @@ def different_inputs(plan: Plan, preview: Preview, *, deployed: bool = False) ->
     return found.differences
 
 
-def different_options(plan: Plan, preview: Preview) -> list[str]:
+def different_options(plan: PlannedStack, preview: Preview) -> list[str]:
     """Return each option, parent included, that is another in the preview.
 
     Of the recorded options only ``deleteBeforeReplace`` cannot be compared: a preview does not say it.
@@ -62,7 +62,7 @@ def different_options(plan: Plan, preview: Preview) -> list[str]:
     return found
 
 
-def different_outputs(plan: Plan, preview: Preview) -> list[str]:
+def different_outputs(plan: PlannedStack, preview: Preview) -> list[str]:
     """Return each export that is another in the preview."""
     found = _Comparison(_Known(preview.resources))
     found.mapping("outputs", plan.outputs, preview.outputs)

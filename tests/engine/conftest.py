@@ -9,10 +9,10 @@ import pytest
 
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.places import ORGANISATION, ROOT
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import Plan, plan_stacks
+from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_plan import plannable
 from training_platform.sandbox.kubernetes.plugin import serve
 
 PLAUSIBLE = {
@@ -36,14 +36,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, kubernetes: int) -> Make
 
 
 @pytest.fixture(scope="session")
-def plans() -> dict[str, Plan]:
+def plans() -> dict[str, PlannedStack]:
     """What ``check`` plans, by stack."""
     repository = read_workspace(ORGANISATION)
-    return {stack.name: plan for stack, plan in plan_stacks(repository, plan_order(repository, repository.stacks))}
+    return {stack.name: plan for stack, plan in planned_stacks(repository, plannable(repository, repository.stacks))}
 
 
 @pytest.fixture(scope="session")
-def deployed_outputs(plans: dict[str, Plan]) -> dict[str, Mapping[str, Any]]:
+def deployed_outputs(plans: dict[str, PlannedStack]) -> dict[str, Mapping[str, Any]]:
     """What each stack exports, with plausible values where only a deployment would tell."""
     return {name: _filled("outputs", plan.outputs) for name, plan in plans.items()}
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.engine.workspace import Workspace
-from training_platform.checks.planning.recorder import record
-from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.source import parse_source
 
 STACK = "dev"
@@ -130,19 +126,6 @@ def seen_by_engine(tmp_path_factory: pytest.TempPathFactory) -> str:
     preview = workspace.preview(STACK)
     assert (preview.code, preview.errors) == (0, [])
     return (workspace.root / "seen.json").read_text(encoding="utf-8")
-
-
-@pytest.mark.engine
-@pytest.mark.timeout(300)
-def test_the_program_gets_the_same_configuration_from_the_engine_and_from_check(
-    seen_by_engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("__main__.py").write_text(program(), encoding="utf-8")
-
-    record(lambda: runpy.run_path("__main__.py"), project=PROJECT, stack_name=STACK, config=read_here())
-
-    assert Path("seen.json").read_text(encoding="utf-8") == seen_by_engine
 
 
 @pytest.mark.engine

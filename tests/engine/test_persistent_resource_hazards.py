@@ -16,7 +16,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.json_format import MessageToDict
 from pulumi.runtime.proto import provider_pb2
 
-from tests.modules.test_vertex import RESOURCE, deploy
+from tests.training_platform.resources.test_vertex import RESOURCE, deploy
 from tests.violations.refusers import Provider, provider, struct
 from training_platform.resources.planned import Planned
 from training_platform.sandbox.cloud.http.server import serve

@@ -13,24 +13,13 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.places import ORGANISATION
+from tests.plans import PlannedStack
 from tests.training_platform.sandbox.kubernetes.client import Client, connect
-from training_platform.checks.planning.recorder import ORGANIZATION, Plan, plan_stack
-from training_platform.config.model.stack import PROJECT
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN, Planned
 
 STACKS = read_workspace(ORGANISATION).stacks
 PROVIDER = "pulumi:providers:kubernetes"
-
-
-@pytest.fixture(scope="module")
-def deployed_plans(plans: dict[str, Plan], deployed_outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Plan]:
-    """The plans, those of teams with what their deployed environments export."""
-    references = {f"{ORGANIZATION}/{PROJECT}/{name}": outputs for name, outputs in deployed_outputs.items()}
-    return {
-        name: plan_stack(ORGANISATION, stack, references) if stack.team else plans[name]
-        for name, stack in STACKS.items()
-    }
 
 
 @pytest.fixture(scope="module")
@@ -40,35 +29,49 @@ def provider(kubernetes: int) -> Iterator[Client]:
         yield client
 
 
-def objects(plan: Plan) -> list[Planned]:
+def objects(plan: PlannedStack) -> list[Planned]:
     return [each for each in plan.resources if each.type.startswith("kubernetes:")]
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_provider_takes_every_planned_object(stack: str, deployed_plans: dict[str, Plan], provider: Client) -> None:
-    planned = objects(deployed_plans[stack])
+def test_the_provider_takes_every_planned_object(stack: str, plans: dict[str, PlannedStack], provider: Client) -> None:
+    planned = objects(plans[stack])
 
     assert len(planned) > 10
     for each in planned:
         assert provider.check(each.type, each.name, _on_wire(each.inputs))[1] == {}, each.key
 
 
-def test_no_two_stacks_make_the_same_object_in_one_cluster(deployed_plans: dict[str, Plan]) -> None:
+def test_no_two_stacks_make_the_same_object_in_one_cluster(plans: dict[str, PlannedStack]) -> None:
     made = Counter(
-        (cluster, each.type, metadata.get("namespace"), metadata["name"])
-        for plan in deployed_plans.values()
-        for each, cluster in _with_clusters(plan)
-        if (metadata := each.inputs.get("metadata") or each.inputs)["name"] is not UNKNOWN
+        (cluster, resource.type, _namespace(resource, plan), metadata["name"])
+        for plan in plans.values()
+        for resource, cluster in _with_clusters(plan)
+        if (metadata := resource.inputs.get("metadata") or resource.inputs)["name"] is not UNKNOWN
     )
 
     assert len(made) > 100
     assert [key for key, count in made.items() if count > 1] == []
 
 
-def _with_clusters(plan: Plan) -> Iterator[tuple[Planned, str]]:
+def _with_clusters(plan: PlannedStack) -> Iterator[tuple[Planned, str]]:
     clusters = {each.name: each.inputs["clusterIdentifier"] for each in plan.of(PROVIDER)}
     for each in objects(plan):
         yield each, clusters[each.options["provider"]]
+
+
+def _namespace(resource: Planned, plan: PlannedStack) -> Any:
+    """Return an object's namespace, by the planned namespace that it waits for if no preview knows it."""
+    namespace = (resource.inputs.get("metadata") or resource.inputs).get("namespace")
+    if namespace is not UNKNOWN:
+        return namespace
+    (name,) = {
+        plan.one(*key).inputs["metadata"]["name"]
+        for keys in resource.inputs_from.values()
+        for key in keys
+        if key[0] == "kubernetes:core/v1:Namespace"
+    }
+    return name
 
 
 def _on_wire(value: Any) -> Any:

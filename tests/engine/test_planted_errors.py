@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.engine.workspace import MakeWorkspace, Preview, Workspace
-from tests.places import ROOT
+from tests.places import PACK_ENVIRONMENT, ROOT
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -116,7 +115,7 @@ def broken(*_):
 
 
 RULES["boot-disk-type"] = replace(RULES["boot-disk-type"], check=broken)
-serve("""
+with suppress"""
 
 
 def test_a_rule_that_fails_stops_the_deployment_by_its_name_and_the_others_of_its_set_are_heard(
@@ -124,7 +123,7 @@ def test_a_rule_that_fails_stops_the_deployment_by_its_name_and_the_others_of_it
 ) -> None:
     place = workspace("broken")
     pack = place.root / "policies" / "__main__.py"
-    pack.write_text(pack.read_text(encoding="utf-8").replace("\nserve(", BROKEN_RULE), encoding="utf-8")
+    pack.write_text(pack.read_text(encoding="utf-8").replace("\nwith suppress", BROKEN_RULE), encoding="utf-8")
     old, new, _ = PLANTED["a boot disk of 700,000 GB"]
     place.plant(STACK, old, new)
     place.init(STACK)
@@ -170,7 +169,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     (made.root / "Pulumi.yaml").write_text(PROJECT_FILE, encoding="utf-8")
     pack = made.root / "published"
     build(pack)
-    (pack / "PulumiPolicy.yaml").write_text(f"runtime: {{name: python, options: {{virtualenv: {sys.prefix}}}}}\n")
+    (pack / "PulumiPolicy.yaml").write_text(f"runtime: {{name: python, options: {{virtualenv: {PACK_ENVIRONMENT}}}}}\n")
     site = made.root / "site"
     for wheel in pack.glob("*.whl"):
         shutil.unpack_archive(wheel, site, "zip")
@@ -208,11 +207,3 @@ def test_what_has_one_right_answer_is_put_right_where_a_config_says_so(place: Wo
     assert rules(seen, "mandatory") == ["quota-exceeded", "tpu-topology"]
     bucket = seen.resources["gcp:storage/bucket:Bucket", "data"]["inputs"]
     assert (bucket["labels"]["environment"], bucket["labels"]["team"]) == ("dev", "vision")
-
-
-def test_a_config_with_a_wrong_name_ends_the_preview_and_names_the_nearest(place: Workspace) -> None:
-    seen = preview(place, ROOT / "policies", labls={"enforcementLevel": "advisory"})
-
-    assert seen.code != 0
-    assert "there is no policy 'labls'" in seen.text
-    assert "Nearest: labels" in seen.text

@@ -12,10 +12,9 @@ import yaml
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import MakeWorkspace, Preview
 from tests.places import ORGANISATION
+from tests.plans import PlannedStack
 from tests.stacks.test_pools_in_depth import KUEUE, TEXT
 from tests.training_platform.catalog.test_every_family_plans import NODE_POOL, environment
-from training_platform.checks.planning.recorder import ORGANIZATION, Plan, plan_stack
-from training_platform.config.model.stack import PROJECT
 from training_platform.config.workspace import read_workspace
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -56,40 +55,28 @@ def test_a_preview_succeeds_and_no_policy_objects(stack: str, previews: Previews
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_preview_has_the_types_and_names_that_check_planned(
-    stack: str, previews: Previews, plans: dict[str, Plan]
+    stack: str, previews: Previews, plans: dict[str, PlannedStack]
 ) -> None:
     assert len(plans[stack].resources) > 40
     assert missing(plans[stack], previews(stack)) == []
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_planned_input_is_in_the_preview(stack: str, previews: Previews, plans: dict[str, Plan]) -> None:
+def test_every_planned_input_is_in_the_preview(stack: str, previews: Previews, plans: dict[str, PlannedStack]) -> None:
     assert different_inputs(plans[stack], previews(stack), deployed=stack in TEAMS) == []
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_planned_option_is_in_the_preview(stack: str, previews: Previews, plans: dict[str, Plan]) -> None:
+def test_every_planned_option_is_in_the_preview(stack: str, previews: Previews, plans: dict[str, PlannedStack]) -> None:
     assert different_options(plans[stack], previews(stack)) == []
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_exports_of_a_preview_are_those_that_check_planned(
-    stack: str, previews: Previews, plans: dict[str, Plan]
+    stack: str, previews: Previews, plans: dict[str, PlannedStack]
 ) -> None:
     assert plans[stack].outputs
     assert different_outputs(plans[stack], previews(stack)) == []
-
-
-@pytest.mark.parametrize("stack", TEAMS)
-def test_a_plan_that_knows_the_environment_has_the_inputs_of_the_preview_and_is_unknown_where_it_is(
-    stack: str, previews: Previews, deployed_outputs: Mapping[str, Mapping[str, Any]]
-) -> None:
-    environment = ENVIRONMENTS[stack]
-    references = {f"{ORGANIZATION}/{PROJECT}/{environment}": deployed_outputs[environment]}
-
-    plan = plan_stack(ORGANISATION, STACKS[stack], references)
-
-    assert different_inputs(plan, previews(stack)) == []
 
 
 def test_an_environment_that_lacks_what_a_team_needs_ends_the_preview_with_one_sentence(

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
-from training_platform.checks.planning.recorder import plan_stacks
+from tests.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
 
@@ -60,7 +60,9 @@ def test_the_table_has_the_fields_that_the_schema_marks(schema: dict[str, Any], 
 @pytest.mark.timeout(300)
 def test_the_plugin_knows_every_input_that_stacks_register(schema: dict[str, Any]) -> None:
     workspace = read_workspace(ORGANISATION)
-    planned = [each for _, plan in plan_stacks(workspace, list(workspace.stacks.values())) for each in plan.resources]
+    planned = [
+        each for _, plan in planned_stacks(workspace, list(workspace.stacks.values())) for each in plan.resources
+    ]
     ours = [each for each in planned if each.type.startswith("gcp:")]
 
     assert {each.type for each in ours} <= {*PLANNED}

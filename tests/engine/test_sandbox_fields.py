@@ -17,7 +17,7 @@ import pytest
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
 from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.checks.comparison.changes import resource_changes, result_of
-from training_platform.checks.planning.outcome import FlatResource
+from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects

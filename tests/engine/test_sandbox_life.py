@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 
 from tests.places import ORGANISATION, ROOT
+from tests.plans import PlannedStack
 from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
 from tests.training_platform.sandbox.run.test_run_engine import held
-from training_platform.checks.planning.recorder import Plan
 from training_platform.config.workspace import read_workspace
 from training_platform.sandbox.run.folder import SandboxFolder
 from training_platform.sandbox.run.servers import announced, serving
@@ -146,7 +146,7 @@ def looked_at(fleet: Fleet, brought_up: Up) -> dict[str, dict[str, Ran]]:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_stack_comes_up_with_all_that_check_planned(
-    stack: str, fleet: Fleet, brought_up: Up, plans: dict[str, Plan]
+    stack: str, fleet: Fleet, brought_up: Up, plans: dict[str, PlannedStack]
 ) -> None:
     ran = brought_up.ran[stack]
     assert ran.returncode == 0, ran.stdout + ran.stderr

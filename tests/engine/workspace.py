@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.places import ORGANISATION, ROOT
+from tests.places import ORGANISATION, PACK_ENVIRONMENT, ROOT
 from training_platform.config.model.stack import PROJECT
 
 COPIED = ("Pulumi.yaml", "__main__.py", "modules", "policies")
@@ -86,8 +86,9 @@ class Workspace:
         else:
             (self.root / "__main__.py").write_text(program, encoding="utf-8")
             (self.root / "stacks").mkdir()
-        # Pulumi.yaml and PulumiPolicy.yaml name it; under `make` it is the checkout's own .venv.
+        # Pulumi.yaml names the first, under `make` the checkout's own .venv; PulumiPolicy.yaml the second.
         (self.root / ".venv").symlink_to(sys.prefix)
+        (self.root / PACK_ENVIRONMENT.name).symlink_to(PACK_ENVIRONMENT)
         self._events = folder / "events.json"
         (folder / "state").mkdir()
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)}

@@ -101,7 +101,7 @@ def root(tmp_path: Path) -> Path:
 def test_no_seed_ends_a_command_but_with_its_exit_code(root: Path, kind: str, seed: str) -> None:
     (root / FILES[kind]).write_text(SEEDS[seed], encoding="utf-8")
 
-    check = ["check", "--fast"] if kind != "job" else ["job", "check", str(root / FILES["job"])]
+    check = ["check"] if kind != "job" else ["job", "check", str(root / FILES["job"])]
     done = CliRunner().invoke(app, [*check, "--today", str(TODAY), "--root", str(root)])
 
     assert done.exception is None or isinstance(done.exception, SystemExit)
@@ -112,7 +112,7 @@ def test_more_slices_than_a_project_could_hold_are_a_finding(root: Path) -> None
     path = root / FILES["stack"]
     path.write_text(TEXTS["stack"].replace("slices: 2", "slices: 1000000", 1), encoding="utf-8")
 
-    report = run_check(root, CheckOptions(today=TODAY, fast=True))
+    report = run_check(root, CheckOptions(today=TODAY))
 
     assert any("slices" in finding.path and "100000" in str(finding.allowed) for finding in report.all_findings())
 
@@ -129,7 +129,7 @@ EDITS = st.lists(
 def test_no_damage_ends_a_check(root: Path, kind: str, edits: list[tuple[int, int, str]]) -> None:
     (root / FILES[kind]).write_text(damaged(TEXTS[kind], edits), encoding="utf-8")
 
-    report = run_check(root, CheckOptions(today=TODAY, fast=True))
+    report = run_check(root, CheckOptions(today=TODAY))
 
     assert all(
         finding.message and finding.severity in ("error", "warning", "note") for finding in report.all_findings()

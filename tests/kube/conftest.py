@@ -19,7 +19,7 @@ from tests.examples.jobs.test_job_files import GKE
 from tests.kube.clusters import SCHEMAS
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
-from training_platform.checks.planning.recorder import Plan, plan_stacks
+from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import Planned
@@ -36,10 +36,10 @@ CONTROLLERS = ("jobset-system:jobset-controller", "kueue-system:kueue-controller
 
 
 @pytest.fixture(scope="session")
-def plans() -> dict[str, Plan]:
+def plans() -> dict[str, PlannedStack]:
     workspace = read_workspace(ORGANISATION)
     wanted = [workspace.stacks[name] for name in ("prod", *NAMESPACES)]
-    return {stack.name: plan for stack, plan in plan_stacks(workspace, wanted)}
+    return {stack.name: plan for stack, plan in planned_stacks(workspace, wanted)}
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +52,7 @@ def jobset_crd() -> list[Json]:
 
 @pytest.fixture(scope="session")
 def server(
-    plans: dict[str, Plan], jobset_crd: list[Json], tmp_path_factory: pytest.TempPathFactory
+    plans: dict[str, PlannedStack], jobset_crd: list[Json], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("admission")
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
@@ -69,7 +69,7 @@ def server(
         yield made
 
 
-def _planned(plans: dict[str, Plan]) -> Iterator[Json]:
+def _planned(plans: dict[str, PlannedStack]) -> Iterator[Json]:
     for stack, parent in NAMESPACES.items():
         objects = [each for each in plans[stack].resources if each.name.startswith(f"{parent}-tenancy")]
         for kind in KINDS:

@@ -12,9 +12,9 @@ import yaml
 from tests.kube.clusters import KINDS, KueueCluster, kueue_cluster
 from tests.kube.queues import PATHS, Json, Queues, until
 from tests.kube.test_every_object import GKES_OWN, ApiServer, rendered
+from tests.plans import PlannedStack
 from tests.stacks.test_operators import plans_of_dev
 from training_platform.catalog import CHARTS
-from training_platform.checks.planning.recorder import Plan
 
 CLUSTER, TEAM, FLAVOR = "us-central1", "vision", "a100-40-spot"
 GPU = "nvidia.com/gpu"
@@ -26,7 +26,7 @@ class Deployed(NamedTuple):
     """A cluster with all that a deployment makes in it, but for the charts, whose values are in the plans."""
 
     kueue: KueueCluster
-    plans: Mapping[str, Plan]
+    plans: Mapping[str, PlannedStack]
 
     def values(self, release: str) -> Json:
         """Return what the chart of a release in the cluster is told."""

@@ -8,17 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import httpx
-import pulumi
-import pulumi_kubernetes as kubernetes
 import yaml
 
-from modules.queues import Flavors, FlavorsArgs, TeamQueues, TeamQueuesArgs
-from modules.serving import ModelServer, ModelServerArgs
+from tests.plans import composed
 from tests.stack_files import workspace_of
-from training_platform.checks.planning.recorder import record
 from training_platform.config.workspace import Workspace, lending
 from training_platform.resources.kueue import priorities
+from training_platform.resources.plan import Component
+from training_platform.resources.queues import flavor_resources, team_queues
 from training_platform.resources.scope import TEAM_LABEL, environment_scope, team_scope
+from training_platform.resources.serving import model_server
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -79,32 +78,25 @@ def stacks(environment: Json, teams: Mapping[str, Json]) -> Workspace:
 
 
 def planned(workspace: Workspace, environment: str = "lab", cluster: str = "main") -> list[Json]:
-    """Return a cluster's objects of Kueue and of model servers, from stack files, as the components register them."""
+    """Return a cluster's objects of Kueue and of model servers, from stack files, with namespaces by name."""
     home = lending(workspace, environment)
-    spec, flavors = home.clusters[cluster], workspace.flavors(environment, cluster)
+    flavors = workspace.flavors(environment, cluster)
     scope = environment_scope(environment, home)
 
-    def program() -> None:
-        opts = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
-        args = FlavorsArgs(
-            scope=scope, cluster_name=cluster, cluster=spec, priorities=priorities(home), cohorts=home.cohorts
-        )
-        Flavors("main-flavors", args, opts)
+    def compose(into: Component) -> None:
+        flavor_resources(into, cluster, flavors, priorities=priorities(home), cohorts=home.cohorts, scope=scope)
         for _, team, _ in workspace.teams():
             if team.environment != environment or cluster not in team.shares:
                 continue
-            own = TeamQueuesArgs(
-                scope=team_scope(team, home), team=team, cluster=cluster, flavors=flavors, namespace=team.name
-            )
-            TeamQueues(f"{team.name}-queues", own, opts)
+            own = team_scope(team, home)
+            queues = into.component("test:index:Queues", f"{team.name}-queues")
+            team_queues(queues, team, cluster, flavors, scope=own, namespace=team.name)
             for name, server in team.serving.get(cluster, {}).items():
-                about = ModelServerArgs(
-                    scope=team_scope(team, home), key=name, team=team.name, spec=server,
-                    flavor=flavors[server.flavor], namespace=team.name,
-                )  # fmt: skip
-                ModelServer(f"{team.name}-{name}", about, opts)
+                servers = into.component("test:index:Server", f"{team.name}-{name}")
+                flavor = flavors[server.flavor]
+                model_server(servers, own, name, server, team=team.name, flavor=flavor, namespace=team.name)
 
-    plan = record(program, project="training-platform", stack_name="lab")
+    plan = composed(compose, "main-flavors")
     return [dict(resource.inputs) for resource in plan.resources if resource.inputs.get("kind") in PATHS]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
+from tests.plans import PlannedStack
 from training_platform.catalog import IMAGES
-from training_platform.checks.planning.recorder import Plan
 from training_platform.config.pools import SYSTEM_TAINT
 from training_platform.resources.admission import API_VERSION, pod_images
 from training_platform.resources.gpu_direct import access
@@ -436,7 +436,7 @@ def test_a_pod_that_names_no_cpu_is_counted_as_nothing(server: Server) -> None:
     server.delete("Pod", pod)
 
 
-def test_a_pod_over_the_quota_is_refused(server: Server, plans: dict[str, Plan]) -> None:
+def test_a_pod_over_the_quota_is_refused(server: Server, plans: dict[str, PlannedStack]) -> None:
     (quota,) = (
         each.inputs["spec"]["hard"]
         for each in plans["prod-nlp"].resources

@@ -21,12 +21,11 @@ from benchmarks.fleet import Shape, write_fleet
 from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.places import ORGANISATION, ROOT
+from tests.plans import PlannedStack, planned_stacks
 from tests.stack_files import text_of
 from tests.stacks import field_changes, test_reach
 from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
 from training_platform.catalog import CHARTS
-from training_platform.checks.planning.recorder import Plan, plan_stacks
-from training_platform.checks.process import collector_off
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
@@ -134,18 +133,17 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Rendered]:
     fleet = tmp_path_factory.mktemp("fleet")
     write_fleet(fleet, Shape(environments=1, pools=20, teams=2))
     folders = {"samples": ROOT, "organisation": ORGANISATION, "fleet": fleet}
-    with collector_off():
-        found = [
-            *(each for source, folder in folders.items() for each in _of_folder(source, folder)),
-            *_of_every_field(),
-        ]
+    found = [
+        *(each for source, folder in folders.items() for each in _of_folder(source, folder)),
+        *_of_every_field(),
+    ]
     once = {json.dumps([each.cluster, each.body], sort_keys=True): each for each in found}
     return list(once.values())
 
 
 def _of_folder(source: str, folder: Path) -> Iterator[Rendered]:
     workspace = read_workspace(folder)
-    for stack, plan in plan_stacks(workspace, workspace.stacks.values()):
+    for stack, plan in planned_stacks(workspace, workspace.stacks.values()):
         yield from rendered(f"{source} {stack.environment_name}", stack.name, plan)
 
 
@@ -207,7 +205,7 @@ def _taken(environment: Json, team: Json) -> bool:
     return not any(stack.findings for stack in cross_check(Workspace(Path(), stacks)).stacks.values())
 
 
-def rendered(source: str, stack: str, plan: Plan) -> Iterator[Rendered]:
+def rendered(source: str, stack: str, plan: PlannedStack) -> Iterator[Rendered]:
     """Yield a plan's objects as a deployment makes them, but what only a deployment tells and no place depends on."""
     by_key = {each.key: each for each in plan.resources}
     for each in plan.resources:

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until
+from tests.plans import planned_stacks
 from tests.training_platform.sandbox.kubernetes import client as plugin
 from tests.training_platform.sandbox.run.conftest import without_stacks
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN
@@ -130,7 +130,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def deploy(root: Path, provider: plugin.Client) -> None:
     """Put what both stacks have in the cluster there, as the engine does."""
     workspace = read_workspace(root)
-    plans = [plan for _, plan in plan_stacks(workspace, list(workspace.stacks.values()))]
+    plans = [plan for _, plan in planned_stacks(workspace, list(workspace.stacks.values()))]
     for kind in KINDS:
         for each in (one for plan in plans for one in plan.resources if kind in (one.type, one.inputs.get("kind"))):
             inputs, _ = provider.check(each.type, each.name, known(each.inputs))

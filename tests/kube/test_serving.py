@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import pulumi
-import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules.serving import MetricsAdapter, MetricsAdapterArgs
 from tests.kube.clusters import KINDS, kueue_cluster
 from tests.kube.metrics_api import MetricsApi
 from tests.kube.queues import PATHS, Json, Queues, until
-from training_platform.checks.planning.recorder import record
+from tests.plans import composed
 from training_platform.resources.kueue import configuration
+from training_platform.resources.metrics_adapter import metrics_adapter
 from training_platform.resources.scope import Scope
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -110,12 +108,7 @@ ADAPTER_PATHS = {
 
 def adapter_objects(scope: Scope) -> list[Json]:
     """Return what a deployment of the adapter makes in a cluster."""
-
-    def program() -> None:
-        inside = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", kubeconfig="{}"))
-        MetricsAdapter("main-adapter", MetricsAdapterArgs(scope=scope, account="a@example.com"), inside)
-
-    plan = record(program, project="training-platform", stack_name="prod")
+    plan = composed(lambda into: metrics_adapter(into, scope, "a@example.com"), "main-adapter")
     return [dict(each.inputs) for each in plan.resources if each.inputs.get("kind") in ADAPTER_PATHS]
 
 

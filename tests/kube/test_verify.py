@@ -27,10 +27,10 @@ from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.kube.server import Server
 from tests.kube.test_every_object import ApiServer, rendered
+from tests.plans import PlannedStack
 from tests.training_platform.adopt.conftest import Repository
 from tests.training_platform.adopt.conftest import _repository as repository  # noqa: F401 # a fixture
 from tests.training_platform.verify.conftest import HOME, TEAM, Lab, answers_of, lab_of, verdicts
-from training_platform.checks.planning.recorder import Plan
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.resources import resource_types
 from training_platform.sandbox.cloud.state.store import Record
@@ -255,7 +255,7 @@ def _apply(queues: Queues, server: ApiServer, lab: Lab) -> None:
     accounts = {stack: f"{stack}-jobs@example-lab.iam.gserviceaccount.com" for stack in ("lab-vision", "lab-nlp")}
     bodies = []
     for stack in ("lab", *accounts):
-        plan = Plan(resources=[one for one in lab.resources if one.stack == stack])
+        plan = PlannedStack(resources=[one for one in lab.resources if one.stack == stack])
         for one in rendered("lab", stack, plan):
             text = json.dumps(one.body).replace('"unknown"', f'"{accounts.get(stack)}"')
             bodies.append(json.loads(text))

@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 def check(root: Path, file: str, *arguments: str) -> tuple[int, str]:
     """Return the exit code and the output of the check that the owner of a file would run."""
-    command = ("job", "check", str(root / file)) if file.startswith("jobs/") else ("check", "--fast", *arguments)
+    command = ("job", "check", str(root / file)) if file.startswith("jobs/") else ("check", *arguments)
     result = CliRunner().invoke(app, [*command, "--root", str(root)], env={"COLUMNS": "160"})
     return result.exit_code, result.output
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 WORKFLOWS = Path(".github/workflows")
 REPOSITORY = "example/training-platform"
 REMOTE = "gcl-origin"  # where the runners read the repository's name, and gitlab-ci-local looks first
-MAKEFILE = '.venv/.runtime setup:\n\t@echo "make $@" >&2\n'
+MAKEFILE = '.venv/.base setup:\n\t@echo "make $@" >&2\n'
 SCRIPTS = {
     "pipelines/each-stack": 'echo "each-stack $*"',
     "pipelines/check": 'echo "check $*"',

@@ -9,13 +9,13 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION, ROOT
+from tests.plans import planned_stacks
 from tests.stacks.test_encryption import ENVIRONMENT, TEAM
 from tests.stacks.test_reach import changed, planned
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
 from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import plannable
 
 ROWS: Mapping[str, Mapping[str, str]] = yaml.safe_load((ROOT / "docs/checkov.yaml").read_text(encoding="utf-8"))[
     "checks"
@@ -107,7 +107,7 @@ def failing(check: str, resources: Iterable[Planned]) -> tuple[int, list[str]]:
 @pytest.fixture(scope="module")
 def default() -> list[Planned]:
     workspace = read_workspace(ORGANISATION)
-    plans = plan_stacks(workspace, plan_order(workspace, workspace.stacks))
+    plans = planned_stacks(workspace, plannable(workspace, workspace.stacks))
     return [each for _, plan in plans for each in plan.resources]
 
 

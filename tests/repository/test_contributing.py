@@ -54,7 +54,7 @@ def test_the_rule_of_the_page_is_found_by_a_check_without_another_change(tmp_pat
     with (tmp_path / file).open("a", encoding="utf-8") as rules:
         rules.write(f"\n\n{block('A rule', 'python')}")
     script = "import sys; from training_platform.cli.main import main; sys.argv[0] = 'training-platform'; main()"
-    arguments = ["check", "--fast", "prod", "--format", "json", "--root", str(ORGANISATION)]
+    arguments = ["check", "prod", "--format", "json", "--root", str(ORGANISATION)]
 
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],

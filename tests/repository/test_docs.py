@@ -29,6 +29,7 @@ from training_platform.rules import RULES
 from training_platform.verify.probes import probes
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which has commands and options of earlier versions
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
@@ -38,7 +39,7 @@ def test_a_page_links_to_what_exists(page: Path) -> None:
         assert "://" in target or (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: page.name)
 def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
     for line in re.findall(r"training-platform ([a-z][^`#|\n]*)", page.read_text(encoding="utf-8")):
         command: click.Command = app
@@ -174,9 +175,9 @@ def test_a_translation_keeps_step(english: str, japanese: str) -> None:
 @pytest.mark.parametrize(
     ("part", "old", "new"),
     [
-        ("blocks", "make setup ", "make setups "),
+        ("blocks", "make check ", "make checks "),
         ("outline", "\n## ", "\n### "),
-        ("code", "`--fast`", "`--fats`"),
+        ("code", "`--strict`", "`--stict`"),
         ("links", "(docs/quota.md)", "(docs/pools.md)"),
         ("figures", "3.11", "3.12"),
     ],
@@ -231,7 +232,7 @@ def test_a_report_of_a_local_cloud_proves_nothing_about_google_cloud(tmp_path: P
 
 
 def test_the_examples_of_the_reference_are_accepted() -> None:
-    result = CliRunner().invoke(app, ["check", "--fast", "--format", "json", "--root", str(EXAMPLES)])
+    result = CliRunner().invoke(app, ["check", "--format", "json", "--root", str(EXAMPLES)])
 
     assert {each["rule"] for each in json.loads(result.stdout)["findings"]} == {
         "quota-no-snapshot",

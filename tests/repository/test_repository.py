@@ -18,10 +18,11 @@ from tests.releases import releases
 
 ROOT = Path(__file__).parents[2]
 LOCKS = {
-    "requirements.txt": ["deploy", "policy"],
-    "requirements-dev.txt": ["adopt", "documents", "jobs", "quota", "sandbox", "scheduler"],
-    "requirements-examples.txt": [],
-}  # the extras of each; none: nothing of this project's
+    "requirements-base.txt": [],
+    "requirements.txt": ["deploy", "adopt", "documents", "jobs", "quota", "sandbox", "scheduler"],
+    "policies/requirements.txt": ["policy"],
+    "requirements-examples.txt": None,
+}  # the extras of each; None: nothing of this project's
 
 # Written so that no pattern matches its own text.
 UNWANTED = {
@@ -88,9 +89,11 @@ def test_a_lock_holds_pins_and_hashes_and_nothing_else(lock: str) -> None:
 
 
 @pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
-def test_a_lock_covers_its_requirements(lock: str, extras: list[str]) -> None:
+def test_a_lock_covers_its_requirements(lock: str, extras: list[str] | None) -> None:
     locked = _pins(lock)
-    wanted = [*_requirements(lock.replace(".txt", ".in")), *(_project_requirements(extras) if extras else ())]
+    wanted = _requirements(lock.replace(".txt", ".in"))
+    if extras is not None:
+        wanted += _project_requirements(extras)
 
     assert wanted
     assert [str(entry) for entry in wanted if not entry.specifier.contains(locked[canonicalize_name(entry.name)])] == []
@@ -99,25 +102,35 @@ def test_a_lock_covers_its_requirements(lock: str, extras: list[str]) -> None:
 def test_every_extra_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-    assert project["optional-dependencies"].keys() == {extra for extras in LOCKS.values() for extra in extras}
+    assert project["optional-dependencies"].keys() == {extra for extras in LOCKS.values() for extra in extras or ()}
 
 
-def test_both_locks_agree() -> None:
-    runtime, development = _pins("requirements.txt"), _pins("requirements-dev.txt")
-    shared = runtime.keys() & development.keys()
+@pytest.mark.parametrize("lock", ["requirements.txt", "policies/requirements.txt"])
+def test_what_checks_is_the_same_in_every_environment(lock: str) -> None:
+    base, other = _pins("requirements-base.txt"), _pins(lock)
+    shared = base.keys() & other.keys()
 
-    assert shared
-    assert {name: development[name] for name in shared} == {name: runtime[name] for name in shared}
-
-
-def test_protobuf_stays_with_what_the_policy_sdk_takes() -> None:
-    assert _pins("requirements.txt")["protobuf"].startswith("5.29.")
+    assert "pydantic" in shared
+    assert {name: other[name] for name in shared} == {name: base[name] for name in shared}
 
 
-def test_the_build_backend_is_the_locked_one() -> None:
+def test_a_check_installs_no_pulumi_and_no_client_of_google() -> None:
+    assert not [
+        name for name in _pins("requirements-base.txt") if name.startswith(("pulumi", "google", "grpc", "proto"))
+    ]
+
+
+def test_protobuf_is_held_back_for_the_policy_sdk_alone() -> None:
+    assert _pins("policies/requirements.txt")["protobuf"].startswith("5.29.")
+    assert "pulumi-policy" not in _pins("requirements.txt")
+    assert int(_pins("requirements.txt")["protobuf"].partition(".")[0]) > 5
+
+
+@pytest.mark.parametrize("lock", ["requirements-base.txt", "policies/requirements.txt"])
+def test_the_build_backend_is_the_locked_one(lock: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
-    assert project["build-system"]["requires"] == ["setuptools==" + _pins("requirements.txt")["setuptools"]]
+    assert project["build-system"]["requires"] == ["setuptools==" + _pins(lock)["setuptools"]]
 
 
 def test_help_lists_every_make_target() -> None:
@@ -135,6 +148,9 @@ def test_ci_runs_what_a_commit_has_to_pass() -> None:
 
     assert script.stat().st_mode & 0o111
     assert script.read_text().rstrip().endswith("make test")
+    command = ["make", "--dry-run", "--always-make", "test"]
+    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert ".venv-policies/bin/python -m pytest tests/training_platform/policy" in printed
 
 
 def test_the_pull_request_workflow_holds_no_credentials() -> None:
@@ -150,13 +166,13 @@ def test_the_pull_request_workflow_holds_no_credentials() -> None:
     assert not re.search(r"secrets\.|github\.token|GITHUB_TOKEN|id-token|google-github-actions|GOOGLE_", text)
 
 
-def test_pulumi_finds_the_virtual_environment_that_make_creates() -> None:
+def test_pulumi_finds_the_virtual_environments_that_make_creates() -> None:
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
     pack = yaml.safe_load((ROOT / "policies" / "PulumiPolicy.yaml").read_text())
 
     assert project["stackConfigDir"] == "stacks"
     assert ROOT / project["runtime"]["options"]["virtualenv"] == ROOT / ".venv"
-    assert (ROOT / "policies" / pack["runtime"]["options"]["virtualenv"]).resolve() == (ROOT / ".venv").resolve()
+    assert Path("policies", pack["runtime"]["options"]["virtualenv"]) == Path("policies", "..", ".venv-policies")
 
 
 def test_changelog_fragments_are_named_by_kind() -> None:

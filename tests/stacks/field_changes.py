@@ -17,15 +17,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tests.plans import planned_stack
 from tests.stack_files import text_of
 from tests.stacks import test_reach as reach
 from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.planning.outcome import FlatResource, flat_resource
+from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
 
 Path_ = tuple[str | int, ...]
@@ -176,9 +176,9 @@ class Kind:
         return not errors(folder, self, tried.applied(self.section))
 
     def planned(self, section: Json) -> list[FlatResource]:
-        """Return what a section is planned to be, as far as rules look at it."""
+        """Return the resources that a section is planned to be."""
         found = []
-        for resource in self._of_model(section):
+        for resource in self._resources(section):
             before, flat = self._before.get(resource.key, (None, None))
             found.append(flat if flat and resource == before else flat_resource(resource))
         return found
@@ -186,16 +186,30 @@ class Kind:
     @cached_property
     def _before(self) -> dict[tuple[str, str], tuple[Planned, FlatResource]]:
         """What the section is planned to be before the changes: most of it is the same after each of them."""
-        return {each.key: (each, flat_resource(each)) for each in self._of_model(self.section)}
+        return {each.key: (each, flat_resource(each)) for each in self._resources(self.section)}
 
-    def _of_model(self, section: Json) -> list[Planned]:
+    def _resources(self, section: Json) -> list[Planned]:
         workspace = _workspace(self, section)
-        return planned_of_model(workspace.stacks[self.stack], workspace)
+        return [each for each in planned_stack(workspace.stacks[self.stack], workspace).resources if each.custom]
 
 
 ENV = Kind("env", "environment", ENVIRONMENT, reach.ENVIRONMENT_CHANGES, Environment)
 MATES = Kind("team", "team", TEAM, reach.TEAM_CHANGES, Team)
 KINDS = (ENV, MATES)
+
+
+def side_by_side(edits: list[tuple[str, Path_]]) -> list[list[tuple[str, Path_]]]:
+    """Return changes by sets that have no field and another inside of it."""
+    found: list[list[tuple[str, Path_]]] = []
+    for kind, path in edits:
+        for together in found:
+            shorter = ((of, other, min(len(path), len(other))) for of, other in together)
+            if not any(of == kind and path[:short] == other[:short] for of, other, short in shorter):
+                together.append((kind, path))
+                break
+        else:
+            found.append([(kind, path)])
+    return found
 
 
 def named(key: str) -> Iterator[Any]:
@@ -228,10 +242,10 @@ def _workspace(kind: Kind, section: Json) -> Workspace:
 
 
 def errors(folder: Path, kind: Kind, section: Json) -> list[str]:
-    """Return what ``check --fast`` refuses of a section, without its quotas, which no snapshot limits here."""
+    """Return what ``check`` refuses of a section, without its quotas, which no snapshot limits here."""
     (folder / "stacks").mkdir(parents=True, exist_ok=True)
     for name, text in files(kind, section):
         (folder / "stacks" / name).write_text(text, encoding="utf-8")
-    report = check_stacks(folder, [kind.stack], CheckOptions(today=date(2026, 11, 22), fast=True)).report
+    report = check_stacks(folder, [kind.stack], CheckOptions(today=date(2026, 11, 22))).report
     found = [each for stack in report.stacks for each in stack.findings if each.severity == "error"]
     return [str(each) for each in found if each.rule != NO_SNAPSHOT]

@@ -1,4 +1,4 @@
-"""A slip in a shipped stack file, as ``check --fast`` tells it: at its line, with what is allowed and the fix."""
+"""A slip in a shipped stack file, as ``check`` tells it: at its line, with what is allowed and the fix."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ SLIPS = {
 def found(tmp_path: Path, text: str) -> list[Finding]:
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks" / "Pulumi.prod.yaml").write_text(text, encoding="utf-8")
-    report = run_check(tmp_path, CheckOptions(today=today(tmp_path), fast=True), selected=["prod"])
+    report = run_check(tmp_path, CheckOptions(today=today(tmp_path)), selected=["prod"])
     return list(report.all_findings())
 
 
@@ -213,7 +213,7 @@ def found_queues(root: Path, files: dict[str, str], stack: str) -> list[Finding]
     (root / "stacks").mkdir()
     for name, text in files.items():
         (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
-    report = run_check(root, CheckOptions(today=date(2026, 11, 22), fast=True))
+    report = run_check(root, CheckOptions(today=date(2026, 11, 22)))
     file = f"stacks/Pulumi.{stack}.yaml"
     errors = (each for each in report.all_findings() if each.severity == "error" and each.file == file)
     return [each for each in errors if each.rule != "quota-no-snapshot"]  # limits are another matter
@@ -300,7 +300,7 @@ def found_storage(root: Path, environment: Change, team: Change) -> list[Finding
     ):
         text = text_of({kind: section})
         (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
-    report = check_stacks(root, ["env", "env-vision"], CheckOptions(today=date(2026, 11, 22), fast=True)).report
+    report = check_stacks(root, ["env", "env-vision"], CheckOptions(today=date(2026, 11, 22))).report
     return [each for stack in report.stacks for each in stack.findings if each.rule != "quota-no-snapshot"]
 
 

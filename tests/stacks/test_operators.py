@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION, ROOT
+from tests.plans import PlannedStack, planned_stacks
 from training_platform.catalog import CHARTS, IMAGES
-from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.workspace import read_workspace
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -28,7 +28,7 @@ OPERATORS = "[ray, trainer, leader-worker-set, slice-controller, ml-diagnostics]
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlannedStack]:
     """Plan dev and its team, with every operator in its cluster for GPUs."""
     before = "      us-central1:\n        location: us-central1\n"
     edits = {"dev": (before, f"{before}        operators: {OPERATORS}\n")}
@@ -44,7 +44,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
     ],
 )
 def test_an_operator_comes_from_its_chart_after_jobset(
-    plans: dict[str, Plan], name: str, namespace: str, values: object
+    plans: dict[str, PlannedStack], name: str, namespace: str, values: object
 ) -> None:
     release = plans["dev"].one(RELEASE, f"us-central1-{name}-release")
 
@@ -52,7 +52,7 @@ def test_an_operator_comes_from_its_chart_after_jobset(
     assert release.inputs.get("values", {}) == values
 
 
-def test_what_is_gkes_own_is_switched_on_in_that_cluster_alone(plans: dict[str, Plan]) -> None:
+def test_what_is_gkes_own_is_switched_on_in_that_cluster_alone(plans: dict[str, PlannedStack]) -> None:
     clusters = {each.name: each.inputs for each in plans["dev"].resources if each.type.endswith("cluster:Cluster")}
     chosen = {name for name, inputs in clusters.items() if "managedMachineLearningDiagnosticsConfig" in inputs}
 
@@ -62,7 +62,7 @@ def test_what_is_gkes_own_is_switched_on_in_that_cluster_alone(plans: dict[str, 
     assert inputs["addonsConfig"]["sliceControllerConfig"] == {"enabled": True}
 
 
-def test_kueue_counts_pods_of_worker_sets(plans: dict[str, Plan]) -> None:
+def test_kueue_counts_pods_of_worker_sets(plans: dict[str, PlannedStack]) -> None:
     values = plans["dev"].one(RELEASE, "us-central1-kueue-release").inputs["values"]
     configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
 
@@ -71,7 +71,7 @@ def test_kueue_counts_pods_of_worker_sets(plans: dict[str, Plan]) -> None:
     assert len(frameworks) == len(set(frameworks))
 
 
-def test_members_may_make_these_jobs_which_policies_hold_in_queues(plans: dict[str, Plan]) -> None:
+def test_members_may_make_these_jobs_which_policies_hold_in_queues(plans: dict[str, PlannedStack]) -> None:
     kinds = {"rayclusters", "rayjobs", "trainjobs", "trainingruntimes", "leaderworkersets"}
     rules = (
         plans["dev-vision"]
@@ -88,14 +88,14 @@ def test_members_may_make_these_jobs_which_policies_hold_in_queues(plans: dict[s
     assert policies == {"jobs", *kinds}
 
 
-def test_the_namespace_of_a_team_bounds_these_kinds(plans: dict[str, Plan]) -> None:
+def test_the_namespace_of_a_team_bounds_these_kinds(plans: dict[str, PlannedStack]) -> None:
     quota = plans["dev-vision"].one("kubernetes:core/v1:ResourceQuota", "share-us-central1-tenancy-resource-quota")
 
     hard = quota.inputs["spec"]["hard"]
     assert hard["count/rayjobs.ray.io"] == hard["count/trainjobs.trainer.kubeflow.org"] == "500"
 
 
-def test_the_operator_of_ray_reaches_dashboards_in_that_cluster_alone(plans: dict[str, Plan]) -> None:
+def test_the_operator_of_ray_reaches_dashboards_in_that_cluster_alone(plans: dict[str, PlannedStack]) -> None:
     """Without it no RayJob ever ends well: its operator asks the dashboard what became of it."""
     policies = {
         each.name: each.inputs["spec"]
@@ -122,7 +122,7 @@ LAUNCH = "    wandb_launch: {us-central1: {entity: example-vision, queues: [gpus
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> PlannedStack:
     """Plan dev's team with an agent in its cluster for GPUs, whose chart comes from a mirror."""
     charts = "    charts: {wandb-launch: {repository: https://charts.example.com}}\n"
     edits = {
@@ -132,7 +132,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return plans_of_dev(tmp_path_factory.mktemp("repository"), edits)["dev-vision"]
 
 
-def test_the_agent_comes_from_its_chart_without_a_key(plan: Plan) -> None:
+def test_the_agent_comes_from_its_chart_without_a_key(plan: PlannedStack) -> None:
     inputs = plan.one(RELEASE, "wandb-us-central1-release").inputs
     values = dict(inputs["values"])
     config = yaml.safe_load(values.pop("launchConfig"))
@@ -152,7 +152,7 @@ def test_the_agent_comes_from_its_chart_without_a_key(plan: Plan) -> None:
     }
 
 
-def test_its_namespace_has_room_for_the_agent_alone(plan: Plan) -> None:
+def test_its_namespace_has_room_for_the_agent_alone(plan: PlannedStack) -> None:
     namespace = plan.one("kubernetes:core/v1:Namespace", "wandb-us-central1-namespace").inputs["metadata"]
     quota = plan.one("kubernetes:core/v1:ResourceQuota", "wandb-us-central1-quota").inputs
 
@@ -163,7 +163,7 @@ def test_its_namespace_has_room_for_the_agent_alone(plan: Plan) -> None:
     assert {hard[each] for each in ("count/jobs.batch", "requests.nvidia.com/gpu", "requests.google.com/tpu")} == {"0"}
 
 
-def test_it_makes_jobs_and_jobsets_in_the_teams_namespace_and_no_pods(plan: Plan) -> None:
+def test_it_makes_jobs_and_jobsets_in_the_teams_namespace_and_no_pods(plan: PlannedStack) -> None:
     rules = plan.one(f"{RBAC}Role", "wandb-us-central1-role").inputs["rules"]
     subjects = plan.one(f"{RBAC}RoleBinding", "wandb-us-central1-role-binding").inputs["subjects"]
     makes = {resource for rule in rules if "create" in rule["verbs"] for resource in rule["resources"]}
@@ -176,7 +176,7 @@ def test_it_makes_jobs_and_jobsets_in_the_teams_namespace_and_no_pods(plan: Plan
     ]
 
 
-def plans_of_dev(root: Path, edits: Mapping[str, tuple[str, str]]) -> dict[str, Plan]:
+def plans_of_dev(root: Path, edits: Mapping[str, tuple[str, str]]) -> dict[str, PlannedStack]:
     """Plan dev and dev-vision by name, in a copy below ``root`` where a text of each file became another."""
     shutil.copytree(ORGANISATION / "stacks", root / "stacks")
     for name in ("Pulumi.yaml", "__main__.py"):
@@ -189,4 +189,4 @@ def plans_of_dev(root: Path, edits: Mapping[str, tuple[str, str]]) -> dict[str, 
     workspace = read_workspace(root)
     wanted = [workspace.stacks[name] for name in ("dev", "dev-vision")]
     assert not any(stack.findings for stack in wanted)
-    return {stack.name: plan for stack, plan in plan_stacks(workspace, wanted)}
+    return {stack.name: plan for stack, plan in planned_stacks(workspace, wanted)}

@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-from modules.project import HOST_ROLES
 from tests.places import ROOT
+from tests.plans import PlannedStack
 from tests.stack_files import workspace_of
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.checks.cost import stack_cost
-from training_platform.checks.planning.recorder import Plan
 from training_platform.config.model.environment import Environment
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.resources import resource_types
 from training_platform.resources.gke import cluster_name
-from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
+from training_platform.resources.project import HOST_ROLES
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.scope import environment_scope
 
@@ -54,11 +53,11 @@ def environment(cluster: Mapping[str, Any] = OWN, **fields: Any) -> dict[str, An
     return {"project": "example-train", "production": False, "clusters": {"main": copy.deepcopy(cluster)}, **fields}
 
 
-def plan_of(cluster: Mapping[str, Any] = OWN, **fields: Any) -> Plan:
+def plan_of(cluster: Mapping[str, Any] = OWN, **fields: Any) -> PlannedStack:
     return planned(environment(cluster, **fields), NO_SHARES, "env")
 
 
-def names(plan: Plan, kind: str) -> set[str]:
+def names(plan: PlannedStack, kind: str) -> set[str]:
     return {each.name for each in plan.of(kind)}
 
 
@@ -186,30 +185,6 @@ def test_software_is_installed_as_the_cluster_says(
     assert names(plan, SCRAPE) == {f"main-{name}-metrics-scrape" for name in scrapes}
 
 
-@pytest.mark.parametrize(
-    "section",
-    [
-        environment(network={"name": "vpc"}),
-        environment(NAMED, network={"name": "vpc"}),
-        environment(NAMED, network=HOST),
-        environment(OTHERS),
-        environment({**OWN, "software": {"kueue": "none"}}),
-    ],
-    ids=["network", "subnet", "host project", "cluster", "no Kueue"],
-)
-def test_the_fast_check_sees_the_same_resources(section: dict[str, Any]) -> None:
-    given = workspace(section)
-
-    fast = {each.key: each for each in planned_of_model(given.stacks["env"], given)}
-    whole = {each.key: each for each in planned(section, NO_SHARES, "env").resources}
-
-    kinds = {NETWORK, SUBNET, NAT, FIREWALL, CLUSTER, POOL, FLAVOR, FILESTORE}
-    assert {key for key in fast if key[0] in kinds} == {key for key in whole if key[0] in kinds}
-    for key in fast.keys() & whole.keys():
-        if key[0] == CLUSTER:
-            assert fast[key].inputs["ipAllocationPolicy"] == whole[key].inputs["ipAllocationPolicy"]
-
-
 def charged(section: dict[str, Any]) -> set[str]:
     """Return who is charged for what, but for the pool of accelerators."""
     given = workspace(section)
@@ -302,7 +277,7 @@ def test_the_page_names_the_roles_that_are_granted() -> None:
     page = (ROOT / "docs" / "existing.md").read_text(encoding="utf-8")
     said = re.findall(r"--role (\S+) \\\n *--member serviceAccount:(\S+)", page)
 
-    granted = [(role, account.replace("{number}", "NUMBER")) for account, roles in HOST_ROLES.items() for role in roles]
+    granted = [(role, account.format("NUMBER")) for account, roles in HOST_ROLES.items() for role in roles]
     assert sorted(said) == sorted(granted)
 
 

@@ -7,17 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 
-from modules.environment import build_environment
 from tests.demand_of_model import model_demand, planned_demand
 from tests.places import ORGANISATION
+from tests.plans import PlannedStack, planned_stack
 from tests.stack_files import workspace_of
-from tests.training_platform.resources.planned_alike import LEFT_OUT
 from training_platform.catalog import IMAGES
-from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.model.stack import PROJECT, Stack, parse_stack
+from training_platform.config.model.stack import Stack, parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.pools import flavors
 from training_platform.config.reading.finding import Finding
@@ -26,9 +23,7 @@ from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views, stack_demand
 from training_platform.resources.gke import maintenance_policy
-from training_platform.rules import evaluate, program, views_of_model, views_of_plan
-from training_platform.views.program import ObjectView
-from training_platform.views.view import View
+from training_platform.rules import evaluate, program, views_of_plan
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 KUBERNETES_NETWORK = "kubernetes:networking.gke.io/v1:Network"
@@ -62,20 +57,14 @@ def _stack(section: str) -> Stack:
     return workspace_of({"dev": {"environment": json.loads(section)}}).stacks["dev"]
 
 
-def plan_of(stack: Stack) -> Plan:
+def plan_of(stack: Stack) -> PlannedStack:
     """Return the plan of a stack, which tests share: nobody changes it."""
     if id(stack) not in _PLANS:
-        environment = stack.environment
-        assert environment is not None, [str(finding) for finding in stack.findings]
-
-        def build() -> None:
-            build_environment("dev", environment)
-
-        _PLANS[id(stack)] = (stack, record(build, project=PROJECT, stack_name="dev"))
+        _PLANS[id(stack)] = (stack, planned_stack(stack, Workspace(Path(), {"dev": stack})))
     return _PLANS[id(stack)][1]
 
 
-_PLANS: dict[int, tuple[Stack, Plan]] = {}  # by the ids of the stacks, which are theirs alone since they are kept here
+_PLANS: dict[int, tuple[Stack, PlannedStack]] = {}  # by the ids of the stacks, which stay theirs: stacks are kept here
 
 
 def planned(pool: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -85,20 +74,15 @@ def planned(pool: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def found(pool: dict[str, Any], **fields: Any) -> list[Finding]:
-    """Return what is wrong with a stack of one pool: by the model where it rejects the file, else by the plan."""
-    stack = stack_of(pool, **fields)
+    """Return what is wrong with a stack of one pool."""
+    return judged(stack_of(pool, **fields))
+
+
+def judged(stack: Stack) -> list[Finding]:
+    """Return what is wrong with a stack: by the model if it rejects the file, else by the plan."""
     if stack.section is None:
         return list(stack.findings)
-    return judged(stack, views_of_plan(plan_of(stack).resources, Locator(stack.section)))
-
-
-def found_unplanned(pool: dict[str, Any], **fields: Any) -> list[Finding]:
-    """Return what is wrong with a stack of one pool by its file alone."""
-    stack = stack_of(pool, **fields)
-    return judged(stack, views_of_model(stack, Workspace(Path(), {"dev": stack}))) or list(stack.findings)
-
-
-def judged(stack: Stack, views: list[View]) -> list[Finding]:
+    views = views_of_plan(plan_of(stack).resources, Locator(stack.section))
     return evaluate(program(views, stack="dev", environment="dev", team=None, production=False), file=stack)
 
 
@@ -132,26 +116,11 @@ def test_no_rule_refuses_a_pool_of_this_nature(nature: str) -> None:
 
 
 @pytest.mark.parametrize("nature", NATURES)
-def test_the_model_and_the_plan_agree_on_a_pool_of_this_nature(nature: str) -> None:
+def test_a_pool_of_this_nature_is_charged_what_its_file_says(nature: str) -> None:
     stack = stack_of(NATURES[nature])
-    plan = plan_of(stack)
-    workspace = Workspace(Path(), {"dev": stack})
-    assert stack.section is not None
-    of_model = views_of_model(stack, workspace)
-    of_plan = views_of_plan(plan.resources, Locator(stack.section))
 
-    assert comparable(of_model, of_model) == comparable(of_plan, of_model)
-    assert charged(model_demand(stack, workspace)) == charged(planned_demand(plan.resources))
-
-
-def comparable(views: list[View], like: list[View]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the fields of views of the resources that the model has, and of all whose type it has whole."""
-    resources = {(view.type, view.name) for view in like}
-    return {
-        (type(view).__name__, f"{view.type} {view.name}"): view.values()
-        for view in views
-        if (view.type, view.name) in resources or not (view.type in LEFT_OUT or isinstance(view, ObjectView))
-    }
+    of_file = model_demand(stack, Workspace(Path(), {"dev": stack}))
+    assert charged(of_file) == charged(planned_demand(plan_of(stack).resources))
 
 
 def charged(charges: Any) -> dict[Any, float]:
@@ -350,8 +319,7 @@ def test_512_slices_are_one_line_and_as_many_pools() -> None:
     stack = stack_of({**V5E, "topology": "8x16", "slices": 512}, subnet=ranges)
     plan = plan_of(stack)
     made = [each for each in plan.of(NODE_POOL) if "train" in each.name]
-    assert stack.section is not None
-    found_in_it = judged(stack, views_of_plan(plan.resources, Locator(stack.section)))
+    found_in_it = judged(stack)
 
     assert len(made) == 512
     assert sum(each.inputs["autoscaling"]["maxNodeCount"] for each in made) * 4 == 512 * 8 * 16
@@ -451,31 +419,25 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def bad_pools() -> tuple[list[Finding], list[Finding]]:
-    """Return what is wrong with all bad pools of a plain cluster that the model takes, by their plan and unplanned."""
+def bad_pools() -> list[Finding]:
+    """Return what is wrong with all bad pools of a plain cluster that the model takes."""
     pools = {name_of(case): pool for case, (pool, fields, rule, _, _) in BAD.items() if not fields and rule != MODEL}
-    stack = stack_of_pools(pools)
-    assert stack.section is not None
-    of_model = judged(stack, views_of_model(stack, Workspace(Path(), {"dev": stack})))
-    return judged(stack, views_of_plan(plan_of(stack).resources, Locator(stack.section))), of_model
+    return judged(stack_of_pools(pools))
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_a_finding_at_its_field_with_the_fix(
-    case: str, bad_pools: tuple[list[Finding], list[Finding]]
-) -> None:
+def test_bad_input_is_a_finding_at_its_field_with_the_fix(case: str, bad_pools: list[Finding]) -> None:
     pool, fields, rule, at, fix = BAD[case]
-    name = "train" if fields or rule == MODEL else name_of(case)
-    both = (found(pool, **fields), found_unplanned(pool, **fields)) if name == "train" else bad_pools
+    alone = bool(fields) or rule == MODEL
+    name = "train" if alone else name_of(case)
     section = "clusters.west" if fields else f"clusters.west.node_pools.{name}"
-    findings = [each for each in both[0] if name == "train" or each.path.startswith(section)]
+    findings = [each for each in (found(pool, **fields) if alone else bad_pools) if each.path.startswith(section)]
     one = next((each for each in findings if each.rule == rule), None)
 
     assert one is not None, [str(each) for each in findings]
     assert one.path == f"{section}.{at}".rstrip(".")
     assert fix in f"{one.nearest} {one.allowed} {one.message}"
     assert one.position is not None
-    assert set(both[0]) == set(both[1])
 
 
 def name_of(case: str) -> str:
@@ -541,15 +503,8 @@ def workspace() -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def plan(workspace: Workspace) -> Plan:
-    environment = workspace.stacks["ways"].environment
-    assert environment is not None
-    return record(lambda: export(build_environment("ways", environment)), project=PROJECT, stack_name="ways")
-
-
-def export(outputs: dict[str, Any]) -> None:
-    for name, value in outputs.items():
-        pulumi.export(name, value)
+def plan(workspace: Workspace) -> PlannedStack:
+    return planned_stack(workspace.stacks["ways"], workspace)
 
 
 def totals(charges: list[Charge]) -> dict[tuple[str, str], float]:
@@ -560,7 +515,7 @@ def totals(charges: list[Charge]) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_no_rule_objects_to_any_of_them(workspace: Workspace, plan: Plan) -> None:
+def test_no_rule_objects_to_any_of_them(workspace: Workspace, plan: PlannedStack) -> None:
     section = workspace.stacks["ways"].section
     assert section is not None
     views = views_of_plan(plan.resources, Locator(section))
@@ -569,21 +524,9 @@ def test_no_rule_objects_to_any_of_them(workspace: Workspace, plan: Plan) -> Non
     assert [f"{finding.rule}: {finding.message}" for finding in found] == []
 
 
-def test_the_model_has_the_views_of_the_plan(workspace: Workspace, plan: Plan) -> None:
-    section = workspace.stacks["ways"].section
-    assert section is not None
-    planned = {(type(view), view.name): described(view) for view in views_of_plan(plan.resources, Locator(section))}
-
-    for view in views_of_model(workspace.stacks["ways"], workspace):
-        assert planned[type(view), view.name] == described(view), view.name
-
-
-def described(view: View) -> dict[str, Any]:
-    """Return a view's values, with those of a view in it."""
-    return {name: described(each) if isinstance(each, View) else each for name, each in view.values().items()}
-
-
-def test_both_sums_of_demand_are_equal_with_what_auto_provisioning_may_add(workspace: Workspace, plan: Plan) -> None:
+def test_both_sums_of_demand_are_equal_with_what_auto_provisioning_may_add(
+    workspace: Workspace, plan: PlannedStack
+) -> None:
     model = totals(model_demand(workspace.stacks["ways"], workspace))
     views = views_of_plan(plan.resources)
 
@@ -593,7 +536,7 @@ def test_both_sums_of_demand_are_equal_with_what_auto_provisioning_may_add(works
     assert totals(demand_of_views(views)[0]) == model
 
 
-def test_queued_nodes_have_a_check_and_a_class_has_an_object(plan: Plan) -> None:
+def test_queued_nodes_have_a_check_and_a_class_has_an_object(plan: PlannedStack) -> None:
     kinds = [resource.type for resource in plan.resources]
 
     assert kinds.count(f"{KUEUE}:AdmissionCheck") == 1

@@ -1,4 +1,4 @@
-"""Change any field of a stack's model, and some registered input, option or output changes.
+"""Change any field of a stack's model, and some planned input, option or output changes.
 
 The table below holds another legal value for every field; a field of the model that is missing from it fails too.
 """
@@ -7,32 +7,24 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import combinations, count
-from math import comb
 from typing import Any, get_args
 
-import pulumi
 import pytest
 import yaml
 from pydantic import BaseModel
 
-from modules.environment import build_environment
-from modules.team import build_team
 from tests.places import ORGANISATION
-from tests.training_platform.resources.planned_alike import differences
-from training_platform.checks.planning.recorder import ORGANIZATION, Plan, record
+from tests.plans import PlannedStack, planned_stack
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT, Stack, parse_stack
 from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import dotted
 from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check, lending
-from training_platform.resources.model import planned_of_model
-from training_platform.resources.planned import Planned
-from training_platform.views.adapters import VIEWS_OF
+from training_platform.config.workspace import Workspace, cross_check
 
+Path = tuple[str | int, ...]
 ENVIRONMENT: dict[str, Any] = yaml.safe_load("""
 project: example-reach
 labels: {cost-center: one}
@@ -201,7 +193,7 @@ DEEP = (*POOLS, "deep")
 EXPORT, BACKUPS = ("filestore", "a", "exports", 0), ("filestore", "a", "backups")
 FLEX = {"flex": ENVIRONMENT["clusters"]["c"]["node_pools"]["flex"]}  # of which a cohort has a share
 COHORT_SHARE = ("cohorts", "department", "shares", "c", "h100-flex-start")
-ENVIRONMENT_CHANGES: dict[tuple[str | int, ...], Any] = {
+ENVIRONMENT_CHANGES: dict[Path, Any] = {
     ("project",): "example-other",
     ("labels",): {"cost-center": "two"},
     ("deletion_protection",): False,
@@ -472,7 +464,7 @@ clusters:
 """)
 """An environment in a network, and with a cluster, that are somebody else's."""
 PLAIN_TEAM = {"environment": "env", "name": "team", "members": ["group:a@example.com"]}
-BORROWED_CHANGES: dict[tuple[str | int, ...], Any] = {
+BORROWED_CHANGES: dict[Path, Any] = {
     ("network",): {"name": "one", "project": "example-other"},
     ("network", "name"): "two",
     ("network", "project"): "example-other",
@@ -481,7 +473,7 @@ BORROWED_CHANGES: dict[tuple[str | int, ...], Any] = {
     ("clusters", "b", "existing"): "two",
 }
 DATA = ("data_sets",)
-DATA_SET_CHANGES: dict[tuple[str | int, ...], Any] = {
+DATA_SET_CHANGES: dict[Path, Any] = {
     DATA: {},
     (*DATA, "images", "size_gib"): 6,
     (*DATA, "plain", "teams"): ["others"],
@@ -580,7 +572,7 @@ SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resour
 GPUS = ("vertex", "persistent_resources", "gpus")
 POOL = (*RESOURCE, "more_pools", "p")
 BENCH = ("vertex", "workbench", "w")
-TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
+TEAM_CHANGES: dict[Path, Any] = {
     ("cohort",): "group",
     ("weight",): 2,
     ("preemption",): {"reclaim": "Never"},
@@ -697,7 +689,21 @@ TEAM_CHANGES: dict[tuple[str | int, ...], Any] = {
 }
 
 
-def changed(value: dict[str, Any], path: tuple[str | int, ...], new: Any) -> dict[str, Any]:
+TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}, "wandb_launch": {}}
+FOR_TEAMS = {
+    **DATA_SET_CHANGES,
+    ("billing_account",): "01ABCD-23EF45-67AB80",
+    ("google_apis",): "restricted",
+    ("max_run_hours",): 600,
+    ("open_egress",): True,
+    ("egress",): [],
+    ("egress", 0, "cidr"): "203.0.112.0/24",
+    ("egress", 0, "ports"): [443],
+    ("egress", 0, "protocol"): "UDP",
+}
+
+
+def changed(value: dict[str, Any], path: Path, new: Any) -> dict[str, Any]:
     result = copy.deepcopy(value)
     inner: Any = result
     for part in path[:-1]:
@@ -725,212 +731,50 @@ def _parsed(name: str, text: str) -> Stack:
     return parse_stack(name, parse_source(text, f"stacks/Pulumi.{name}.yaml"))  # YAML has all of JSON
 
 
-def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> Plan:
+def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> PlannedStack:
     """Return the plan of two files' environment or team, which tests share: nobody changes it."""
     return _planned(json.dumps([environment, team]), wanted)
 
 
 @lru_cache(maxsize=16)
-def _planned(files: str, wanted: str) -> Plan:
-    environment, team = json.loads(files)
-    return recorded(stacks_of(environment, team), wanted, exported(environment, team, wanted))
-
-
-def exported(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> dict[str, dict[str, Any]]:
-    """Return what a team's environment exports, by its stack; nothing for an environment."""
-    home = f"{ORGANIZATION}/{PROJECT}/env"
-    return {home: planned(environment, team, "env").outputs} if wanted != "env" else {}
-
-
-def recorded(workspace: Workspace, wanted: str, references: dict[str, dict[str, Any]]) -> Plan:
-    stack = workspace.stacks[wanted]
-    return record(lambda: export(build(stack, workspace)), project=PROJECT, stack_name=wanted, references=references)
-
-
-def build(stack: Stack, workspace: Workspace) -> dict[str, Any]:
-    home = workspace.environment_of(stack)
-    assert home is not None
-    if stack.team:
-        return build_team(stack.team, home, workspace)
-    return build_environment(stack.name, lending(workspace, stack.name))
-
-
-def export(outputs: dict[str, Any]) -> None:
-    for name, value in outputs.items():
-        pulumi.export(name, value)
-
-
-def of_model(workspace: Workspace, wanted: str) -> list[Planned]:
-    found = planned_of_model(workspace.stacks[wanted], workspace)
-    assert found
-    return found
-
-
-Changes = Mapping[tuple[str | int, ...], Any]
-Edit = tuple[str, tuple[str | int, ...]]
-"""A kind of section, ``environment`` or ``team``, and the path of the field in it that changes."""
-
-
-class Base:
-    """What two files register; what others register is compared with it.
-
-    ``changes`` has those of either section. The model is asked first, in a twentieth of the time that a program takes,
-    and says nothing of outputs and of resources that have no view; that it says of others what the program registers
-    is a test's of its own. A team's environment exports what it did before: what it says reaches teams by its file.
-    """
-
-    def __init__(
-        self, environment: dict[str, Any], team: dict[str, Any], wanted: str, changes: Mapping[str, Changes]
-    ) -> None:
-        self.wanted, self.references = wanted, exported(environment, team, wanted)
-        self.sections = {"environment": environment, "team": team}
-        self.changes = changes
-        self.plan = planned(environment, team, wanted)
-        self.of_model = of_model(stacks_of(environment, team), wanted)
-        edits = [(kind, path) for kind, own in changes.items() for path in own]
-        self._model_shows = {edit for edit in edits if self._in_model(*self.changed_by([edit]).values())}
-        hidden = [edit for edit in edits if edit not in self._model_shows]
-        self._plans_show = self._by_pattern(hidden)
-
-    def changed_by(self, edits: Iterable[Edit]) -> dict[str, dict[str, Any]]:
-        """Return both sections, ``environment`` and ``team``, with some changes."""
-        found = dict(self.sections)
-        for kind, path in edits:
-            found[kind] = changed(found[kind], path, self.changes[kind][path])
-        return found
-
-    def is_left_by(self, kind: str, path: tuple[str | int, ...]) -> bool:
-        """Whether another value of a field registers anything else."""
-        shown = (kind, path) in self._model_shows | self._plans_show
-        return shown or self.is_other_than(**self.changed_by([(kind, path)]))
-
-    def is_other_than(self, environment: dict[str, Any], team: dict[str, Any]) -> bool:
-        """Whether other files register anything else, by the model or by the program."""
-        return self._in_model(environment, team) or bool(self._differing(environment, team))
-
-    def _in_model(self, environment: dict[str, Any], team: dict[str, Any]) -> bool:
-        return resources(of_model(stacks_of(environment, team), self.wanted)) != resources(self.of_model)
-
-    def _differing(self, environment: dict[str, Any], team: dict[str, Any]) -> set[tuple[object, ...]]:
-        """Return the paths of all that the program registers otherwise for other files."""
-        plan = recorded(stacks_of(environment, team), self.wanted, self.references)
-        return {path for path, _ in leaves(plan) ^ leaves(self.plan)}
-
-    def _by_pattern(self, edits: list[Edit]) -> set[Edit]:
-        """Return changes that the program shows, each found among others in a few plans.
-
-        Each change is applied in half of the plans, and no two in the same half. What differs from the base in exactly
-        these plans is this change's. What depends on two of them differs in more plans, or where they cancel each other
-        out in an even number, which no half is. A change that is not found so may be hidden by another: it is planned
-        alone.
-        """
-        found: set[Edit] = set()
-        for together in side_by_side(edits):
-            odd = (number for number in count(1) if (number + 1) // 2 % 2)  # half of them
-            plans = next(number for number in odd if comb(number, number // 2) >= len(together))
-            of_pattern = dict(zip(combinations(range(plans), (plans + 1) // 2), together, strict=False))
-            differing: dict[tuple[object, ...], list[int]] = {}
-            for number in range(plans):
-                applied = [edit for pattern, edit in of_pattern.items() if number in pattern]
-                for path in self._differing(**self.changed_by(applied)):
-                    differing.setdefault(path, []).append(number)
-            found |= {of_pattern[pattern] for pattern in map(tuple, differing.values()) if pattern in of_pattern}
-        return found
-
-
-def side_by_side(edits: list[Edit]) -> list[list[Edit]]:
-    """Return changes by sets that have no field and another inside of it."""
-    found: list[list[Edit]] = []
-    for kind, path in edits:
-        for together in found:
-            shorter = ((of, other, min(len(path), len(other))) for of, other in together)
-            if not any(of == kind and path[:short] == other[:short] for of, other, short in shorter):
-                together.append((kind, path))
-                break
-        else:
-            found.append([(kind, path)])
-    return found
-
-
-def leaves(plan: Plan) -> set[tuple[tuple[object, ...], str]]:
-    """Return all that a plan registers and exports, each value with its path."""
-    found = set(_leaves(("outputs",), plan.outputs))
-    for resource in plan.resources:
-        found |= set(_leaves((resource.type, resource.name), vars(resource)))
-    return found
-
-
-def _leaves(path: tuple[object, ...], value: Any) -> Iterator[tuple[tuple[object, ...], str]]:
-    inside = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    yield path, repr(value) if not inside else str(type(value))
-    for key, inner_value in inside:
-        yield from _leaves((*path, key), inner_value)
-
-
-def resources(plan: Iterable[Planned]) -> set[str]:
-    return {repr(resource) for resource in plan}
-
-
-@pytest.fixture(scope="module")
-def env() -> Base:
-    return Base(ENVIRONMENT, TEAM_WITHOUT_SHARES, "env", {"environment": ENVIRONMENT_CHANGES})
-
-
-@pytest.fixture(scope="module")
-def team() -> Base:
-    return Base(ENVIRONMENT, TEAM, "team", {"environment": FOR_TEAMS, "team": TEAM_CHANGES})
-
-
-@pytest.fixture(scope="module")
-def borrowed() -> Base:
-    return Base(BORROWED, PLAIN_TEAM, "env", {"environment": BORROWED_CHANGES})
-
-
-@pytest.mark.parametrize("stack", ["env", "team"])
-def test_the_model_says_what_the_program_registers(stack: str, request: pytest.FixtureRequest) -> None:
-    base: Base = request.getfixturevalue(stack)
-
-    assert differences(base.of_model, base.plan.resources, VIEWS_OF) == []
-
-
-def test_a_section_that_is_the_same_registers_the_same(env: Base, team: Base) -> None:
-    assert not env.is_other_than(copy.deepcopy(ENVIRONMENT), TEAM_WITHOUT_SHARES)
-    assert not team.is_other_than(ENVIRONMENT, copy.deepcopy(TEAM))
+def _planned(files: str, wanted: str) -> PlannedStack:
+    workspace = stacks_of(*json.loads(files))
+    return planned_stack(workspace.stacks[wanted], workspace)
 
 
 @pytest.mark.parametrize("path", ENVIRONMENT_CHANGES, ids=dotted)
-def test_every_field_of_an_environment_reaches_what_is_registered(path: tuple[str | int, ...], env: Base) -> None:
-    assert env.is_left_by("environment", path)
+def test_every_field_of_an_environment_is_planned(path: Path) -> None:
+    other = changed(ENVIRONMENT, path, ENVIRONMENT_CHANGES[path])
+
+    assert planned(other, TEAM_WITHOUT_SHARES, "env") != planned(ENVIRONMENT, TEAM_WITHOUT_SHARES, "env")
 
 
 @pytest.mark.parametrize("path", BORROWED_CHANGES, ids=dotted)
-def test_every_field_of_what_is_somebody_elses_reaches_what_is_registered(
-    path: tuple[str | int, ...], borrowed: Base
-) -> None:
-    assert borrowed.is_left_by("environment", path)
+def test_every_field_of_somebody_elses_network_and_cluster_is_planned(path: Path) -> None:
+    other = changed(BORROWED, path, BORROWED_CHANGES[path])
 
-
-FOR_TEAMS = {
-    **DATA_SET_CHANGES,
-    ("billing_account",): "01ABCD-23EF45-67AB80",
-    ("google_apis",): "restricted",
-    ("max_run_hours",): 600,
-    ("open_egress",): True,
-    ("egress",): [],
-    ("egress", 0, "cidr"): "203.0.112.0/24",
-    ("egress", 0, "ports"): [443],
-    ("egress", 0, "protocol"): "UDP",
-}
+    assert planned(other, PLAIN_TEAM, "env") != planned(BORROWED, PLAIN_TEAM, "env")
 
 
 @pytest.mark.parametrize("path", FOR_TEAMS, ids=dotted)
-def test_every_field_of_an_environment_that_is_for_teams_reaches_them(path: tuple[str | int, ...], team: Base) -> None:
-    assert team.is_left_by("environment", path)
+def test_every_field_of_an_environment_that_is_for_teams_is_planned_in_theirs(path: Path) -> None:
+    other = changed(ENVIRONMENT, path, FOR_TEAMS[path])
+
+    assert planned(other, TEAM, "team") != planned(ENVIRONMENT, TEAM, "team")
 
 
 @pytest.mark.parametrize("path", TEAM_CHANGES, ids=dotted)
-def test_every_field_of_a_team_reaches_what_is_registered(path: tuple[str | int, ...], team: Base) -> None:
-    assert team.is_left_by("team", path)
+def test_every_field_of_a_team_is_planned(path: Path) -> None:
+    other = changed(TEAM, path, TEAM_CHANGES[path])
+
+    assert planned(ENVIRONMENT, other, "team") != planned(ENVIRONMENT, TEAM, "team")
+
+
+@pytest.mark.parametrize("stack", ["env", "team"])
+def test_equal_sections_have_equal_plans(stack: str) -> None:
+    workspace = stacks_of(copy.deepcopy(ENVIRONMENT), copy.deepcopy(TEAM))
+
+    assert planned_stack(workspace.stacks[stack], workspace) == planned(ENVIRONMENT, TEAM, stack)
 
 
 UNPLANNED = {
@@ -946,17 +790,13 @@ UNPLANNED = {
 CHANGED_IN_TEAMS = {("Destination", "host")}
 """Fields of sections that teams have as well: an environment's names of hosts want a policy of all of its clusters."""
 
-TEAM_WITHOUT_SHARES = {**TEAM, "shares": {}, "directories": {}, "serving": {}, "wandb_launch": {}}
-
 
 @pytest.mark.parametrize(
     ("model", "changes"),
     [(Environment, {**ENVIRONMENT_CHANGES, **BORROWED_CHANGES, **FOR_TEAMS}), (Team, TEAM_CHANGES)],
     ids=["environment", "team"],
 )
-def test_the_table_has_every_field_of_the_model(
-    model: type[BaseModel], changes: dict[tuple[str | int, ...], Any]
-) -> None:
+def test_the_table_has_every_field_of_the_model(model: type[BaseModel], changes: dict[Path, Any]) -> None:
     seen = {(type_.__name__, field) for path in changes for type_, field in steps(model, path)}
     seen |= UNPLANNED | (CHANGED_IN_TEAMS if model is Environment else set())
     every = {(type_.__name__, field) for type_ in sections(model) for field in type_.model_fields}
@@ -964,7 +804,7 @@ def test_the_table_has_every_field_of_the_model(
     assert not every - seen
 
 
-def steps(model: Any, path: tuple[str | int, ...]) -> Iterator[tuple[type[BaseModel], str]]:
+def steps(model: Any, path: Path) -> Iterator[tuple[type[BaseModel], str]]:
     """The section and the field that each part of a path goes through; only the last is what the path changes."""
     found: list[tuple[type[BaseModel], str]] = []
     for part in path:

@@ -37,7 +37,7 @@ def accepts(schema: Path, file: Path) -> bool:
 
 
 def test_every_stack_is_read_and_judged() -> None:
-    report = run_check(ROOT, CheckOptions(today=today(ROOT), fast=True))
+    report = run_check(ROOT, CheckOptions(today=today(ROOT)))
 
     assert report.failures == ()
     assert {stack.file for stack in report.stacks} == {file.relative_to(ROOT).as_posix() for file in STACKS}
@@ -67,13 +67,12 @@ def test_a_file_that_tells_the_editor_its_schema_names_one_that_is_there(file: P
     assert "$schema=" not in first or (file.parent / first.partition("$schema=")[2]).is_file()
 
 
-@pytest.mark.parametrize("fast", [["--fast"], []], ids=["fast", "planned"])
-def test_a_repository_without_stacks_is_clean_and_says_that_it_has_none(tmp_path: Path, fast: list[str]) -> None:
+def test_a_repository_without_stacks_is_clean_and_says_that_it_has_none(tmp_path: Path) -> None:
     (tmp_path / "stacks").mkdir()
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, tmp_path)
 
-    result = CliRunner().invoke(app, ["check", *fast, "--root", str(tmp_path)])
+    result = CliRunner().invoke(app, ["check", "--root", str(tmp_path)])
 
     assert (result.exit_code, result.stdout) == (0, "no stack in stacks/ yet: clean\n")
 
@@ -83,7 +82,7 @@ def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) 
     (tmp_path / "stacks" / "Pulumi.prod.yml").write_text("config: {}\n", encoding="utf-8")
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
 
-    result = CliRunner().invoke(app, ["check", "--fast", "--root", str(tmp_path)])
+    result = CliRunner().invoke(app, ["check", "--root", str(tmp_path)])
 
     assert result.exit_code == 2
     assert "not checked: stacks/Pulumi.prod.yml: no stack is read from a file of this name." in result.stdout

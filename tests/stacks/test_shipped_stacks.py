@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from tests.demand_of_model import model_demand, planned_demand
 from tests.inventory import inventory
 from tests.places import ORGANISATION, ROOT
+from tests.plans import PlannedStack, planned_stacks
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
-from tests.training_platform.resources.planned_alike import LEFT_OUT
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.charges import QuotaKey
-from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import api_of
-from training_platform.rules import View, views_of_model, views_of_plan
-from training_platform.views.program import ObjectView
+from training_platform.resources.stack_plan import plannable
 
 NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 every_stack = pytest.mark.parametrize("name", NAMES)
@@ -35,13 +30,13 @@ def workspace() -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def plans(workspace: Workspace) -> dict[str, tuple[Stack, Plan]]:
-    stacks = plan_order(workspace, workspace.stacks)
-    return {stack.name: (stack, plan) for stack, plan in plan_stacks(workspace, stacks)}
+def plans(workspace: Workspace) -> dict[str, tuple[Stack, PlannedStack]]:
+    stacks = plannable(workspace, workspace.stacks)
+    return {stack.name: (stack, plan) for stack, plan in planned_stacks(workspace, stacks)}
 
 
 @every_stack
-def test_the_inventory_is_current(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+def test_the_inventory_is_current(name: str, plans: dict[str, tuple[Stack, PlannedStack]]) -> None:
     kept = (ORGANISATION / "inventories" / f"{name}.yaml").read_text(encoding="utf-8")
 
     assert inventory(plans[name][1]) == kept, "run `make inventories` and look at the difference"
@@ -49,7 +44,7 @@ def test_the_inventory_is_current(name: str, plans: dict[str, tuple[Stack, Plan]
 
 @every_stack
 def test_the_model_and_the_plan_ask_the_same_of_every_quota(
-    name: str, workspace: Workspace, plans: dict[str, tuple[Stack, Plan]]
+    name: str, workspace: Workspace, plans: dict[str, tuple[Stack, PlannedStack]]
 ) -> None:
     stack, plan = plans[name]
     of_model, of_plan = Counter[tuple[QuotaKey, ...]](), Counter[tuple[QuotaKey, ...]]()
@@ -62,36 +57,9 @@ def test_the_model_and_the_plan_ask_the_same_of_every_quota(
 
 
 @every_stack
-def test_the_model_s_views_are_the_plan_s(
-    name: str, workspace: Workspace, plans: dict[str, tuple[Stack, Plan]]
+def test_every_google_cloud_resource_comes_after_its_api(
+    name: str, plans: dict[str, tuple[Stack, PlannedStack]]
 ) -> None:
-    stack, plan = plans[name]
-    assert stack.section is not None
-    of_model = views_of_model(stack, workspace)
-    resources = {each.key for each in planned_of_model(stack, workspace)}
-    of_plan = [
-        view
-        for view in views_of_plan(plan.resources, Locator(stack.section))
-        if (view.type, view.name) in resources or not (view.type in LEFT_OUT or isinstance(view, ObjectView))
-    ]
-
-    assert sorted(map(described, of_plan)) == sorted(map(described, of_model))
-
-
-def described(view: View) -> str:
-    """A view as text, its mappings in order of their keys: the wire does not keep theirs."""
-    values = {key: ordered(value) for key, value in view.values().items()}
-    return f"{type(view).__name__} {view.type} {view.name} {values}"
-
-
-def ordered(value: Any) -> Any:
-    if isinstance(value, View):
-        return described(value)
-    return sorted(value.items()) if isinstance(value, dict) else value
-
-
-@every_stack
-def test_every_google_cloud_resource_comes_after_its_api(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
     _, plan = plans[name]
     apis = {each.name: each.inputs["service"] for each in plan.of("gcp:projects/service:Service")}
     for resource in plan.resources:
@@ -102,7 +70,7 @@ def test_every_google_cloud_resource_comes_after_its_api(name: str, plans: dict[
 
 
 @every_stack
-def test_apis_stay_enabled_when_a_stack_goes(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+def test_apis_stay_enabled_when_a_stack_goes(name: str, plans: dict[str, tuple[Stack, PlannedStack]]) -> None:
     services = plans[name][1].of("gcp:projects/service:Service")
 
     assert services
@@ -111,7 +79,7 @@ def test_apis_stay_enabled_when_a_stack_goes(name: str, plans: dict[str, tuple[S
 
 @every_stack
 def test_every_kubernetes_object_is_made_through_a_cluster_s_own_provider(
-    name: str, plans: dict[str, tuple[Stack, Plan]]
+    name: str, plans: dict[str, tuple[Stack, PlannedStack]]
 ) -> None:
     _, plan = plans[name]
     providers = {each.name for each in plan.of("pulumi:providers:kubernetes")}
@@ -122,7 +90,9 @@ def test_every_kubernetes_object_is_made_through_a_cluster_s_own_provider(
 
 
 @every_stack
-def test_every_resource_of_google_cloud_names_its_project(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+def test_every_resource_of_google_cloud_names_its_project(
+    name: str, plans: dict[str, tuple[Stack, PlannedStack]]
+) -> None:
     for resource in plans[name][1].resources:
         within = resource.type in {
             "gcp:storage/bucketIAMMember:BucketIAMMember",
@@ -133,7 +103,7 @@ def test_every_resource_of_google_cloud_names_its_project(name: str, plans: dict
 
 
 @every_stack
-def test_every_part_of_a_plan_is_traced_to_a_section(name: str, plans: dict[str, tuple[Stack, Plan]]) -> None:
+def test_every_part_of_a_plan_is_traced_to_a_section(name: str, plans: dict[str, tuple[Stack, PlannedStack]]) -> None:
     stack, plan = plans[name]
     assert stack.section is not None
     locator = Locator(stack.section)
@@ -143,7 +113,7 @@ def test_every_part_of_a_plan_is_traced_to_a_section(name: str, plans: dict[str,
             assert locator.path(resource.name), f"{resource.type} {resource.name}"
 
 
-def test_production_is_protected_and_development_is_not(plans: dict[str, tuple[Stack, Plan]]) -> None:
+def test_production_is_protected_and_development_is_not(plans: dict[str, tuple[Stack, PlannedStack]]) -> None:
     cluster, filestore = "gcp:container/cluster:Cluster", "gcp:filestore/instance:Instance"
     for name, wanted in (("prod", True), ("dev", False)):
         plan = plans[name][1]

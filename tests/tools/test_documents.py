@@ -93,7 +93,7 @@ LABEL = {"pattern": "^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$"}
         ("number", "The maximum allowed value is two weeks (1,209,600).", {"most": 1209600}),
         ("number", "The duration. The minimum allowed value is 300.", {"least": 300}),
         ("number", "Must be from 1 to 12, or 0 to specify a year without a month and day.", {"least": 0, "most": 12}),
-        ("number", "Must be a value between 01 and 0777 (octal). If 0 or not set, a default is used.", {"least": 0, "most": 511}),
+        ("number", "A value between 01 and 0777 (octal). If 0 or not set, one applies.", {"least": 0, "most": 511}),
         ("text", "The display name is limited to 512 Unicode characters.", {"longest": 512}),
         ("text", "Optional. A description with 2048 characters or less.", {"longest": 2048}),
         ("text", "It must be between 3 and 255 characters in length.", {"shortest": 3, "longest": 255}),

@@ -1,4 +1,4 @@
-"""Violations as stack files say them: which field gives an input its value, and what ``check --fast`` finds there.
+"""Violations as stack files say them: which field gives an input its value, and what ``check`` finds there.
 
 The tables of the reach test tell which fields move an input in the plan; what none moves, no stack file can say.
 """
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tests.stacks import field_changes as fields
 from tests.stacks.test_reach import changed, steps
 from tests.violations.draw import ABSENT, FOLDER, Json, load, valid
-from training_platform.checks.planning.outcome import FlatResource
+from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding
@@ -57,7 +57,7 @@ def why_not(row: Json) -> str | None:
     if any(not moving(VALID[row["of"]]["type"], path) for path in row["values"]):
         return "no field gives it a value"
     if {"of": row["of"], "values": row["values"]} in TABLE["documents"]:
-        return "judged by documents, which --fast does not read"
+        return "found by documents, at the section of the object"
     return "put together by the program" if _composed(row) else None
 
 
@@ -87,7 +87,7 @@ def model_field(place: str) -> ModelField:
 
 
 def findings(folder: Path, case: Said) -> list[Finding]:
-    """Return what ``check --fast`` finds at the lines of the wrong values, or of the section without its field."""
+    """Return what ``check`` finds at the lines of the wrong values, or of the section without its field."""
     kind = KINDS[case.stack]
     section = kind.section
     for keys, value in case.values.items():
@@ -95,7 +95,7 @@ def findings(folder: Path, case: Said) -> list[Finding]:
     (folder / "stacks").mkdir()
     for name, text in fields.files(kind, section):
         (folder / "stacks" / name).write_text(text, encoding="utf-8")
-    options = CheckOptions(today=date(2026, 11, 22), fast=True)
+    options = CheckOptions(today=date(2026, 11, 22))
     report = check_stacks(folder, [case.stack], options).report
     text = (folder / "stacks" / f"Pulumi.{case.stack}.yaml").read_text(encoding="utf-8")
     lines = {line for keys, value in case.values.items() for line in _lines(text, kind, keys, value)}

@@ -1,4 +1,4 @@
-"""What ``check --fast`` says of violations that a stack file can say: each at its line, with what is allowed."""
+"""What ``check`` says of violations that a stack file can say: each at its line, with what is allowed."""
 
 from __future__ import annotations
 

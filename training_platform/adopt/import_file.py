@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
+from importlib.metadata import requires
 from typing import Any
 
 from training_platform.adopt.matches import Match, current_inputs
@@ -47,7 +47,7 @@ def _entry(planned: Planned, names: Mapping[Key, str], matched: Mapping[Key, Mat
     if names[planned.key] != planned.name:
         entry["logicalName"] = planned.name
     if planned.type == KUBERNETES_PROVIDER:
-        entry |= {"inputs": matched[planned.key].planned.inputs, "version": version("pulumi-kubernetes")}
+        entry |= {"inputs": matched[planned.key].planned.inputs, "version": _pinned("pulumi-kubernetes")}
     elif planned.custom:
         entry["id"] = matched[planned.key].id
     else:
@@ -63,6 +63,12 @@ def _entry(planned: Planned, names: Mapping[Key, str], matched: Mapping[Key, Mat
     if inputs := untold(planned):
         entry["inputs"] = inputs
     return entry
+
+
+def _pinned(package: str) -> str:
+    """Return the version that deployments pin of a package, which need not be installed here."""
+    pins = (requirement.partition(";")[0].strip().split("==") for requirement in requires("training-platform") or ())
+    return next(pin[1] for pin in pins if pin[0] == package)
 
 
 def untold(planned: Planned) -> dict[str, Any]:

@@ -1,11 +1,9 @@
-"""How the process of a check behaves: its progress bar, its garbage collector, and the signals that end it."""
+"""How the process of a check behaves: its progress bar, and the signals that end it."""
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,31 +43,6 @@ def quiet(what: str, done: int = 0, total: int = 0) -> None:
 
 
 @contextmanager
-def collector_off() -> Iterator[None]:
-    """Keep the collector from walking what grows: a third of the time of a plan, and cost linear in its size."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            if not _is_frozen():
-                gc.freeze()  # what grew is old by now: walked as new, at once, it costs a tenth of a check
-                gc.unfreeze()
-            gc.enable()
-
-
-def _is_frozen() -> bool:
-    """Whether this process keeps what it loaded frozen; that it does is remembered, since counting walks all of it."""
-    if not _FROZEN and gc.get_freeze_count():
-        _FROZEN.append(True)
-    return bool(_FROZEN)
-
-
-_FROZEN: list[bool] = []
-
-
-@contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into an interrupt; the process then ends quietly with 128 and the signal's number.
 
@@ -80,7 +53,6 @@ def ended_by_signals() -> Iterator[None]:
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         came.append(number)
-        threading.excepthook = lambda _: None  # of threads that read what is closed now
         warnings.simplefilter("ignore")
         for each in taken:
             signal.signal(each, signal.SIG_IGN)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.prices import Cost
 from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.planning.outcome import Branch, Resource
+from training_platform.checks.outcome import Branch, Resource
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.pools import flavor_name, pools

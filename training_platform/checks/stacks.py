@@ -1,4 +1,4 @@
-"""A check of stacks from end to end: their files, ledgers, plans, rules, and what they found."""
+"""A check of stacks from end to end: their files, plans, ledgers, rules, and what they found."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import LIST, Cost, PriceBook
 from training_platform.checks.causes import with_causes
 from training_platform.checks.cost import stack_cost
-from training_platform.checks.planning.outcome import Outcome, rule_findings
-from training_platform.checks.planning.planner import DEFAULT, Planner
-from training_platform.checks.process import Progress, collector_off, quiet
+from training_platform.checks.outcome import Outcome, outcome_of
+from training_platform.checks.process import Progress, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
 from training_platform.config.model.stack import Stack
+from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.section import enumeration
@@ -29,19 +29,24 @@ from training_platform.quota.ledger import CapacityLine, ProjectLedger, capacity
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import Snapshots, read_snapshots
-from training_platform.rules import View, views_of_model
+from training_platform.resources.plan import PlanError
+from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import plannable, stack_plan
+from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.suggestions import Suggestions
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """How stacks are checked; ``fast`` leaves out planning, ``before`` is the workspace before a change."""
+    """How stacks are checked; ``before`` is the workspace before a change.
+
+    ``plans`` are the planned resources of stacks by name, if the repository's own code planned them, not this code.
+    """
 
     today: date
-    fast: bool = False
     before: Workspace | None = None
-    planner: Planner = DEFAULT
+    plans: Mapping[str, Sequence[Planned]] | None = None
     progress: Progress = quiet
 
 
@@ -56,15 +61,14 @@ class Checked:
     capacity: list[CapacityLine]
     exemptions: Exemptions
     usages: Usages
-    by_rules: Mapping[str, list[Finding]]  # of a fast check, by stack
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    outcomes: Mapping[str, Outcome]
+    plan_findings: list[Finding] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     jobs: list[Finding] = field(default_factory=list)
     prices: PriceBook = LIST
     price_findings: list[Finding] = field(default_factory=list)
 
 
-@collector_off()  # 10,000 pools are millions of objects, none of them garbage
 def check_stacks(
     root: FilePath, names: Sequence[str] | None, options: CheckOptions, *, inputs: bool = False
 ) -> Checked:
@@ -72,41 +76,50 @@ def check_stacks(
 
     Raises UserError.
     """
-    check = _read(root, names, options)
-    names = stack_names(check.workspace, names)
-    if not options.fast:
-        planned = options.planner.plan(check.workspace, names, inputs=inputs, progress=options.progress)
-        check.outcomes = planned.outcomes
-        check.failures += planned.failures
-    check.jobs, unreadable = check_jobs(job_files(root), root, check.workspace, options.today)
+    workspace = read_workspace(root)
+    names = stack_names(workspace, names)
+    check = _planned(workspace, root, names, options, inputs=inputs)
+    check.jobs, unreadable = check_jobs(job_files(root), root, workspace, options.today)
     check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
     check.report = _report(check, names, options)
     failures: list[str] = []
     with others_go_on("which finding follows from which", failures):
-        check.report = with_causes(check.report, {**check.workspace.unreadable, **check.snapshots.unreadable})
+        check.report = with_causes(check.report, {**workspace.unreadable, **check.snapshots.unreadable})
     check.report = replace(check.report, failures=(*check.report.failures, *failures))
     return check
 
 
-def _read(root: FilePath, names: Collection[str] | None, options: CheckOptions) -> Checked:
-    workspace, today = read_workspace(root), options.today
+def _planned(
+    workspace: Workspace, root: FilePath, names: Collection[str], options: CheckOptions, *, inputs: bool
+) -> Checked:
+    """Plan every stack, one at a time since a plan is many times its file, and sum up what all of them hold."""
+    today = options.today
     snapshots, exemptions, usages = read_snapshots(root, today), read_exemptions(root, today), read_usages(root)
     failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
     failures += usages.unreadable
     charges: list[Charge] = []
-    by_rules: dict[str, list[Finding]] = {}
-    for stack in workspace.stacks.values():
-        views: list[View] | None = None  # of one stack at a time: they are many times its file
-        if options.fast and stack.section and not stack.findings:
-            with others_go_on(stack.source.file, failures):
-                views = views_of_model(stack, workspace)
-                if names is None or stack.name in names:
-                    by_rules[stack.name] = rule_findings(stack, views)
+    outcomes: dict[str, Outcome] = {}
+    plan_findings: list[Finding] = []
+    judged = {stack.name for stack in plannable(workspace, names)}
+    for done, stack in enumerate(workspace.stacks.values()):
+        options.progress(f"planning {stack.name}", done, len(workspace.stacks))
+        views: list[View] | None = None
+        with others_go_on(stack.source.file, failures):
+            try:
+                planned = _resources(stack, workspace, options)
+            except PlanError as error:
+                plan_findings.append(stack.finding("plan", (), str(error)))
+                planned = None
+            if planned is not None and stack.section is not None:
+                views = views_of_plan(planned, Locator(stack.section))
+                if stack.name in judged:
+                    outcomes[stack.name] = outcome_of(stack, planned, views, inputs=inputs)
         with others_go_on(f"the demand of {stack.source.file}", failures):
             charges += stack_demand(stack, workspace, views)
     ledgers = project_ledgers(charges, snapshots, requested(workspace))
     capacity = capacity_ledger(workspace)
-    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, by_rules)
+    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, outcomes)
+    check.plan_findings = plan_findings
     check.failures += failures
     try:
         check.prices, check.price_findings = read_own_prices(root)
@@ -115,6 +128,16 @@ def _read(root: FilePath, names: Collection[str] | None, options: CheckOptions) 
     spoilt = dict.fromkeys(finding.file for finding in snapshots.findings if finding.severity == "error")
     check.failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
     return check
+
+
+def _resources(stack: Stack, workspace: Workspace, options: CheckOptions) -> Sequence[Planned] | None:
+    """Return a stack's planned resources; None if the model rejects its file. Raises PlanError."""
+    if stack.findings:
+        return None
+    if options.plans is not None:
+        return options.plans.get(stack.name)
+    plan = stack_plan(stack, workspace)
+    return plan.planned() if plan else None
 
 
 def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:
@@ -157,10 +180,11 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
 
 def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions) -> StackReport:
     outcome = check.outcomes.get(stack.name)
-    findings = [*stack.findings, *(finding for finding in shared if finding.stack == stack.name)]
+    about_stack = (*shared, *check.plan_findings)
+    findings = [*stack.findings, *(finding for finding in about_stack if finding.stack == stack.name)]
     cost = Cost()
     with others_go_on(stack.source.file, check.failures):
-        by_rules = outcome.findings if outcome else check.by_rules.get(stack.name, ())
+        by_rules = outcome.findings if outcome else ()
         check.failures += [f"{stack.source.file}: {finding.message}." for finding in by_rules if finding.failed]
         findings += suggestions.to(finding for finding in by_rules if not finding.failed)
         cost = stack_cost(stack.section, check.prices) if stack.section else cost

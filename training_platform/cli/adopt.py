@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from training_platform.adopt.adoption import AdoptedStack, Plan
     from training_platform.clients.project_contents import Contents
 
-_PROGRAM = ("Pulumi.yaml", "__main__.py", "modules")
-
 
 @click.command(
     epilog=example("training-platform adopt example-train-prod --stack prod --production --kubeconfig ~/.kube/config")
@@ -129,32 +127,33 @@ def _contents(
 
 def planner(folder: Path) -> Plan:
     """Return the planner of a stack beside those of a repository; a file that the model rejects ends the command."""
-    from training_platform.checks.planning.planner import plan_order
-    from training_platform.checks.planning.recorder import plan_stacks
     from training_platform.config.workspace import read_workspace
     from training_platform.resources.planned import Planned
+    from training_platform.resources.stack_plan import stack_plan
 
     def plan(texts: Mapping[str, str], name: str) -> list[Planned]:
         with stacks_beside(folder, texts) as copy:
             workspace = read_workspace(copy)
-            if wrong := workspace.stacks[name].findings:
-                for finding in wrong:
+            stack = workspace.stacks[name]
+            composed = None if stack.findings else stack_plan(stack, workspace)
+            if composed is None:
+                for finding in stack.findings:
                     say(str(finding), err=True)
                 fail("no valid stack file describes what is in the project; nothing was written.")
-            plans = {other.name: result for other, result in plan_stacks(workspace, plan_order(workspace, [name]))}
-        return plans[name].resources
+            return composed.planned()
 
     return plan
 
 
 @contextmanager
 def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
-    """Give a repository with the same program and stacks, and these stacks by name, for as long as the block runs."""
+    """Yield a repository with the same stacks and own resources, and these stacks by name, while the block runs."""
+    from training_platform.resources.stack_plan import OWN_RESOURCES
+
     with TemporaryDirectory() as name:
         copy = Path(name)
-        for part in _PROGRAM:
-            if (folder / part).exists():
-                (copy / part).symlink_to((folder / part).resolve())
+        if (folder / OWN_RESOURCES).is_file():
+            shutil.copy(folder / OWN_RESOURCES, copy)
         shutil.copytree(folder / "stacks", copy / "stacks")
         for stack, text in texts.items():
             (copy / "stacks" / f"Pulumi.{stack}.yaml").write_text(text, encoding="utf-8")

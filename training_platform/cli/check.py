@@ -11,19 +11,12 @@ from pathlib import Path
 import click
 
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
-from training_platform.checks.process import collector_off
-from training_platform.cli.shared import complete_stacks, example, fail, need, repository, root_option, today_option
+from training_platform.cli.shared import complete_stacks, example, fail, repository, root_option, today_option
 
 
 @click.command(epilog=example("training-platform check --base origin/main --new-only"))
-@collector_off()
 @click.argument(
     "stacks", nargs=-1, metavar="[STACK]...", shell_complete=complete_stacks, help="Stacks to check; default: all."
-)
-@click.option(
-    "--fast",
-    is_flag=True,
-    help="Compute resources from the stack files instead of planning them with Pulumi's SDK: several times faster.",
 )
 @click.option(
     "--format",
@@ -45,14 +38,6 @@ from training_platform.cli.shared import complete_stacks, example, fail, need, r
 @click.option("--base", metavar="REF", help="Show what changes since REF, such as origin/main.")
 @click.option("--new-only", is_flag=True, help="With --base: fail only for findings that REF does not have.")
 @click.option("--write-baseline", is_flag=True, help="Write today's findings to stacks/baseline.yaml.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of planning processes; default: the number of cores.",
-)
-@click.option("--scheduler", metavar="ADDRESS", help="Plan on the workers of a Dask scheduler: tcp://HOST:PORT.")
-@click.option("--no-cache", is_flag=True, help="Plan every stack, even unchanged ones.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
 @click.option(
     "--verbose", "-v", is_flag=True, help="Print every resource, quota and flavor, not only what is nearly full."
@@ -62,16 +47,12 @@ from training_platform.cli.shared import complete_stacks, example, fail, need, r
 def check(
     *,
     stacks: tuple[str, ...],
-    fast: bool,
     formats: tuple[str, ...],
     outputs: tuple[str, ...],
     links: str,
     base: str | None,
     new_only: bool,
     write_baseline: bool,
-    jobs: int | None,
-    scheduler: str | None,
-    no_cache: bool,
     strict: bool,
     verbose: bool,
     today: str | None,
@@ -82,25 +63,18 @@ def check(
     Exit code 0: clean. 1: findings. 2: something could not be checked.
     """
     from training_platform.checks import run
-    from training_platform.checks.planning.cache import cache_folder
-    from training_platform.checks.planning.planner import Planner
     from training_platform.checks.process import progress_bar
     from training_platform.checks.stacks import CheckOptions
     from training_platform.config.reading.clock import today as clock
     from training_platform.policy.settings import wrong_configs
 
-    _agree(base=base, new_only=new_only, write_baseline=write_baseline, fast=fast, scheduler=scheduler)
-    if not fast:
-        need("deploy", "check without --fast")
-    if scheduler:
-        need("scheduler", "check --scheduler")
+    _agree(base=base, new_only=new_only, write_baseline=write_baseline)
     printed, files = _printed(formats or ("text",)), _files(outputs)
     folder = repository(root)
     check_writable(files)
     day, wrong = clock(folder, today), tuple(wrong_configs(folder))
-    planner = Planner(jobs=jobs, cache=None if no_cache else cache_folder(), scheduler=scheduler)
     with progress_bar() as progress:
-        options = CheckOptions(today=day, fast=fast, planner=planner, progress=progress)
+        options = CheckOptions(today=day, progress=progress)
         if write_baseline and not wrong:
             report = run.write_baseline(folder, options, selected=stacks)
         else:
@@ -118,15 +92,11 @@ def check(
     sys.exit(report.exit_code(strict=strict))
 
 
-def _agree(*, base: str | None, new_only: bool, write_baseline: bool, fast: bool, scheduler: str | None) -> None:
+def _agree(*, base: str | None, new_only: bool, write_baseline: bool) -> None:
     if new_only and base is None:
         fail("--new-only needs --base REF: it asks which findings are new since then.")
     if write_baseline and base is not None:
         fail("--write-baseline takes what all stacks have today: leave --base out.")
-    if scheduler and fast:
-        fail("--scheduler is for planning, which --fast leaves out: give one of them.")
-    if write_baseline and fast:
-        fail("--write-baseline needs plans, for what the rules find in them: leave --fast out.")
 
 
 def _printed(formats: Sequence[str]) -> list[str]:

@@ -17,7 +17,6 @@ from training_platform.cli.shared import (
     example,
     fail,
     format_option,
-    need,
     print_json,
     repository,
     say,
@@ -117,16 +116,13 @@ def list_(group: str | None, output_format: Format) -> None:
 def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
     """Return the findings of a check at a line, in the order of reports."""
     from training_platform.checks import run
-    from training_platform.checks.planning.cache import cache_folder
-    from training_platform.checks.planning.planner import Planner
     from training_platform.checks.report import ordered
     from training_platform.checks.stacks import CheckOptions
     from training_platform.config.reading.clock import today
 
-    need("deploy", "explain of a place in a file")
     path = Path(file).resolve()
     name = path.relative_to(folder.resolve()).as_posix() if path.is_relative_to(folder.resolve()) else file
-    report = run.run_check(folder, CheckOptions(today=today(folder, None), planner=Planner(cache=cache_folder())))
+    report = run.run_check(folder, CheckOptions(today=today(folder, None)))
     if report.failures:
         fail(" ".join(report.failures))
     by_line: dict[int, list[Finding]] = {}

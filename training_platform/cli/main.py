@@ -5,8 +5,6 @@ A command imports its work when it runs, so that help and errors are printed at 
 
 from __future__ import annotations
 
-import atexit
-import gc
 import io
 import os
 import sys
@@ -26,11 +24,11 @@ if TYPE_CHECKING:
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 COULD_NOT = 2
 NOBODY_READS = 141  # a shell's exit code for a program that a closed pipe ended: 128 and the number of the signal
-_NEW_OBJECTS = 100_000  # before Python looks for cycles; after its 700, a command spends a tenth of its start on it
 
 
 _COMMANDS = CommandsOfModules({
     "adopt": "adopt:adopt", "adopt-state": "adopt:adopt_state", "check": "check:check", "explain": "explain:explain",
+    "plan": "plan:plan",
     "schema": "stacks:schema", "stacks": "stacks:stacks", "init": "init:app", "catalog": "catalog:app",
     "job": "job:app", "rules": "explain:app", "image": "image:app", "persistent-resource": "persistent_resource:app",
     "prices": "prices:app", "quota": "quota:app", "sandbox": "sandbox:app", "software": "software:app",
@@ -50,8 +48,6 @@ def main() -> None:
 
     A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
     """
-    gc.set_threshold(_NEW_OBJECTS)
-    atexit.register(gc.freeze)  # else Python looks for cycles in all that is left, a sixth of a short command
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads every installed package's entry points
     with standard_streams(), ended_by_signals():
         try:

@@ -22,9 +22,8 @@ from training_platform.config.reading.finding import UserError, install, printab
 
 DISTRIBUTION = "training-platform"
 EXTRAS: Final = {
-    "deploy": ("pulumi", "pulumi_gcp", "pulumi_kubernetes"),
     "jobs": ("kubernetes", "requests"),
-    "adopt": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "kubernetes", "requests"),
+    "adopt": ("googleapiclient", "kubernetes", "requests"),
     "scheduler": ("distributed",),
     "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "httpx", "starlette", "uvicorn"),
 }
@@ -181,7 +180,7 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def need(extra: Literal["adopt", "deploy", "jobs", "sandbox", "scheduler"], command: str) -> None:
+def need(extra: Literal["adopt", "jobs", "sandbox", "scheduler"], command: str) -> None:
     """End the command with exit code 2 and one sentence where an extra is not installed that ``command`` needs."""
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         fail(f"{command} needs the extra `{extra}`: {install(extra)}")

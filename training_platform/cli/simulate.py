@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from training_platform.checks.process import collector_off
 from training_platform.cli.runs import RunsOptions, access_options, progress
 from training_platform.cli.shared import (
     PATH,
@@ -26,24 +25,23 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
+    from training_platform.simulate.dask_workers import Call
     from training_platform.simulate.imports import Imported
     from training_platform.simulate.machines import CapacityTimes
-    from training_platform.simulate.results import Figures, Result
+    from training_platform.simulate.results import Result
     from training_platform.simulate.stacks import Cluster
     from training_platform.simulate.traces import Trace
 
     Side = tuple[list[Cluster], Mapping[str, CapacityTimes]]  # queues, and when machines come and go
-    Call = Callable[[Callable[..., Figures], Iterable[Sequence[object]]], list[Figures]]
 
 _FORMATS = ("text", "json", "markdown", "html")
 
 
 @click.command(epilog=example("training-platform simulate october.csv --environment prod"))
-@collector_off()
 @click.argument("trace", type=PATH, help="CSV file of jobs: submitted, team, needs, seconds, and more.")
 @click.option("--environment", metavar="STACK", help="Environment whose queues are used; default: the only one.")
 @click.option("--base", metavar="REF", help="Compare with the stack files of REF, such as origin/main.")
@@ -96,9 +94,9 @@ def simulate(
         call: Call = lambda function, rows: [function(*row) for row in rows]  # noqa: E731
         if scheduler:
             need("scheduler", "simulate --scheduler")
-            from training_platform.checks.planning.scheduler import Scheduler
+            from training_platform.simulate.dask_workers import dask_workers
 
-            call = stack.enter_context(Scheduler(scheduler, folder)).call
+            call = stack.enter_context(dask_workers(scheduler))
         if manifests:
             sides = _manifest_sides(manifests, against, machines, notes)
         else:
@@ -227,7 +225,6 @@ def _read(trace: Path, changes: Path | None, clusters: list[Cluster], said: list
 
 
 @click.command(epilog=example("training-platform recommend october.csv --wishes wishes.yaml > change.diff"))
-@collector_off()
 @click.argument("trace", type=PATH, help="CSV file of jobs, as simulate takes it.")
 @click.option("--wishes", type=PATH, metavar="FILE", required=True, help="YAML file: waits, budget, reservations.")
 @click.option("--environment", metavar="STACK", help="Environment whose queues are used; default: the only one.")

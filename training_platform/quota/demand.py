@@ -34,10 +34,10 @@ from training_platform.quota.charges import (
     vertex_usage,
     vm_usage,
 )
-from training_platform.resources.declared import Declared
-from training_platform.resources.environment import environment_resources
+from training_platform.resources.environment import add_environment
+from training_platform.resources.plan import Plan
 from training_platform.resources.resource_types import ADDRESS, ROUTER
-from training_platform.resources.team import team_resources
+from training_platform.resources.team import add_team
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import AutoProvisioningView, ClusterView
 from training_platform.views.network import CountedView, GatewayView
@@ -72,24 +72,25 @@ def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | Non
     if project is None or stack.section is None:
         return []
     if views is None:
-        declared = _charged(stack, workspace, project)
-        planned = (resource.planned(stack.name) for resource in declared if resource.type in _TYPES)
-        views = views_of_plan(planned, Locator(stack.section))
+        plan = _charged(stack, workspace, project)
+        views = views_of_plan(plan.planned(_TYPES), Locator(stack.section))
     return demand_of_views(views, project)[0]
 
 
-def _charged(stack: Stack, workspace: Workspace, project: str) -> Iterable[Declared]:
-    """Return a stack's resources without queues, flavors and alerts, which charge nothing.
+def _charged(stack: Stack, workspace: Workspace, project: str) -> Plan:
+    """Return a stack's plan without queues, flavors and alerts, which charge nothing.
 
-    A file may name flavors that are not there, which is a finding and hides no other.
+    A file may name flavors that do not exist, which is a finding and hides no other.
     """
+    plan = Plan(stack.name)
     if stack.environment:
         silent = stack.environment.alerts.model_copy(update={"enabled": False})
         environment = stack.environment.model_copy(update={"cohorts": {}, "alerts": silent})
-        return environment_resources(stack.name, environment, {cluster: {} for cluster in environment.clusters})
-    assert stack.team is not None  # a stack has one of the two sections
-    home = workspace.environment_of(stack) or Environment(project=project)
-    return team_resources(stack.team.model_copy(update={"shares": {}}), home, {})
+        add_environment(plan, environment, {cluster: {} for cluster in environment.clusters})
+    elif stack.team:
+        home = workspace.environment_of(stack) or Environment(project=project)
+        add_team(plan, stack.team.model_copy(update={"shares": {}}), home, {})
+    return plan
 
 
 def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Charge], list[Finding]]:

@@ -16,21 +16,22 @@ from training_platform.config.model.compute_class import ComputeClassSpec, Prior
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.names import name_in_cluster
 from training_platform.config.pools import ExpandedPool, cluster_pools
-from training_platform.resources.declared import Declared, kubernetes_object
+from training_platform.resources.kubernetes_objects import kubernetes_object
 from training_platform.resources.node_pools import node_pool_name
+from training_platform.resources.plan import Resource
 from training_platform.resources.resource_types import COMPUTE_CLASS
 from training_platform.resources.scope import Scope
 
 _HOUR = 3600  # seconds
 
 
-def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_account: Any) -> Iterator[Declared]:
+def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_account: Any) -> Iterator[Resource]:
     """Yield a cluster's compute classes; ``name`` is its key, the account that of nodes that GKE makes by itself."""
     pools = {pool.name: pool for pool in cluster_pools(name, cluster)}
     for key, spec in cluster.compute_classes.items():
         logical = f"{name_in_cluster(name, 'compute_classes', key)}-object"
         spelt = compute_class(spec, pools, service_account, scope.key(cluster.location))
-        yield kubernetes_object(COMPUTE_CLASS, logical, scope, key, spelt)
+        yield kubernetes_object(COMPUTE_CLASS, logical, scope, key, {"spec": spelt})
 
 
 def compute_class(

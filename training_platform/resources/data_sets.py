@@ -11,8 +11,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import BucketData, DataSetSpec, HyperdiskData, LustreData
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, ResourceOptions
-from training_platform.resources.resource_types import DISK
+from training_platform.resources.plan import Options, Resource
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 from training_platform.resources.storage import instance_id
 
@@ -23,10 +22,14 @@ FUSE_OPTIONS = ("implicit-dirs", "metadata-cache:ttl-secs:-1")
 NOMINAL_GIB = 1  # the size of volumes without a known size; no driver here enforces it
 
 
-def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
+def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Resource:
     """Return the Hyperdisk ML volume of a data set: written by one VM until it is filled, then read by many."""
     encryption = scope.key(spec.zone)
-    inputs = gcp.disk(
+    # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return gcp.disk(
+        f"{declared_name('data_sets', key)}-disk",
+        options,
         name=disk_name(key, scope),
         project=scope.project,
         zone=spec.zone,
@@ -37,9 +40,6 @@ def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Declared:
         labels=scope.labels,
         disk_encryption_key={"kms_key_self_link": encryption} if encryption else None,
     )
-    # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
-    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=DISK, name=f"{declared_name('data_sets', key)}-disk", inputs=inputs, options=options)
 
 
 def disk_name(key: str, scope: Scope) -> str:
@@ -105,21 +105,21 @@ def _notebook_data(data: DataSetSpec) -> NotebookData:
 
 
 def volume_source(key: str, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
-    """Return where a volume finds a data set, in the provider's spelling; ``address`` is of the environment's instance.
+    """Return where a volume finds a data set, as its spec has it; ``address`` is that of the environment's instance.
 
     Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for volumes that exist,
     read 2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
     """
     spec = environment.data_sets[key]
     if spec.bucket:
-        return {"csi": {"driver": FUSE, "volume_handle": spec.bucket.name, "volume_attributes": _fuse(spec.bucket)}}
+        return {"csi": {"driver": FUSE, "volumeHandle": spec.bucket.name, "volumeAttributes": _fuse(spec.bucket)}}
     if spec.hyperdisk_ml:
         handle = f"projects/{environment.project}/zones/{spec.hyperdisk_ml.zone}/disks/{disk_name(key, scope)}"
-        return {"csi": {"driver": DISKS, "volume_handle": handle, "fs_type": "ext4"}}
+        return {"csi": {"driver": DISKS, "volumeHandle": handle, "fsType": "ext4"}}
     if spec.lustre:
         handle, filesystem = lustre_place(spec.lustre, environment, scope)
         attributes = {"ip": spec.lustre.address or address, "filesystem": filesystem}
-        return {"csi": {"driver": LUSTRE, "volume_handle": handle, "volume_attributes": attributes}}
+        return {"csi": {"driver": LUSTRE, "volumeHandle": handle, "volumeAttributes": attributes}}
     assert spec.filestore is not None
     share = environment.filestore[spec.filestore.instance].share
     return {"nfs": {"server": address, "path": f"/{share}/{spec.filestore.path}"}}

@@ -1,31 +1,61 @@
-"""The parts of an environment: ``modules/environment.py`` registers them, and ``check --fast`` plans them.
-
-Both walk over the same parts, which are composed by one function each, such as ``network_resources``.
-"""
+"""The plan of an environment stack: project, network, clusters with their contents, Filestore, images, alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.gpu_fabric import gpu_fabrics
+from training_platform.config.data_sets import READ
+from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec, SoftwareSpec
 from training_platform.config.model.environment import BudgetSpec, Environment
-from training_platform.config.model.storage import HyperdiskData
-from training_platform.config.names import cpu_pool_name
-from training_platform.config.pools import Flavor, cluster_pools, cpu_pools
+from training_platform.config.model.storage import DataSetSpec, HyperdiskData
+from training_platform.config.model.workloads import Notebooks
+from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
+from training_platform.config.pools import ExpandedPool, Flavor, cluster_pools, cpu_pools
+from training_platform.resources.admission import Bounds
 from training_platform.resources.compute_classes import compute_classes
-from training_platform.resources.data_sets import data_disk, reads_lustre
-from training_platform.resources.declared import Declared, ModelPlan
-from training_platform.resources.filestore import cluster_classes, filestore_resources
-from training_platform.resources.gke import cluster_name, gke_cluster, node_account_resources
-from training_platform.resources.gpu_networks import gpu_network_resources, gpu_nics
-from training_platform.resources.monitoring import alert_resources, budget_resources, stack_budget
+from training_platform.resources.controllers import (
+    JOBSET,
+    KUEUE,
+    controller_monitoring,
+    jobset,
+    kueue,
+    operator,
+    system_priority,
+)
+from training_platform.resources.data_sets import data_disk, notebook_data_sets, reads_lustre, team_data_sets
+from training_platform.resources.filestore import InstanceOutputs, cluster_classes, filestore_resources
+from training_platform.resources.gke import (
+    ClusterOutputs,
+    NodeAccount,
+    cluster_admins,
+    cluster_name,
+    created_cluster,
+    existing_cluster,
+    gke_cluster,
+    node_account_resources,
+)
+from training_platform.resources.gpu_networks import GpuNetworks, gpu_network_resources, gpu_nics
+from training_platform.resources.gpu_software import gpu_software
+from training_platform.resources.jupyterhub import hub_gateway, jupyterhub
+from training_platform.resources.kubernetes_objects import cluster_provider
+from training_platform.resources.kueue import priorities
+from training_platform.resources.metrics_adapter import let_pods_act, metrics_account, metrics_adapter
+from training_platform.resources.monitoring import (
+    BUDGET_NAME,
+    NAME,
+    alert_resources,
+    budget_resources,
+    platform_dashboard,
+    stack_budget,
+)
 from training_platform.resources.network import (
     NetworkParts,
+    NetworkResources,
     attachment_resources,
     entrance,
     existing_network,
@@ -35,91 +65,465 @@ from training_platform.resources.network import (
     subnet_resources,
 )
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, cpu_pool, workload_policies
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.operators import charted, job_kinds
+from training_platform.resources.plan import Component, Node, Plan, Resource, compute, once
+from training_platform.resources.project import (
+    AI_PLATFORM,
+    BACKUP_API,
+    BINARY_API,
+    BUDGET_API,
+    DNS_API,
+    ENVIRONMENT_APIS,
+    ENVIRONMENT_KEY_USERS,
+    IAP_API,
+    LUSTRE_API,
+    QUOTA_API,
+    SECRETS_API,
+    SERVICES_API,
+    ProjectApis,
+    quota_requests,
+)
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage import image_repositories, lustre_instance
+from training_platform.resources.storage import image_repositories, instance_id, lustre_address, lustre_instance
+from training_platform.resources.tenancy import admission
 from training_platform.resources.vertex import metadata_store
+from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
+
+HOME_CLAIM = "homes"
 
 
-def environment_resources(
-    name: str, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]
-) -> list[Declared]:
-    """Return the resources of an environment that rules look at, as far as its file tells them.
+def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]) -> ProjectApis:
+    """Add everything of an environment to the plan of its stack, and return the APIs that resources are to wait for.
 
-    ``flavors`` are those of its clusters, by cluster and name.
+    ``flavors`` are those of its clusters, by cluster and name. ``resources/environment_outputs.py`` reads the outputs.
     """
-    parts, plan = EnvironmentParts(name, environment), ModelPlan()
-    scope, network, services, services_range = parts.scope, existing_network(environment), None, None
-    if parts.network:
-        vpc = network_resources("network", scope, parts.network, plan)
-        network, services, services_range = vpc.network.id, vpc.services, vpc.services_range
-    nodes, _ = node_account_resources("nodes", scope, plan)
-    for key, instance in environment.filestore.items():
-        filestore_resources(
-            key, instance, scope, network=network, services=services, services_range=services_range, register=plan
-        )
-    for region, addresses in environment.network_attachments.items():
-        attachment_resources(region, addresses, scope, network, plan)
-    for key, cluster in environment.clusters.items():
-        _plan_cluster(key, cluster, parts, plan, network=network, nodes=nodes.email)
-        if cluster.software.kueue != "none":
-            flavor_resources(f"{key}-flavors", key, flavors[key], environment.cohorts, scope=scope, register=plan)
-    if environment.images:
-        image_repositories("images", environment.images, scope, plan)
-    alert_resources("alerts", environment.alerts, parts.watched_clusters, scope, plan)
-    if parts.budget:
-        budget_resources(*parts.budget, scope, plan)
-    return [*plan.resources, *_single_resources(parts, network)]
-
-
-def _single_resources(parts: EnvironmentParts, network: Any) -> Iterator[Declared]:
-    """Yield the resources that are alone in their components."""
-    environment, scope = parts.environment, parts.scope
-    for region in environment.metadata_stores:
-        yield metadata_store(region, scope)
-    for key, spec in environment.lustre.items():
-        yield lustre_instance(key, spec, scope, network)
-    for key, disk in parts.data_disks.items():
-        yield data_disk(key, disk, scope)
-
-
-def _plan_cluster(
-    key: str, spec: ClusterSpec, parts: EnvironmentParts, plan: ModelPlan, *, network: Any, nodes: Any
-) -> None:
-    """Plan a cluster with its subnet, its pools and their networks, and its classes; ``nodes`` is an e-mail address."""
-    scope, environment = parts.scope, parts.environment
-    if spec.existing is None:
-        subnet = subnet_resources(
-            key, spec, scope, network=network, nodes=nodes, host_project=environment.host_project, register=plan
-        )
-        plan(
-            gke_cluster(
-                key, spec, scope, **parts.joined(key), network=network, subnetwork=subnet, service_account=nodes
-            )
-        )
-    place = PoolPlace(
-        scope=scope, location=spec.location, cluster=cluster_name(scope, key, spec), service_account=nodes
+    parts = EnvironmentParts(plan.name, environment)
+    scope = parts.scope
+    host_project = environment.host_project if environment.network and environment.network.grant_roles else None
+    apis = ProjectApis(
+        plan, scope, (*ENVIRONMENT_APIS, *_further_apis(environment)), _key_users(environment), host_project
     )
-    for pool_without_chips in cpu_pools(spec):
-        plan(cpu_pool(cpu_pool_name(key, pool_without_chips.path), pool_without_chips, place))
-    fabrics, pools = gpu_fabrics(key, spec), cluster_pools(key, spec)
+    shared = _shared_resources(plan, parts)
+    clusters = {key: _ClusterPlan(plan, key, shared, flavors[key]).add() for key in environment.clusters}
+    if shared.metrics is not None:
+        let_pods_act(shared.metrics.component, shared.metrics.account, scope, [each.gke for each in clusters.values()])
+    _further_resources(plan, parts)
+    plan.outputs = {
+        "clusters": {key: {"endpoint": each.endpoint, "flavors": each.flavors} for key, each in clusters.items()},
+        "filestore": {key: instance._asdict() for key, instance in shared.instances.items()},
+        "lustre": {key: instance._asdict() for key, instance in shared.lustre.items()},
+        "subnets": {
+            region_of(environment.clusters[key].location): {
+                "network": shared.network.network_id,
+                "subnet": each.subnet,
+            }
+            for key, each in clusters.items()
+            if each.subnet is not None
+        },
+        "google_apis": shared.network.google_apis,
+    }
+    return apis
+
+
+def _further_apis(environment: Environment) -> Iterator[str]:
+    """Yield the APIs that only some environments call."""
+    clusters = environment.clusters.values()
+    notebooks = [cluster.notebooks for cluster in clusters if cluster.notebooks]
+    reasons = {
+        QUOTA_API: environment.quota_requests,
+        BUDGET_API: environment.budget,
+        SERVICES_API: environment.private_services_range,
+        LUSTRE_API: environment.lustre,
+        DNS_API: entrance(environment) and environment.network is None,
+        AI_PLATFORM: environment.metadata_stores,
+        BACKUP_API: any(share.backups for share in environment.filestore.values()),
+        SECRETS_API: any(hub.oauth_secret.secret_manager for hub in notebooks),
+        IAP_API: any(hub.gateway for hub in notebooks),
+        BINARY_API: any(cluster.binary_authorization for cluster in clusters),
+    }
+    return (api for api, reason in reasons.items() if reason)
+
+
+def _key_users(environment: Environment) -> tuple[str, ...]:
+    """Return the APIs that encrypt resources of the environment."""
+    further = {LUSTRE_API: environment.lustre, AI_PLATFORM: environment.metadata_stores}
+    return (*ENVIRONMENT_KEY_USERS, *(api for api, resources in further.items() if resources))
+
+
+@dataclass(frozen=True)
+class _Metrics:
+    """The component and the account of metrics."""
+
+    component: Component
+    account: Resource
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SharedResources:
+    """The common resources of an environment's clusters."""
+
+    parts: EnvironmentParts
+    network: NetworkResources
+    nodes: NodeAccount
+    instances: Mapping[str, InstanceOutputs]
+    lustre: Mapping[str, InstanceOutputs]
+    metrics: _Metrics | None  # None without model servers
+
+    def address(self, data: DataSetSpec) -> Any:
+        """Return the address of the environment's instance that a data set is on, if it is on one."""
+        if data.filestore:
+            return self.instances[data.filestore.instance].ip
+        return self.lustre[data.lustre.instance].ip if data.lustre and not data.lustre.elsewhere else None
+
+
+def _shared_resources(plan: Plan, parts: EnvironmentParts) -> _SharedResources:
+    """Add what the clusters of an environment share."""
+    environment, scope = parts.environment, parts.scope
+    network = _network(plan, parts)
+    nodes = node_account_resources("nodes", scope, plan.component("training-platform:gke:NodeServiceAccount", "nodes"))
+    cluster_admins(plan.component("training-platform:gke:ClusterAccess", "access"), scope, environment.admins)
+    instances = {
+        key: filestore_resources(
+            plan.component("training-platform:filestore:FilestoreInstance", declared_name("filestore", key)),
+            key,
+            spec,
+            scope,
+            network=network.network_id,
+            services=network.services,
+            services_range=network.services_range,
+        )
+        for key, spec in environment.filestore.items()
+    }
+    for region, addresses in environment.network_attachments.items():
+        name = declared_name("network_attachments", region)
+        attachment = plan.component("training-platform:network:VertexAttachment", name)
+        attachment_resources(region, addresses, scope, network.network_id, attachment)
+    for region in environment.metadata_stores:
+        name = declared_name("metadata_stores", region)
+        plan.component("training-platform:vertex:MetadataStore", name).add(metadata_store(region, scope))
+    lustre = {}
+    for key, lustre_spec in environment.lustre.items():
+        component = plan.component("training-platform:storage:LustreInstance", declared_name("lustre", key))
+        declared = lustre_instance(key, lustre_spec, scope, network.network_id)
+        instance = component.add(declared, [network.services] if network.services else [])
+        address = compute(lustre_address, instance.output("mount_point"))
+        lustre[key] = InstanceOutputs(instance_id(key, scope), address)
+    metrics = None
+    if parts.serving:
+        component = plan.component("training-platform:serving:MetricsAccount", "metrics")
+        metrics = _Metrics(component, metrics_account(component, scope))
+    return _SharedResources(
+        parts=parts, network=network, nodes=nodes, instances=instances, lustre=lustre, metrics=metrics
+    )
+
+
+def _network(plan: Plan, parts: EnvironmentParts) -> NetworkResources:
+    """Return the network that clusters and instances join: the environment's own, or one that exists already."""
+    if parts.network:
+        component = plan.component("training-platform:network:Network", "network")
+        return network_resources("network", parts.scope, parts.network, component)
+    apis = entrance(parts.environment)
+    return NetworkResources(
+        network_id=str(existing_network(parts.environment)),
+        network_name=parts.driver_network,
+        services=None,
+        services_range=None,
+        google_apis=apis.range if apis else None,  # the range that its owner lets names of Google's APIs lead to
+    )
+
+
+def _further_resources(plan: Plan, parts: EnvironmentParts) -> None:
+    """Add what depends on no cluster, and no cluster on it."""
+    environment, scope = parts.environment, parts.scope
+    for key, disk in parts.data_disks.items():
+        component = plan.component("training-platform:storage:DataDisk", declared_name("data_sets", key))
+        component.add(data_disk(key, disk, scope))
+    if environment.images:
+        component = plan.component("training-platform:storage:ImageRepository", "images")
+        image_repositories("images", environment.images, scope, component)
+    if environment.quota_requests:
+        component = plan.component("training-platform:cloudquota:QuotaRequests", "quotas")
+        quota_requests(component, scope, environment.quota_requests)
+    alerts = plan.component("training-platform:monitoring:Alerts", "alerts")
+    alert_resources("alerts", environment.alerts, parts.watched_clusters, scope, alerts)
+    dashboards = plan.component("training-platform:monitoring:Dashboards", NAME)
+    for dashboard in platform_dashboard(environment, scope):
+        dashboards.add(dashboard)
+    if parts.budget:
+        budget_resources(*parts.budget, scope, plan.component("training-platform:project:Budget", BUDGET_NAME))
+
+
+@dataclass(frozen=True)
+class _ClusterResources:
+    """What others take of a cluster of the plan; ``gke`` is the component without the objects in the cluster."""
+
+    gke: Component
+    endpoint: Any  # host name of the DNS-based control-plane endpoint
+    subnet: Any  # its id; None of a cluster that is somebody else's
+    flavors: Any  # names of the ResourceFlavors that exist
+
+
+class _ClusterPlan:
+    """Adds a cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
+
+    def __init__(self, plan: Plan, name: str, shared: _SharedResources, flavors: Mapping[str, Flavor]) -> None:
+        self.name, self.shared, self.flavors = name, shared, flavors
+        self.environment, self.scope = shared.parts.environment, shared.parts.scope
+        self.spec = self.environment.clusters[name]
+        self.component = plan.component("training-platform:environment:Cluster", name)
+
+    def add(self) -> _ClusterResources:
+        """Add it, and return what others take of it."""
+        gke, cluster, subnet = self._cluster()
+        place = PoolPlace(
+            scope=self.scope,
+            location=self.spec.location,
+            cluster=cluster.name,
+            service_account=self.shared.nodes.email,
+        )
+        bindings = self.shared.nodes.bindings
+        system_pools = add_cpu_pools(self.component, self.name, self.spec, place, bindings)
+        networks = add_accelerator_pools(self.component, self.name, self.spec, place, bindings)
+        self.provider = cluster_provider(
+            self.component,
+            f"{self.name}-kubernetes",
+            endpoint=cluster.endpoint,
+            project=self.scope.project,
+            location=self.spec.location,
+            cluster_name=cluster_name(self.scope, self.name, self.spec),
+        )
+        deployed_flavors = self._software(system_pools)
+        for fabric in gpu_fabrics(self.name, self.spec).values():
+            pods = self._inside("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
+            gpu_software(pods, self.scope, fabric, networks[fabric.name], self.environment.node_images)
+        return _ClusterResources(gke, cluster.endpoint, subnet, deployed_flavors)
+
+    def _inside(self, component_type: str, name: str, after: Sequence[Node] = ()) -> Component:
+        """Return a component of objects in the cluster."""
+        return self.component.component(component_type, name, after=after, provider=self.provider)
+
+    def _cluster(self) -> tuple[Component, ClusterOutputs, Any]:
+        """Add the cluster with its subnet, or read the one that is somebody else's; return it, and the subnet's id."""
+        name, spec, scope, shared = self.name, self.spec, self.scope, self.shared
+        if spec.existing:
+            read = self.component.component("training-platform:gke:ExistingCluster", name)
+            return read, existing_cluster(read, scope, spec.location, spec.existing), None
+        subnet = subnet_resources(
+            self.component.component("training-platform:network:ClusterSubnet", name),
+            spec,
+            scope,
+            network=shared.network.network_id,
+            nodes=shared.nodes.email,
+            host_project=self.environment.host_project,
+        )
+        created = self.component.component("training-platform:gke:GkeCluster", name)
+        declared = gke_cluster(
+            name,
+            spec,
+            scope,
+            network=shared.network.network_id,
+            subnetwork=subnet,
+            service_account=shared.nodes.email,
+            google_groups_domain=self.environment.google_groups_domain,
+            lustre=reads_lustre(self.environment, name),
+        )
+        # The first nodes do not join without their roles.
+        cluster = created.add(declared, shared.nodes.bindings)
+        return created, created_cluster(cluster), subnet
+
+    def _controllers(self, system: Sequence[Node]) -> dict[str, Component]:
+        """Add the controllers once there are nodes for them; return those of JobSet and Kueue by name."""
+        name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
+        charts, software = environment.charts, spec.software
+        admission(
+            self._inside("training-platform:tenancy:Admission", f"{name}-admission"),
+            scope,
+            environment.node_images,
+            Bounds(environment.max_grace_seconds, priorities(environment)),
+            sources=environment.image_sources,
+            kinds=job_kinds(spec),
+        )
+        controllers: dict[str, Component] = {}
+        if software.jobset == "installed":
+            component = self._inside("training-platform:jobset:JobSet", f"{name}-jobset", system)
+            jobset(component, charts.get("jobset"))
+            controllers[JOBSET.name] = component
+        before: Sequence[Node] = list(controllers.values()) or system
+        for key in charted(spec):
+            component = self._inside("training-platform:operators:Operator", f"{name}-{key}", before)
+            operator(component, key, charts.get(key))
+        if software.kueue == "installed":
+            component = self._inside("training-platform:kueue:Kueue", f"{name}-kueue", before)
+            kueue(
+                component,
+                scope.within(spec),
+                name,
+                spec,
+                charts.get("kueue"),
+                fair_sharing=environment.fair_sharing,
+            )
+            controllers[KUEUE.name] = component
+        return controllers
+
+    def _software(self, pools: Sequence[Node]) -> Any:
+        """Add the controllers, and their objects once they answer; return the names of flavors that exist."""
+        name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
+        priority = self.component.add(system_priority(f"{name}-system-priority", scope))
+        priority.own_provider = self.provider
+        system: list[Node] = [*pools, priority]
+        controllers = self._controllers(system)
+        deployed_flavors: Any = []
+        if spec.software.kueue != "none":
+            queueing = [controllers[KUEUE.name]] if KUEUE.name in controllers else []
+            deployed_flavors = flavor_resources(
+                self._inside("training-platform:kueue:Flavors", f"{name}-flavors", queueing),
+                name,
+                self.flavors,
+                priorities=priorities(environment),
+                cohorts=environment.cohorts,
+                scope=scope,
+            )
+        if spec.compute_classes:
+            classes = self._inside("training-platform:gke:ComputeClasses", f"{name}-compute-classes")
+            for compute_class in compute_classes(name, spec, scope, self.shared.nodes.email):
+                classes.add(compute_class)
+        if spec.software.metrics:
+            for controller in (JOBSET, KUEUE):
+                if controller.name in controllers:
+                    component = self._inside(
+                        "training-platform:prometheus:ControllerMonitoring",
+                        f"{name}-{controller.name}-metrics",
+                        [controllers[controller.name]],
+                    )
+                    controller_monitoring(component, scope, controller)
+        network = self.shared.network.network_name
+        for component_name, storage_class in cluster_classes(name, spec, scope, environment, network):
+            self._inside("training-platform:filestore:FilestoreClass", component_name).add(storage_class)
+        if spec.serving and self.shared.metrics:
+            adapter = self._inside("training-platform:serving:MetricsAdapter", f"{name}-metrics-adapter", system)
+            metrics_adapter(adapter, scope, self.shared.metrics.account.output("email"))
+        if spec.notebooks:
+            self._notebooks(spec.notebooks, system)
+        return deployed_flavors
+
+    def _notebooks(self, notebooks: Notebooks, system: Sequence[Node]) -> None:
+        """Add JupyterHub, with the volumes of homes and data sets."""
+        name, environment, scope = self.name, self.environment, self.scope
+        data_sets, component_name = notebook_data_sets(environment, name), name_in_cluster(name, "notebooks")
+        namespace = jupyterhub(
+            self._inside("training-platform:jupyterhub:JupyterHub", component_name, system),
+            scope.within(self.spec),
+            name,
+            self.spec,
+            notebooks,
+            home_claim=HOME_CLAIM,
+            data_sets=data_sets,
+            team_data={team: team_data_sets(environment, name, team) for team in notebooks.teams},
+            environment_data=tuple(environment.data_sets),
+            chart=environment.charts.get("jupyterhub"),
+        )
+        if notebooks.gateway:
+            gateway = self._inside("training-platform:jupyterhub:HubGateway", f"{component_name}-gateway", system)
+            hub_gateway(gateway, scope, notebooks, notebooks.gateway, namespace)
+        for key in data_sets:
+            volume_name = f"{declared_name('data_sets', key, name)}-notebooks"
+            data_volume(
+                self._inside(DATA_VOLUME, volume_name, system),
+                scope,
+                scope,
+                environment,
+                key,
+                mode=READ,
+                namespace=namespace,
+                address=self.shared.address(environment.data_sets[key]),
+            )
+        filestore_volume(
+            self._inside(FILESTORE_VOLUME, f"{component_name}-homes", system),
+            scope,
+            notebooks.filestore,
+            environment.filestore[notebooks.filestore],
+            address=self.shared.instances[notebooks.filestore].ip,
+            namespace=namespace,
+            claim=HOME_CLAIM,
+            size_gib=notebooks.home_gib,
+        )
+
+
+def add_cpu_pools(
+    into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
+) -> list[Node]:
+    """Add the pools without accelerators, for controllers, webhooks and system pods, heads, or teams' own pods.
+
+    ``cluster`` is its key in the stack file. Nodes without their roles, which are ``bindings``, do not join.
+    """
+    pools: list[Node] = []
+    for pool in cpu_pools(spec):
+        # The system pool, the last, takes no other pods any more once they have a pool of their own.
+        after = list(pools) if pool.path == ("system_pool",) else []
+        name = cpu_pool_name(cluster, pool.path)
+        component = into.component("training-platform:gke:SystemPool", name, after=after)
+        component.add(cpu_pool(name, pool, place), bindings)
+        pools.append(component)
+    return pools
+
+
+def add_accelerator_pools(
+    into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
+) -> dict[str, GpuNetworks]:
+    """Add the accelerator pools with the networks of their cards, which are returned by the fabric's name.
+
+    ``cluster`` is its key in the stack file. Nodes without their roles, which are ``bindings``, do not join or pull.
+    """
+    fabrics = gpu_fabrics(cluster, spec)
+    networks = {}
     for fabric in fabrics.values():
-        gpu_network_resources(scope, key, fabric, plan)
-    policies = {topology: plan(policy).name for topology, policy in workload_policies(scope, key, spec.location, pools)}
+        component = into.component("training-platform:network:GpuNetworks", fabric.component)
+        networks[fabric.name] = gpu_network_resources(place.scope, cluster, fabric, component)
+    pools = cluster_pools(cluster, spec)
+    policies = _workload_policies(into, cluster, place, pools)
     for pool in pools:
-        nics, policy = gpu_nics(scope, key, fabrics, pool), policies.get(pool.policy_topology or "")
+        joined = replace(
+            place,
+            cluster=_cluster_after_networks(place.cluster, pool, fabrics, networks),
+            nics=gpu_nics(place.scope, cluster, fabrics, pool),
+            workload_policy=policies.get(pool.policy_topology or ""),
+        )
         for gke_pool in pool.gke_pools:
-            plan(accelerator_pool(pool, gke_pool, replace(place, nics=nics, workload_policy=policy)))
-    for compute_class in compute_classes(key, spec, scope, UNKNOWN):
-        plan(compute_class)
-    for _, storage_class in cluster_classes(key, spec, scope, environment, parts.driver_network):
-        plan(storage_class)
+            component = into.component("training-platform:gke:AcceleratorPool", gke_pool.name)
+            component.add(accelerator_pool(pool, gke_pool, joined), bindings)
+    return networks
+
+
+def _workload_policies(
+    into: Component, cluster: str, place: PoolPlace, pools: Sequence[ExpandedPool]
+) -> dict[str, Any]:
+    """Add the workload policies of pools, and return their names in Google Cloud by topology."""
+    policies = dict(workload_policies(place.scope, cluster, place.location, pools))
+    if not policies:
+        return {}
+    component = into.component("training-platform:gke:WorkloadPolicies", f"{cluster}-slices")
+    return {topology: component.add(policy).output("name") for topology, policy in policies.items()}
+
+
+def _cluster_after_networks(
+    cluster: Any, pool: ExpandedPool, fabrics: Mapping[str, GpuFabric], networks: Mapping[str, GpuNetworks]
+) -> Any:
+    """Return the name of the cluster, known once the networks of a pool's cards exist.
+
+    Waiting for the subnets replaces the pool when one of them is replaced. Unknown names in ``networkConfig`` would
+    replace it as well, but the provider (10.2.0) panics on them.
+    """
+    name = fabric_name(pool)
+    if name is None:
+        return cluster
+    subnets = networks[name].subnetworks
+    return once(cluster, *(subnets[nic.name] for _, nic in fabrics[name].nics(pool)))
 
 
 @dataclass(frozen=True)
 class EnvironmentParts:
-    """The parts of an environment called ``name``; the conditions for each part are here, and in no component."""
+    """The parts of an environment called ``name`` that several of its resources need."""
 
     name: str
     environment: Environment
@@ -131,7 +535,7 @@ class EnvironmentParts:
 
     @property
     def network(self) -> NetworkParts | None:
-        """The VPC of its own; None where it joins one that exists already."""
+        """The VPC of its own; None if it joins one that exists already."""
         environment = self.environment
         if environment.network:
             return None
@@ -145,7 +549,7 @@ class EnvironmentParts:
 
     @property
     def driver_network(self) -> str:
-        """The name of its VPC as storage drivers take it: the id where it is another project's."""
+        """The name of its VPC as storage drivers take it: the id if it is another project's."""
         return existing_network_name(self.environment) or network_name(self.scope)
 
     @property
@@ -167,8 +571,3 @@ class EnvironmentParts:
     def budget(self) -> tuple[BudgetSpec, str] | None:
         """Its budget, and the billing account that the budget is in."""
         return stack_budget(self.environment.budget, self.environment)
-
-    def joined(self, cluster: str) -> dict[str, Any]:
-        """Return a cluster's settings from the environment: the domain of Google Groups, and the driver of Lustre."""
-        domain = self.environment.google_groups_domain
-        return {"google_groups_domain": domain, "lustre": reads_lustre(self.environment, cluster)}

@@ -7,9 +7,9 @@ that are too small can take up to twice the GiB that are counted. Source: Filest
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import region_of
@@ -19,13 +19,8 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import BackupScheduleSpec, ExportSpec, FileClassSpec, FilestoreSpec
 from training_platform.config.names import declared_name, name_in_cluster
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Register, ResourceOptions
+from training_platform.resources.plan import Component, Options, Resource, compute
 from training_platform.resources.resource_types import (
-    BACKUP_PLAN,
-    BACKUP_PLAN_ASSOCIATION,
-    BACKUP_VAULT,
-    FILESTORE,
-    FILESTORE_SNAPSHOT,
     STORAGE_CLASS,
 )
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
@@ -37,33 +32,59 @@ if TYPE_CHECKING:
     from pulumi_gcp.filestore import InstanceNetworkArgsDict as Network
 
 
-def filestore_resources(
-    key: str, spec: FilestoreSpec, scope: Scope, *, network: Any, services: Any = None, services_range: Any = None,
-    register: Register,
-) -> Any:  # fmt: skip
-    """Register an instance with its snapshots and backups, and return it.
+class InstanceOutputs(NamedTuple):
+    """An instance of Filestore or Managed Lustre: its name in the API, and the address that clients mount."""
 
+    instance: str
+    ip: Any
+
+
+def filestore_resources(
+    into: Component,
+    key: str,
+    spec: FilestoreSpec,
+    scope: Scope,
+    *,
+    network: Any,
+    services: Resource | None = None,
+    services_range: Any = None,
+) -> InstanceOutputs:
+    """Add an instance with its one share, its snapshots, and its backups on a schedule.
+
+    All of its data is lost when tier, network, protocol, location or the share's name change, or the key, which is in
+    its name. The name, ``{environment}-{key}``, and everything else but the address is known before it exists.
     ``services`` is the VPC's private service access and ``services_range`` the name of its addresses, if it has them.
     """
     # An instance that joins by private service access needs it first; the network's name alone does not say so.
     joined = [services] if services and spec.connection == "private-service-access" else []
-    instance = register(filestore_instance(key, spec, scope, network, services_range), joined)
-    for snapshot in filestore_snapshots(key, spec, scope, instance.name):
-        register(snapshot)
+    instance = into.add(filestore_instance(key, spec, scope, network, services_range), joined)
+    for snapshot in filestore_snapshots(key, spec, scope, instance.output("name")):
+        into.add(snapshot)
     if spec.backups:
-        vault = register(backup_vault(key, spec, spec.backups, scope))
-        plan = register(backup_plan(key, spec, spec.backups, scope, vault.id))
-        register(backup_association(key, spec, scope, instance.id, plan.id))
-    return instance
+        vault = into.add(backup_vault(key, spec, spec.backups, scope))
+        plan = into.add(backup_plan(key, spec, spec.backups, scope, vault.output("id")))
+        into.add(backup_association(key, spec, scope, instance.output("id"), plan.output("id")))
+    # Unknown until it has an id: its networks may be known before, without any address.
+    address = compute(filestore_address, instance.output("networks"), instance.output("id"))
+    return InstanceOutputs(instance_name(scope.environment, key), address)
 
 
-def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Declared:
+def filestore_address(networks: Sequence[Mapping[str, Any]], _id: str) -> str:
+    """Return the address of an instance; empty if it has none: every instance has one, but no mock of a test."""
+    addresses = [str(address) for network in networks for address in network.get("ip_addresses") or ()]
+    return addresses[0] if addresses else ""
+
+
+def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Resource:
     """Return an instance; ``network`` is the VPC's name or id, which the provider takes for the same.
 
     ``services`` is the name of the VPC's range for private service access, where the environment has one.
     """
     protected = scope.deletion_protection and spec.deletion_protection
-    inputs = gcp.filestore(
+    options = _options(protected=protected)
+    return gcp.filestore(
+        f"{declared_name('filestore', key)}-instance",
+        options,
         name=instance_name(scope.environment, key),
         project=scope.project,
         location=spec.location,
@@ -78,8 +99,6 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
         deletion_protection_enabled=protected,
         deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
     )
-    options = _options(protected=protected)
-    return Declared(type=FILESTORE, name=f"{declared_name('filestore', key)}-instance", inputs=inputs, options=options)
 
 
 def instance_name(environment: str, key: str) -> str:
@@ -87,18 +106,16 @@ def instance_name(environment: str, key: str) -> str:
     return short_name(f"{environment}-{key}", NAME_LIMIT)
 
 
-def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Declared]:
+def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Resource]:
     """Yield an instance's snapshots: its files as they were when the name first stood in the stack file."""
     for name in spec.snapshots:
-        inputs = gcp.filestore_snapshot(
+        yield gcp.filestore_snapshot(
+            f"{declared_name('filestore', key)}-snapshot-{name}",
             name=name,
             project=scope.project,
             location=spec.location,
             instance=instance,
             labels=scope.labels,
-        )
-        yield Declared(
-            type=FILESTORE_SNAPSHOT, name=f"{declared_name('filestore', key)}-snapshot-{name}", inputs=inputs
         )
 
 
@@ -144,8 +161,8 @@ def _network(spec: FilestoreSpec, vpc: Any, services: Any) -> Network:
     }
 
 
-def _options(*, protected: bool) -> ResourceOptions:
-    return ResourceOptions(
+def _options(*, protected: bool) -> Options:
+    return Options(
         # Deletion, and so any replacement, loses all data.
         protect=protected,
         # The name is fixed, and taken until the old instance is gone.
@@ -165,9 +182,12 @@ FILESTORE_INSTANCE = "file.googleapis.com/Instance"
 DAY_SECONDS = 86_400
 
 
-def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope) -> Declared:
+def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope) -> Resource:
     """Return where the backups of an instance are kept: in its region, apart from the instance."""
-    inputs = gcp.backup_vault(
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return gcp.backup_vault(
+        f"{declared_name('filestore', key)}-vault",
+        options,
         backup_vault_id=instance_name(scope.environment, key),
         project=scope.project,
         location=region_of(spec.location),
@@ -177,13 +197,14 @@ def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, sco
         force_delete=not scope.deletion_protection,
         labels=scope.labels,
     )
-    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=BACKUP_VAULT, name=f"{declared_name('filestore', key)}-vault", inputs=inputs, options=options)
 
 
-def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Declared:
+def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Resource:
     """Return the schedule of backups and their retention; ``vault`` is the id of the vault."""
-    inputs = gcp.backup_plan(
+    options = Options(delete_before_replace=True)
+    return gcp.backup_plan(
+        f"{declared_name('filestore', key)}-plan",
+        options,
         backup_plan_id=instance_name(scope.environment, key),
         project=scope.project,
         location=region_of(spec.location),
@@ -197,13 +218,16 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
             }
         ],
     )
-    options = ResourceOptions(delete_before_replace=True)
-    return Declared(type=BACKUP_PLAN, name=f"{declared_name('filestore', key)}-plan", inputs=inputs, options=options)
 
 
-def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Declared:
+def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Resource:
     """Return the association of an instance with a backup plan; both by their ids."""
-    inputs = gcp.backup_plan_association(
+    # Updates to the provider; but the API's document calls an instance immutable here, and a plan in use does not go.
+    options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
+    name = f"{declared_name('filestore', key)}-association"
+    return gcp.backup_plan_association(
+        name,
+        options,
         backup_plan_association_id=instance_name(scope.environment, key),
         project=scope.project,
         location=region_of(spec.location),
@@ -211,10 +235,6 @@ def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: An
         resource=instance,
         backup_plan=plan,
     )
-    # Updates to the provider; but the API's document calls an instance immutable here, and a plan in use does not go.
-    options = ResourceOptions(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
-    name = f"{declared_name('filestore', key)}-association"
-    return Declared(type=BACKUP_PLAN_ASSOCIATION, name=name, inputs=inputs, options=options)
 
 
 def _schedule(backups: BackupScheduleSpec) -> Schedule:
@@ -234,7 +254,7 @@ MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # a
 # The StorageClasses that GKE puts into every cluster.
 GKE_CLASSES = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
 PROVISIONER = "filestore.csi.storage.gke.io"
-_OPTIONS = ResourceOptions(
+_OPTIONS = Options(
     replace_on_changes=("reclaimPolicy",),  # Kubernetes refuses the change; the provider knows of no such field
     delete_before_replace=True,  # the name is fixed, and taken until the old class is gone; volumes outlive a class
 )
@@ -244,7 +264,7 @@ _SHARE_GIB, _SMALL_SHARE_GIB = 100, 10  # the smallest claim on a share, without
 def storage_class(
     name: str, scope: Scope, tier: str, network: Any, *, location: str | None = None, class_name: str | None = None,
     private: bool = False, shares: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None,
-) -> Declared:  # fmt: skip
+) -> Resource:  # fmt: skip
     """Return a StorageClass of one Filestore tier, called ``filestore-{tier}`` unless it has a name of its own.
 
     ``name`` is the component's; ``network`` is the VPC's name, without project or path, or its id where it is another
@@ -270,12 +290,12 @@ def storage_class(
         "allowVolumeExpansion": True,
         "reclaimPolicy": "Retain" if scope.deletion_protection else "Delete",
     }
-    return Declared(type=STORAGE_CLASS, name=f"{name}-class", inputs=inputs, options=_OPTIONS)
+    return Resource(type=STORAGE_CLASS, name=f"{name}-class", inputs=inputs, options=_OPTIONS)
 
 
 def cluster_classes(
     name: str, cluster: ClusterSpec, scope: Scope, environment: Environment, network: Any
-) -> Iterator[tuple[str, Declared]]:
+) -> Iterator[tuple[str, Resource]]:
     """Yield the StorageClasses of a cluster, each with its component's name: of tiers, and those of the stack file."""
     of_cluster = partial(
         storage_class,

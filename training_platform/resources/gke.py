@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.network import own_ranges
 from training_platform.resources.node_pools import OAUTH_SCOPES
-from training_platform.resources.resource_types import CLUSTER, IAM_MEMBER, SERVICE_ACCOUNT
+from training_platform.resources.plan import Component, Options, Resource, compute
+from training_platform.resources.resource_types import CLUSTER
 from training_platform.resources.scope import Scope, account_id
 
 if TYPE_CHECKING:
@@ -54,13 +56,15 @@ def gke_cluster(
     service_account: Any,
     google_groups_domain: str | None,
     lustre: bool = False,
-) -> Declared:
+) -> Resource:
     """Return a cluster; ``key`` is its key in the stack file, the others as outputs or as far as they are known.
 
     ``lustre`` says whether it has the driver of Managed Lustre.
     """
     ranges, key_name = own_ranges(spec), scope.key(spec.location)
-    inputs = gcp.cluster(
+    return gcp.cluster(
+        f"{key}-cluster",
+        _options(scope, spec),
         project=scope.project,
         location=spec.location,
         name=cluster_name(scope, key, spec),
@@ -117,7 +121,6 @@ def gke_cluster(
         node_config=_throw_away_pool(scope, spec, service_account),
         skip_node_pool_refresh=True,  # or each refresh reads every pool and instance group twice
     )
-    return Declared(type=CLUSTER, name=f"{key}-cluster", inputs=inputs, options=_options(scope, spec))
 
 
 def cluster_name(scope: Scope, cluster: str, spec: ClusterSpec) -> str:
@@ -194,8 +197,8 @@ def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> c
     }
 
 
-def _options(scope: Scope, spec: ClusterSpec) -> ResourceOptions:
-    return ResourceOptions(
+def _options(scope: Scope, spec: ClusterSpec) -> Options:
+    return Options(
         # Everything that runs is inside it.
         protect=scope.deletion_protection and spec.deletion_protection,
         # Of the pool that is removed: GKE answers with another pool's configuration and another count, and each
@@ -289,24 +292,95 @@ NODE_ROLES = (
 )
 
 
-def node_account_resources(name: str, scope: Scope, register: Register) -> tuple[Any, list[Any]]:
-    """Register the account of all nodes of an environment; return it, and the bindings that nodes wait for."""
-    account = register(node_account(name, scope))
-    return account, [register(role) for role in node_roles(name, scope, account.member)]
+class NodeAccount(NamedTuple):
+    """The account of an environment's nodes: its e-mail, and what has to exist before nodes start.
+
+    A node that starts without the bindings cannot join its cluster or pull an image, so whatever starts nodes waits for
+    them. They are not folded into the e-mail: a role added later would make that unknown during the preview, and every
+    pool would look replaced.
+    """
+
+    email: Any
+    bindings: Sequence[Resource] = ()
 
 
-def node_account(name: str, scope: Scope) -> Declared:
+def node_account_resources(name: str, scope: Scope, into: Component) -> NodeAccount:
+    """Add the account of all nodes of an environment, with no more than nodes need."""
+    account = into.add(node_account(name, scope))
+    roles = [into.add(role) for role in node_roles(name, scope, account.output("member"))]
+    return NodeAccount(account.output("email"), roles)
+
+
+def node_account(name: str, scope: Scope) -> Resource:
     """Return the account of all nodes of an environment; ``name`` is the component's."""
-    inputs = gcp.service_account(
+    return gcp.service_account(
+        f"{name}-account",
         project=scope.project,
         account_id=account_id(scope.environment, "gke-nodes"),
         display_name=f"GKE nodes of {scope.environment}",
     )
-    return Declared(type=SERVICE_ACCOUNT, name=f"{name}-account", inputs=inputs)
 
 
-def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Declared]:
+def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Resource]:
     """Yield the roles of the nodes' account: no more than nodes need."""
     for role in NODE_ROLES:
-        inputs = gcp.iam_member(project=scope.project, role=role, member=member)
-        yield Declared(type=IAM_MEMBER, name=f"{name}-{role.removeprefix('roles/')}", inputs=inputs)
+        yield gcp.iam_member(f"{name}-{role.removeprefix('roles/')}", project=scope.project, role=role, member=member)
+
+
+# Everything in the clusters, and the right to connect to their DNS-based endpoints.
+ADMIN_ROLE = "roles/container.admin"
+
+
+def cluster_admins(into: Component, scope: Scope, admins: Iterable[str]) -> None:
+    """Add the administrators of all clusters in an environment's project; a member that is named twice counts once."""
+    for member in sorted(set(admins)):
+        into.add(
+            gcp.iam_member(f"{into.name}-{member_key(member)}", project=scope.project, role=ADMIN_ROLE, member=member)
+        )
+
+
+def member_key(member: str) -> str:
+    """Return a name for an IAM member that depends on nothing else, so that adding another member does not change it.
+
+    ``group:ml-platform@example.com`` is ``ml-platform-`` and 8 digits of a hash of the whole.
+    """
+    readable = re.sub(r"[^a-z0-9]+", "-", member.partition(":")[2].partition("@")[0].lower()).strip("-")
+    return f"{readable}-{hashlib.sha256(member.encode()).hexdigest()[:8]}"
+
+
+class ClusterOutputs(NamedTuple):
+    """What others take of a cluster: its name in Google Cloud, and the host name of its DNS-based endpoint."""
+
+    name: Any  # pools that take it wait for the cluster
+    endpoint: Any
+
+
+def created_cluster(cluster: Resource) -> ClusterOutputs:
+    """Return the outputs of a cluster of the plan."""
+    return ClusterOutputs(cluster.output("name"), _endpoint(cluster, dns_endpoint))
+
+
+def existing_cluster(into: Component, scope: Scope, location: str, name: str) -> ClusterOutputs:
+    """Read a cluster that is somebody else's, for its endpoint; pools that take its name wait for nothing."""
+    identifier = cluster_identifier(scope.project, location, name)
+    read = Resource(type=CLUSTER, name=f"{into.name}-existing", inputs={}, read_id=identifier)
+    return ClusterOutputs(name, _endpoint(into.add(read), existing_endpoint))
+
+
+def _endpoint(cluster: Resource, function: Callable[[Mapping[str, Any] | None, str], str]) -> Any:
+    """Return a cluster's endpoint, unknown until it has an id: its configuration is known before, without any."""
+    return compute(function, cluster.output("control_plane_endpoints_config"), cluster.output("id"))
+
+
+def dns_endpoint(config: Mapping[str, Any] | None, _id: str) -> str:
+    """Return the host name in GKE's answer; empty if it has none: every cluster of a plan has one, but no mock."""
+    of_name = (config or {}).get("dns_endpoint_config") or {}
+    return str(of_name.get("endpoint") or "")
+
+
+def existing_endpoint(config: Mapping[str, Any] | None, cluster_id: str) -> str:
+    """Return that of a cluster that is somebody else's. Raises ValueError if its owner switched it off."""
+    endpoint = dns_endpoint(config, cluster_id)
+    if not endpoint:
+        raise ValueError(f"{cluster_id} has no DNS-based control-plane endpoint")
+    return endpoint

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from training_platform.config.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
 from training_platform.config.pools import ExpandedPool
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Register, ResourceOptions
 from training_platform.resources.network import allowed
-from training_platform.resources.resource_types import FIREWALL, NETWORK, SUBNETWORK
+from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:
@@ -20,59 +19,67 @@ if TYPE_CHECKING:
 PROTOCOLS = ("tcp", "udp", "icmp")
 # Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
 # subnet's range is taken, too.
-_OPTIONS = ResourceOptions(delete_before_replace=True)
+_OPTIONS = Options(delete_before_replace=True)
 # To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
 _OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
 
 
-def gpu_network_resources(
-    scope: Scope, cluster: str, fabric: GpuFabric, register: Register
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Register the VPCs of one kind of GPUDirect in a cluster, by its key; return names of VPCs and of subnets.
+class GpuNetworks(NamedTuple):
+    """Names of VPCs and of subnets in Google Cloud, by the names that the fabric gives to VPCs and cards."""
 
-    Both are by the names that the fabric gives to VPCs and cards.
-    """
-    networks, subnetworks = {}, {}
+    networks: dict[str, Any]
+    subnetworks: dict[str, Any]
+
+
+def gpu_network_resources(scope: Scope, cluster: str, fabric: GpuFabric, into: Component) -> GpuNetworks:
+    """Add the VPCs of one kind of GPUDirect in a cluster, by its key: nodes alone use them, and nothing leaves them."""
+    networks: dict[str, Any] = {}
+    subnetworks: dict[str, Any] = {}
     for part in fabric.vpcs:
-        vpc = register(gpu_vpc(scope, cluster, fabric, part))
-        networks[part.name] = vpc.name
-        if firewall := gpu_firewall(scope, cluster, fabric, part, vpc.id):
-            register(firewall)
+        vpc = into.add(gpu_vpc(scope, cluster, fabric, part))
+        networks[part.name] = vpc.output("name")
+        if firewall := gpu_firewall(scope, cluster, fabric, part, vpc.output("id")):
+            into.add(firewall)
         for nic in part.nics:
-            subnetworks[nic.name] = register(gpu_subnet(scope, cluster, fabric, nic, vpc.id)).name
-    return networks, subnetworks
+            subnetworks[nic.name] = into.add(gpu_subnet(scope, cluster, fabric, nic, vpc.output("id"))).output("name")
+    return GpuNetworks(networks, subnetworks)
 
 
-def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Declared:
+def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Resource:
     """Return one VPC; Kubernetes refers to it by its name. ``cluster`` is the cluster's key."""
     profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
-    inputs = gcp.network(
+    return gcp.network(
+        f"{_logical(fabric, vpc.name)}-vpc",
+        _OPTIONS,
         project=scope.project,
         name=cloud_name(scope, cluster, vpc.name),
         auto_create_subnetworks=False,
         mtu=vpc.mtu,
         network_profile=profile,
     )
-    return Declared(type=NETWORK, name=f"{_logical(fabric, vpc.name)}-vpc", inputs=inputs, options=_OPTIONS)
 
 
-def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Declared:
+def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Resource:
     """Return the subnet of one network card."""
-    inputs = gcp.subnetwork(
+    return gcp.subnetwork(
+        f"{_logical(fabric, nic.name)}-subnet",
+        _OPTIONS,
         project=scope.project,
         region=fabric.region,
         name=cloud_name(scope, cluster, nic.name),
         network=network,
         ip_cidr_range=nic.cidr,
     )
-    return Declared(type=SUBNETWORK, name=f"{_logical(fabric, nic.name)}-subnet", inputs=inputs, options=_OPTIONS)
 
 
-def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Declared | None:
+def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Resource | None:
     """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
     if vpc.profile is not None:
         return None
-    inputs = gcp.firewall(
+    name = f"{_logical(fabric, vpc.name)}-internal"
+    return gcp.firewall(
+        name,
+        _OF_A_NETWORK,
         project=scope.project,
         name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
         network=network,
@@ -81,8 +88,6 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
         source_ranges=[nic.cidr for nic in vpc.nics],
         allows=[allowed(protocol) for protocol in PROTOCOLS],
     )
-    name = f"{_logical(fabric, vpc.name)}-internal"
-    return Declared(type=FIREWALL, name=name, inputs=inputs, options=_OF_A_NETWORK)
 
 
 def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:

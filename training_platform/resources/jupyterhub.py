@@ -13,23 +13,56 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from training_platform.catalog import IMAGES
+from training_platform.catalog import CHARTS, IMAGES
 from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.workloads import GatewaySpec, Notebooks
 from training_platform.config.names import data_claim
 from training_platform.config.pools import SYSTEM_TOLERATIONS
 from training_platform.resources.data_sets import NotebookDataSets
+from training_platform.resources.kubernetes_objects import (
+    IDENTITY,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT_OBJECT,
+    account_subject,
+    binding,
+    kubernetes_object,
+    object_type,
+    release,
+    rules_of_role,
+)
 from training_platform.resources.notebooks import (
     FUSE_ANNOTATION,
     HOME,
+    HUB_ACCOUNT,
     HUB_NAMESPACE,
+    RULES,
+    TEAM_HOMES,
     data_variables,
     data_volumes,
     home_owner,
+    network_policy,
     profiles,
     team_profiles,
 )
-from training_platform.resources.scope import Scope, account_id, secret_id
+from training_platform.resources.plan import Component, Options, Resource
+from training_platform.resources.resource_types import NAMESPACE
+from training_platform.resources.scope import Scope, account_id, secret_id, slug
+from training_platform.resources.storage import secret_reader, team_secret
+from training_platform.resources.team_account import (
+    WORKLOAD_USER,
+    KubernetesAccount,
+    acting,
+    bucket_grant,
+    project_role,
+    service_account,
+)
+from training_platform.resources.tenancy import POD_SECURITY, POLICY_KIND, POLICY_VERSION
+from training_platform.resources.volumes import FILESTORE_VOLUME, filestore_volume
+
+_NOTEBOOKS = "notebooks"  # the name of objects in a team's namespace
 
 START_SECONDS = 1800  # the autoscaler starts a VM, which installs drivers and pulls an image of several GB
 READER = "notebooks"  # the Kubernetes account of notebooks that read buckets
@@ -50,7 +83,7 @@ def hub_values(
     cluster_name: str,
     cluster: ClusterSpec,
     notebooks: Notebooks,
-    home_claim: str,
+    home_claim: Any,
     data_sets: NotebookDataSets | None = None,
     *,
     team_data: TeamData | None = None,
@@ -150,7 +183,7 @@ def _names(notebooks: Notebooks, team: str) -> list[str]:
     return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
-def single_user(notebooks: Notebooks, home_claim: str, data_sets: NotebookDataSets) -> dict[str, Any]:
+def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSets) -> dict[str, Any]:
     """Return the settings that all notebooks have in common."""
     image = notebooks.image or IMAGES["notebook"]
     buckets = {"serviceAccountName": READER, "extraAnnotations": FUSE_ANNOTATION}
@@ -224,3 +257,155 @@ def gateway_objects(gateway: GatewaySpec, host: str) -> Iterator[GatewayObject]:
     yield GatewayObject(_GKE, "HealthCheckPolicy", {"default": {"config": check}, **target})
     guard = {"iap": {"enabled": True}, "timeoutSec": _DAY_SECONDS}
     yield GatewayObject(_GKE, "GCPBackendPolicy", {"default": guard, **target})
+
+
+def jupyterhub(
+    into: Component,
+    scope: Scope,
+    cluster_name: str,
+    cluster: ClusterSpec,
+    notebooks: Notebooks,
+    *,
+    home_claim: Any,
+    data_sets: NotebookDataSets,
+    team_data: TeamData | None = None,
+    environment_data: Collection[str] = (),
+    chart: ChartOverride | None = None,
+) -> Any:
+    """Add notebooks for everyone of the organisation's domain, with a profile per single-host pool.
+
+    ``home_claim`` is the name of a PersistentVolumeClaim in the hub's namespace, perhaps created after the hub;
+    ``data_sets``, ``team_data`` and ``environment_data`` are those of ``hub_values``. Returned is the namespace's name.
+    Somebody makes the Secret with the OAuth client's secret by hand (``notebooks.oauth_secret``), once the namespace
+    exists; until then the hub's pod waits for it. In Secret Manager, somebody adds its value.
+    """
+    name, hub_chart = into.name, CHARTS["jupyterhub"]
+    created = kubernetes_object(
+        NAMESPACE,
+        f"{name}-namespace",
+        scope,
+        hub_chart.namespace,
+        {},
+        labels={f"{POD_SECURITY}enforce": "baseline"},
+        # To delete it is to delete the hub's users and the claim for all homes.
+        options=Options(protect=scope.deletion_protection),
+    )
+    namespace = into.add(created)
+    values = hub_values(
+        cluster_name,
+        cluster,
+        notebooks,
+        home_claim,
+        data_sets,
+        team_data=team_data,
+        environment_data=environment_data,
+        secret=_oauth_secret(into, scope, cluster_name, notebooks),
+    )
+    # The release has only the namespace's name, so nothing else creates the namespace first. A deployment that waits
+    # would fail on the Secret that is created after it.
+    release(into, hub_chart, chart, values, after=[namespace], prepared=hub_chart.namespace)
+    buckets = {key: data.bucket for key, data in data_sets.items() if data.bucket}
+    if buckets:
+        _reader(into, scope, cluster_name, buckets, namespace)
+    return namespace.output("metadata", "name")
+
+
+def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: Notebooks) -> HubSecret | None:
+    """Add the OAuth client's secret, and the account by which the hub reads it, if it is in Secret Manager."""
+    if not notebooks.oauth_secret.secret_manager:
+        return None
+    name = into.name
+    secret = into.add(team_secret(notebooks.oauth_secret.name, scope, f"{name}-oauth"))
+    title = f"JupyterHub of {scope.prefix} in {cluster_name}"
+    account = into.add(service_account(f"{name}-account", scope, hub_account_id(scope, cluster_name), title))
+    into.add(secret_reader(f"{name}-oauth-reader", scope, secret, account.output("member")))
+    _act_as(into, f"{name}-workload", account, HUB_ACCOUNT, scope)
+    return hub_secret(scope, cluster_name, notebooks)
+
+
+def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[str, str], namespace: Resource) -> None:
+    """Add the account by which notebooks of everybody read buckets, and nothing else."""
+    name = f"{into.name}-reader"
+    title = f"Notebooks of everybody in {cluster_name} of {scope.prefix}"
+    account = into.add(service_account(f"{name}-account", scope, reader_account_id(scope, cluster_name), title))
+    pods = kubernetes_object(
+        SERVICE_ACCOUNT_OBJECT,
+        f"{name}-kubernetes-account",
+        scope,
+        READER,
+        {"automountServiceAccountToken": False},
+        namespace=HUB_NAMESPACE,
+        annotations={IDENTITY: account.output("email")},
+    )
+    into.add(pods, [namespace])
+    _act_as(into, f"{name}-workload", account, READER, scope)
+    for key, bucket in buckets.items():
+        grant = bucket_grant(f"{name}-bucket-{key}", bucket, "roles/storage.objectViewer", account.output("member"))
+        into.add(grant)
+
+
+def _act_as(into: Component, name: str, account: Resource, kubernetes_account: str, scope: Scope) -> None:
+    """Let a Kubernetes account of the hub's namespace act as an account of Google Cloud."""
+    pod = KubernetesAccount(project=scope.project, namespace=HUB_NAMESPACE, name=kubernetes_account)
+    into.add(acting(name, account, WORKLOAD_USER, pod.member))
+
+
+def hub_gateway(into: Component, scope: Scope, notebooks: Notebooks, gateway: GatewaySpec, namespace: Any) -> None:
+    """Add a load balancer before the hub, and who passes Identity-Aware Proxy: the role is on all that it guards there.
+
+    ``gateway`` is that of ``notebooks``, whose host it is for; ``namespace`` is the hub's.
+    """
+    for member in gateway.members:
+        into.add(project_role(f"{into.name}-{slug(member)}", scope.project, ACCESS_ROLE, member))
+    for manifest in gateway_objects(gateway, notebooks.host or ""):
+        into.add(
+            kubernetes_object(
+                object_type(manifest.api_version, manifest.kind),
+                f"{into.name}-{manifest.kind.lower()}",
+                scope,
+                NAME,
+                {"spec": manifest.spec},
+                namespace=namespace,
+                annotations=manifest.annotations,
+            )
+        )
+
+
+def team_notebooks(
+    into: Component,
+    scope: Scope,
+    notebooks: Notebooks,
+    filestore: FilestoreSpec,
+    *,
+    address: Any,
+    namespace: Any,
+    closed: bool,
+) -> None:
+    """Add the hub's rights in a team's namespace, the ways between hub and notebooks, and the claim on homes.
+
+    ``filestore`` is the instance of all homes, at ``address``; ``closed`` says whether pods of the team connect to
+    nothing that no policy opens. Notebooks mount a folder of the team's name, and in it one of the user's: admission
+    holds all pods of the team to the first, and nothing keeps people of one team from each other's, as nothing does
+    from each other's jobs.
+    """
+    name = into.name
+    rights = kubernetes_object(ROLE, f"{name}-role", scope, _NOTEBOOKS, rules_of_role(*RULES), namespace=namespace)
+    role = into.add(rights)
+    bound = binding("Role", _NOTEBOOKS, [account_subject(HUB_ACCOUNT, HUB_NAMESPACE)])
+    into.add(
+        kubernetes_object(ROLE_BINDING, f"{name}-role-binding", scope, _NOTEBOOKS, bound, namespace=namespace), [role]
+    )
+    policy = {"spec": network_policy(closed=closed)}
+    kind = object_type(POLICY_VERSION, POLICY_KIND)
+    into.add(kubernetes_object(kind, f"{name}-network-policy", scope, _NOTEBOOKS, policy, namespace=namespace))
+    homes = into.component(FILESTORE_VOLUME, f"{name}-homes")
+    filestore_volume(
+        homes,
+        scope,
+        notebooks.filestore,
+        filestore,
+        address=address,
+        namespace=namespace,
+        claim=TEAM_HOMES,
+        size_gib=notebooks.home_gib,
+    )

@@ -7,11 +7,33 @@ docs, optimize Pod autoscaling based on metrics, read 2026-11-22.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from training_platform.catalog import IMAGES
 from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
+from training_platform.resources.kubernetes_objects import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    IDENTITY,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT_OBJECT,
+    account_subject,
+    binding,
+    kubernetes_object,
+    object_type,
+    rules_of_role,
+)
+from training_platform.resources.plan import Component, Node, Resource
+from training_platform.resources.resource_types import NAMESPACE as NAMESPACE_TYPE
 from training_platform.resources.scope import Scope, account_id
+from training_platform.resources.team_account import (
+    WORKLOAD_USER,
+    KubernetesAccount,
+    acting,
+    project_role,
+    service_account,
+)
 
 NAMESPACE = "custom-metrics"
 NAME = "custom-metrics-stackdriver-adapter"
@@ -20,7 +42,7 @@ GROUP = "custom.metrics.k8s.io"
 VERSIONS = {"v1beta1": 100, "v1beta2": 200}  # with the priority of each
 _LABELS = {"run": NAME}
 _PORT = 443
-READ_PODS = {"api_groups": [""], "resources": ["pods", "nodes", "nodes/stats"], "verbs": ["get", "list", "watch"]}
+READ_PODS = {"apiGroups": [""], "resources": ["pods", "nodes", "nodes/stats"], "verbs": ["get", "list", "watch"]}
 
 
 def adapter_account_id(scope: Scope) -> str:
@@ -69,3 +91,57 @@ def api_service(version: str) -> dict[str, Any]:
         "insecureSkipTLSVerify": True,
         "service": {"name": NAME, "namespace": NAMESPACE},
     }
+
+
+def metrics_account(into: Component, scope: Scope) -> Resource:
+    """Add the account that reads metrics of the project: the adapter's of every cluster, by workload identity."""
+    title = f"Metrics for autoscalers of {scope.prefix}"
+    account = into.add(service_account(f"{into.name}-account", scope, adapter_account_id(scope), title))
+    into.add(project_role(f"{into.name}-viewer", scope.project, ROLE, account.output("member")))
+    return account
+
+
+def let_pods_act(into: Component, account: Resource, scope: Scope, clusters: Sequence[Node]) -> None:
+    """Let the adapter's pods act as the account: the project has a pool of identities once it has a cluster."""
+    pod = KubernetesAccount(project=scope.project, namespace=NAMESPACE, name=NAME)
+    into.add(acting(f"{into.name}-workload", account, WORKLOAD_USER, pod.member), clusters)
+
+
+def metrics_adapter(into: Component, scope: Scope, account: Any) -> None:
+    """Add the adapter in one cluster, and the API that autoscalers ask it by; ``account`` is an email address."""
+    name = into.name
+    namespace = into.add(kubernetes_object(NAMESPACE_TYPE, f"{name}-namespace", scope, NAMESPACE, {}))
+    pods = kubernetes_object(
+        SERVICE_ACCOUNT_OBJECT,
+        f"{name}-service-account",
+        scope,
+        NAME,
+        {},
+        namespace=NAMESPACE,
+        annotations={IDENTITY: account},
+    )
+    into.add(pods, [namespace])
+    for right in _rights(name, scope):
+        into.add(right, [namespace])
+    for api_version, kind, spec in (
+        ("apps/v1", "Deployment", adapter_deployment()),
+        ("v1", "Service", adapter_service()),
+    ):
+        logical, type_ = f"{name}-{kind.lower()}", object_type(api_version, kind)
+        into.add(kubernetes_object(type_, logical, scope, NAME, {"spec": spec}, namespace=NAMESPACE), [namespace])
+    for version in VERSIONS:
+        type_ = object_type("apiregistration.k8s.io/v1", "APIService")
+        fields = {"spec": api_service(version)}
+        into.add(kubernetes_object(type_, f"{name}-{version}", scope, f"{version}.{GROUP}", fields), [namespace])
+
+
+def _rights(name: str, scope: Scope) -> Iterator[Resource]:
+    """Yield what lets the adapter ask who calls it, and see the pods and nodes whose metrics it looks for."""
+    reader = f"{NAME}-reader"
+    yield kubernetes_object(CLUSTER_ROLE, f"{name}-reader", scope, reader, rules_of_role(READ_PODS))
+    pods = [account_subject(NAME, NAMESPACE)]
+    for suffix, role in (("reader", reader), ("delegator", "system:auth-delegator")):
+        bound, logical = binding("ClusterRole", role, pods), f"{name}-{suffix}-binding"
+        yield kubernetes_object(CLUSTER_ROLE_BINDING, logical, scope, f"{NAME}-{suffix}", bound)
+    bound = binding("Role", "extension-apiserver-authentication-reader", pods)
+    yield kubernetes_object(ROLE_BINDING, f"{name}-authentication", scope, NAME, bound, namespace="kube-system")

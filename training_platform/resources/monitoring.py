@@ -22,11 +22,10 @@ from training_platform.config.model.environment import AlertsSpec, BudgetSpec, E
 from training_platform.config.model.team import Team
 from training_platform.config.reading.section import Section
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Register
 from training_platform.resources.filestore import instance_name
 from training_platform.resources.gke import cluster_name
 from training_platform.resources.kueue import REPLICAS
-from training_platform.resources.resource_types import ALERT_POLICY, BUDGET, DASHBOARD, NOTIFICATION_CHANNEL
+from training_platform.resources.plan import Component, Resource
 from training_platform.resources.scope import Scope, slug
 
 NAME = "dashboard"
@@ -80,7 +79,7 @@ def parts() -> list[Part]:
     return TypeAdapter(list[Part]).validate_python(read_file(_FILE)["sections"])
 
 
-def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Declared]:
+def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Resource]:
     """Yield the dashboard of an environment that has clusters and wants dashboards."""
     if environment.dashboards and environment.clusters:
         clusters = [cluster_name(scope, key, spec) for key, spec in environment.clusters.items()]
@@ -96,7 +95,7 @@ def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Decla
         )
 
 
-def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterator[Declared]:
+def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterator[Resource]:
     """Yield the dashboard of a team with shares, in the environment's project: what clusters measure is seen there."""
     if environment.dashboards and team.shares:
         clusters = [cluster_name(scope, key, environment.clusters[key]) for key in team.shares]
@@ -113,9 +112,10 @@ def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterat
         )
 
 
-def _declared(subject: DashboardSubject) -> Declared:
-    inputs = gcp.dashboard(project=subject.project, dashboard_json=json.dumps(dashboard(subject)))
-    return Declared(type=DASHBOARD, name=f"{NAME}-{subject.kind}", inputs=inputs)
+def _declared(subject: DashboardSubject) -> Resource:
+    return gcp.dashboard(
+        f"{NAME}-{subject.kind}", project=subject.project, dashboard_json=json.dumps(dashboard(subject))
+    )
 
 
 def dashboard(subject: DashboardSubject) -> Json:
@@ -185,34 +185,34 @@ EVALUATION = "60s"  # as often as GKE's system metrics come
 
 
 def alert_resources(
-    name: str, spec: AlertsSpec, clusters: Mapping[str, SoftwareSpec], scope: Scope, register: Register
+    name: str, spec: AlertsSpec, clusters: Mapping[str, SoftwareSpec], scope: Scope, into: Component
 ) -> None:
-    """Register alerts and their channels, where they are enabled and there is a cluster to watch.
+    """Add alerts and their channels, where they are enabled and there is a cluster to watch.
 
     ``clusters`` are names in GKE with what is installed there.
     """
     if spec.enabled and clusters:
-        channels = [register(channel).name for channel in email_channels(name, spec.emails, scope)]
+        channels = [into.add(channel).output("name") for channel in email_channels(name, spec.emails, scope)]
         for policy in alert_policies(name, scope, clusters, channels, undocumented=spec.undocumented):
-            register(policy)
+            into.add(policy)
 
 
-def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Declared]:
+def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Resource]:
     """Yield a channel for each address; ``name`` is the component's."""
     for address in emails:
-        inputs = gcp.notification_channel(
+        yield gcp.notification_channel(
+            f"{name}-{slug(address)}",
             type="email",
             display_name=f"{scope.prefix}: {address}",
             project=scope.project,
             labels={"email_address": address},
             user_labels=scope.labels,
         )
-        yield Declared(type=NOTIFICATION_CHANNEL, name=f"{name}-{slug(address)}", inputs=inputs)
 
 
 def alert_policies(
     name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any], *, undocumented: bool = False
-) -> Iterator[Declared]:
+) -> Iterator[Resource]:
     """Yield a policy for each rule that some cluster has series for; those without a documented series if asked for.
 
     ``clusters`` are names in GKE with what is installed there, ``told`` the names of channels.
@@ -241,9 +241,10 @@ def _policy(
     condition: Condition,
     *,
     strategy: Strategy | None = None,
-) -> Declared:
+) -> Resource:
     """Return the policy of a rule, which tells the channels ``told``."""
-    inputs = gcp.alert_policy(
+    return gcp.alert_policy(
+        name,
         display_name=f"{scope.environment}: {rule.title}",
         conditions=[condition],
         alert_strategy=strategy,
@@ -254,7 +255,6 @@ def _policy(
         notification_channels=list(told),
         user_labels=scope.labels,
     )
-    return Declared(type=ALERT_POLICY, name=name, inputs=inputs)
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
@@ -370,20 +370,21 @@ def stack_budget(spec: BudgetSpec | None, environment: Environment) -> tuple[Bud
     return (spec, account) if spec and account else None
 
 
-def budget_resources(spec: BudgetSpec, account: str, scope: Scope, register: Register) -> None:
-    """Register a stack's budget with its channels; ``account`` is the billing account."""
-    channels = [register(channel).name for channel in email_channels(BUDGET_NAME, spec.emails, scope)]
-    register(month_budget(spec, account, scope, channels))
+def budget_resources(spec: BudgetSpec, account: str, scope: Scope, into: Component) -> None:
+    """Add a stack's budget with its channels; ``account`` is the billing account."""
+    channels = [into.add(channel).output("name") for channel in email_channels(BUDGET_NAME, spec.emails, scope)]
+    into.add(month_budget(spec, account, scope, channels))
 
 
-def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Declared:
+def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Resource:
     """Return a budget of what carries the label of the stack in the account; ``told`` are the names of channels.
 
     Cloud Billing filters by one label with one value: that of the team, which clusters do not carry since teams share
     them, or of the environment, which all has.
     """
     label = "team" if scope.team else "environment"
-    inputs = gcp.budget(
+    return gcp.budget(
+        f"{BUDGET_NAME}-month",
         billing_account=account,
         display_name=scope.prefix,
         budget_filter={"calendar_period": "MONTH", "labels": {label: scope.labels[label]}},
@@ -391,4 +392,3 @@ def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[An
         threshold_rules=[{"threshold_percent": percent / 100} for percent in spec.alert_at_percent],
         all_updates_rule={"monitoring_notification_channels": list(told)} if told else None,
     )
-    return Declared(type=BUDGET, name=f"{BUDGET_NAME}-month", inputs=inputs)

@@ -17,20 +17,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import OWN_ATTACHMENT
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Register, ResourceOptions
-from training_platform.resources.resource_types import (
-    ADDRESS,
-    FIREWALL,
-    GLOBAL_ADDRESS,
-    MANAGED_ZONE,
-    NETWORK,
-    NETWORK_ATTACHMENT,
-    RECORD_SET,
-    ROUTER,
-    ROUTER_NAT,
-    SERVICE_CONNECTION,
-    SUBNETWORK,
-)
+from training_platform.resources.plan import Component, Options, Resource, once
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:
@@ -74,38 +61,48 @@ class NetworkParts:
 
 
 class NetworkResources(NamedTuple):
-    """The resources of a network that others refer to."""
+    """The parts of a network that others refer to; the ids and names are references, or text of an existing VPC."""
 
-    network: Any
-    services: Any  # private service access, and the name of its addresses; None without it
+    network_id: Any  # projects/*/global/networks/*
+    network_name: Any
+    services: Resource | None  # private service access, and the name of its addresses; None without it
     services_range: Any
-    records: Sequence[Any]  # of Google's APIs
+    google_apis: Any  # the range that names of Google's APIs lead to, known once they do; None where it is public
 
 
-def network_resources(name: str, scope: Scope, parts: NetworkParts, register: Register) -> NetworkResources:
-    """Register a VPC with a way out of each region, private service access, and zones for Google's APIs."""
-    network = register(vpc(name, scope))
+def network_resources(name: str, scope: Scope, parts: NetworkParts, into: Component) -> NetworkResources:
+    """Add a VPC with a way out of each region, private service access, and zones for Google's APIs."""
+    network = into.add(vpc(name, scope))
+    network_id = network.output("id")
     for region in sorted(set(parts.regions)):
-        addresses = [register(address).self_link for address in nat_addresses(name, region, scope, parts.nat_addresses)]
-        gateway = register(router(name, region, scope, network.id))
-        register(nat(name, region, scope, gateway.name, addresses))
+        addresses = [
+            into.add(address).output("self_link") for address in nat_addresses(name, region, scope, parts.nat_addresses)
+        ]
+        gateway = into.add(router(name, region, scope, network_id))
+        into.add(nat(name, region, scope, gateway.output("name"), addresses))
     services = range_name = None
     if parts.services_range:
-        range_name = register(services_range(name, scope, parts.services_range, network.id)).name
-        services = register(service_connection(name, network.id, range_name))
+        range_name = into.add(services_range(name, scope, parts.services_range, network_id)).output("name")
+        services = into.add(service_connection(name, network_id, range_name))
         if parts.lustre:
-            register(lustre_firewall(parts.services_range, scope, network.id))
-    records: list[Any] = []
+            into.add(lustre_firewall(parts.services_range, scope, network_id))
+    google_apis = None
     if parts.google_apis:
+        records: list[Resource] = []
         for domain in DOMAINS:
-            zone = register(api_zone(name, domain, scope, network.id))
-            records += [register(record) for record in api_records(name, domain, parts.google_apis, scope, zone.name)]
-    return NetworkResources(network, services, range_name, records)
+            zone = into.add(api_zone(name, domain, scope, network_id)).output("name")
+            records += [into.add(record) for record in api_records(name, domain, parts.google_apis, scope, zone)]
+        google_apis = once(parts.google_apis.range, *(record.output("id") for record in records))
+    return NetworkResources(network_id, network.output("name"), services, range_name, google_apis)
 
 
-def vpc(name: str, scope: Scope) -> Declared:
+def vpc(name: str, scope: Scope) -> Resource:
     """Return a VPC without subnets of its own: clusters bring theirs."""
-    inputs = gcp.network(
+    # Everything else of the environment is inside it.
+    options = Options(protect=scope.deletion_protection)
+    return gcp.network(
+        f"{name}-vpc",
+        options,
         project=scope.project,
         name=network_name(scope),  # peerings and people refer to it from outside
         auto_create_subnetworks=False,
@@ -113,26 +110,24 @@ def vpc(name: str, scope: Scope) -> Declared:
         mtu=MTU_BYTES,
         delete_default_routes_on_create=False,  # the NAT gateways reach the internet by the default route
     )
-    # Everything else of the environment is inside it.
-    options = ResourceOptions(protect=scope.deletion_protection)
-    return Declared(type=NETWORK, name=f"{name}-vpc", inputs=inputs, options=options)
 
 
-def router(name: str, region: str, scope: Scope, network: Any) -> Declared:
+def router(name: str, region: str, scope: Scope, network: Any) -> Resource:
     """Return the router to which a region's NAT gateway belongs."""
-    inputs = gcp.router(project=scope.project, region=region, network=network)
-    return Declared(type=ROUTER, name=f"{name}-{region}-router", inputs=inputs)
+    return gcp.router(f"{name}-{region}-router", project=scope.project, region=region, network=network)
 
 
-def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Declared]:
+def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Resource]:
     """Yield the addresses that are reserved for a region's NAT gateway: any is as good as another, so they count up.
 
     A released address may belong to another project at once, while other parties may still let it in.
     """
     # The old address is deleted last, since its gateway uses it: only another project replaces it, with a free name.
-    options = ResourceOptions(protect=scope.deletion_protection)
+    options = Options(protect=scope.deletion_protection)
     for number in range(1, count + 1):
-        inputs = gcp.address(
+        yield gcp.address(
+            f"{name}-{region}-nat-{number}",
+            options,
             project=scope.project,
             region=region,
             name=short_name(f"{scope.environment}-nat-{region}-{number}", NAME_LIMIT),
@@ -140,15 +135,15 @@ def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[
             description=f"NAT of environment {scope.environment}",
             labels=scope.labels,
         )
-        yield Declared(type=ADDRESS, name=f"{name}-{region}-nat-{number}", inputs=inputs, options=options)
 
 
-def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Sequence[Any]) -> Declared:
+def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Sequence[Any]) -> Resource:
     """Return a region's way out: private nodes pull from registry.k8s.io and other places off Google Cloud.
 
     ``addresses`` are the links of those that are reserved; without any, Google Cloud takes what the load asks for.
     """
-    inputs = gcp.router_nat(
+    return gcp.router_nat(
+        f"{name}-{region}-nat",
         project=scope.project,
         region=region,
         router=router_name,
@@ -161,13 +156,16 @@ def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Seque
         max_ports_per_vm=NAT_MAX_PORTS,
         log_config={"enable": True, "filter": "ERRORS_ONLY"},
     )
-    return Declared(type=ROUTER_NAT, name=f"{name}-{region}-nat", inputs=inputs)
 
 
-def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Declared:
+def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Resource:
     """Return the addresses that services of Google get in the VPC by private service access."""
     address, _, prefix = addresses.partition("/")
-    inputs = gcp.global_address(
+    # The name is fixed; what joined the VPC keeps its addresses.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return gcp.global_address(
+        f"{name}-services-range",
+        options,
         project=scope.project,
         name=services_range_name(scope),
         purpose="VPC_PEERING",
@@ -177,14 +175,12 @@ def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Dec
         network=network,
         labels=scope.labels,
     )
-    # The name is fixed; what joined the VPC keeps its addresses.
-    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=GLOBAL_ADDRESS, name=f"{name}-services-range", inputs=inputs, options=options)
 
 
-def service_connection(name: str, network: Any, range_name: Any) -> Declared:
+def service_connection(name: str, network: Any, range_name: Any) -> Resource:
     """Return the peering by which Google's services join the VPC."""
-    inputs = gcp.service_connection(
+    return gcp.service_connection(
+        f"{name}-services",
         network=network,
         service="servicenetworking.googleapis.com",
         reserved_peering_ranges=[range_name],
@@ -192,7 +188,6 @@ def service_connection(name: str, network: Any, range_name: Any) -> Declared:
         # not tried).
         deletion_policy="ABANDON",
     )
-    return Declared(type=SERVICE_CONNECTION, name=f"{name}-services", inputs=inputs)
 
 
 def services_range_name(scope: Scope) -> str:
@@ -225,7 +220,7 @@ APIS: Final = "googleapis.com."
 DOMAINS: Final = (APIS, "gcr.io.", "pkg.dev.")  # each has a private zone: APIs, and registries of images
 TTL_SECONDS: Final = 300
 # The names are fixed, and the new zone or record is where the old one is.
-_ZONE_OPTIONS: Final = ResourceOptions(delete_before_replace=True)
+_ZONE_OPTIONS: Final = Options(delete_before_replace=True)
 
 
 def entrance(environment: Environment) -> Entrance | None:
@@ -233,9 +228,11 @@ def entrance(environment: Environment) -> Entrance | None:
     return ENTRANCES.get(environment.google_apis) if environment.clusters else None
 
 
-def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Declared:
+def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Resource:
     """Return the zone of a domain, which the VPC alone sees."""
-    inputs = gcp.managed_zone(
+    return gcp.managed_zone(
+        f"{name}-{_label(domain)}-zone",
+        _ZONE_OPTIONS,
         project=scope.project,
         name=f"{scope.environment}-{_label(domain)}",
         dns_name=domain,
@@ -244,17 +241,18 @@ def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Declared:
         private_visibility_config={"networks": [{"network_url": network}]},
         labels=scope.labels,
     )
-    return Declared(type=MANAGED_ZONE, name=f"{name}-{_label(domain)}-zone", inputs=inputs, options=_ZONE_OPTIONS)
 
 
-def api_records(name: str, domain: str, vip: Entrance, scope: Scope, zone: Any) -> Iterator[Declared]:
+def api_records(name: str, domain: str, vip: Entrance, scope: Scope, zone: Any) -> Iterator[Resource]:
     """Yield the records of a zone: one name with the addresses, and all names below the domain, which follow it."""
     held = vip.name if domain == APIS else domain
     for role, record, kind, data in (
         ("addresses", held, "A", list(vip.addresses)),
         ("names", f"*.{domain}", "CNAME", [held]),
     ):
-        inputs = gcp.record_set(
+        yield gcp.record_set(
+            f"{name}-{_label(domain)}-{role}",
+            _ZONE_OPTIONS,
             project=scope.project,
             managed_zone=zone,
             name=record,
@@ -262,7 +260,6 @@ def api_records(name: str, domain: str, vip: Entrance, scope: Scope, zone: Any) 
             ttl=TTL_SECONDS,
             rrdatas=data,
         )
-        yield Declared(type=RECORD_SET, name=f"{name}-{_label(domain)}-{role}", inputs=inputs, options=_ZONE_OPTIONS)
 
 
 def _label(domain: str) -> str:
@@ -272,7 +269,7 @@ def _label(domain: str) -> str:
 # Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
 # 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
 WEBHOOK_PORTS = ("8443", "9443", "15017")
-_OPTIONS = ResourceOptions(
+_OPTIONS = Options(
     # Google Cloud changes no range that a cluster uses; the cluster is deleted with its subnet.
     replace_on_changes=("secondaryIpRanges",),
     # A network takes no two subnets with a range in common.
@@ -281,26 +278,27 @@ _OPTIONS = ResourceOptions(
 
 
 def subnet_resources(
-    name: str, spec: ClusterSpec, scope: Scope, *, network: Any, nodes: Any, host_project: str | None,
-    register: Register,
-) -> Any:  # fmt: skip
-    """Register a cluster's subnet, unless it exists already, with the firewall rule of webhooks; return its id.
+    into: Component, spec: ClusterSpec, scope: Scope, *, network: Any, nodes: Any, host_project: str | None
+) -> Any:
+    """Add a cluster's subnet, unless it exists already, with the firewall rule of webhooks; return its id.
 
-    ``name`` is the cluster's key, ``nodes`` the account that tells nodes from other VMs. Subnets and firewall rules of
-    a Shared VPC are its owner's.
+    The component's name is the cluster's key, ``nodes`` the account that tells nodes from other VMs. Subnets and
+    firewall rules of a Shared VPC are its owner's.
     """
     subnet = existing_subnet(spec, host_project or scope.project)
     if subnet is None:
-        subnet = register(cluster_subnet(name, spec, scope, network)).id
+        subnet = into.add(cluster_subnet(into.name, spec, scope, network)).output("id")
     if host_project is None:
-        register(webhook_firewall(name, spec, scope, network, nodes))
+        into.add(webhook_firewall(into.name, spec, scope, network, nodes))
     return subnet
 
 
-def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> Declared:
+def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> Resource:
     """Return a cluster's subnet, with ranges for nodes, pods and Services; ``name`` is the cluster's key."""
     ranges = own_ranges(spec)
-    inputs = gcp.subnetwork(
+    return gcp.subnetwork(
+        f"{name}-subnet",
+        _OPTIONS,
         project=scope.project,
         region=region_of(spec.location),
         network=network,
@@ -317,7 +315,6 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
             "metadata": "INCLUDE_ALL_METADATA",
         },
     )
-    return Declared(type=SUBNETWORK, name=f"{name}-subnet", inputs=inputs, options=_OPTIONS)
 
 
 def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
@@ -337,13 +334,14 @@ def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
     return f"projects/{project}/regions/{region_of(spec.location)}/subnetworks/{name}" if name else None
 
 
-def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Declared:
+def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Resource:
     """Return the rule by which the control plane calls admission webhooks.
 
     That it does so from the subnet's primary range, where a cluster with a DNS-based endpoint has its control plane's
     internal address, is (unverified).
     """
-    inputs = gcp.firewall(
+    return gcp.firewall(
+        f"{name}-webhooks",
         project=scope.project,
         network=network,
         description=f"Control plane of cluster {name} to admission webhooks on its nodes",
@@ -352,18 +350,21 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
         target_service_accounts=[node_service_account],
         allows=[allowed("tcp", *WEBHOOK_PORTS)],
     )
-    return Declared(type=FIREWALL, name=f"{name}-webhooks", inputs=inputs)
 
 
-def attachment_resources(region: str, addresses: str, scope: Scope, network: Any, register: Register) -> None:
-    """Register the network attachment of a region, on a subnet of its own with these addresses."""
-    subnet = register(attachment_subnet(region, addresses, scope, network))
-    register(network_attachment(region, scope, subnet.id))
+def attachment_resources(region: str, addresses: str, scope: Scope, network: Any, into: Component) -> None:
+    """Add the network attachment of a region, on a subnet of its own with these addresses."""
+    subnet = into.add(attachment_subnet(region, addresses, scope, network))
+    into.add(network_attachment(region, scope, subnet.output("id")))
 
 
-def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Declared:
+def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Resource:
     """Return the subnet whose addresses VMs of Vertex AI have in the VPC."""
-    inputs = gcp.subnetwork(
+    # Names and ranges are taken until the old subnet is gone.
+    options = Options(delete_before_replace=True)
+    return gcp.subnetwork(
+        f"{declared_name('network_attachments', region)}-subnet",
+        options,
         project=scope.project,
         region=region,
         name=attachment_id(region, scope),
@@ -371,29 +372,16 @@ def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -
         ip_cidr_range=addresses,
         private_ip_google_access=True,
     )
-    # Names and ranges are taken until the old subnet is gone.
-    options = ResourceOptions(delete_before_replace=True)
-    return Declared(
-        type=SUBNETWORK, name=f"{declared_name('network_attachments', region)}-subnet", inputs=inputs, options=options
-    )
 
 
-def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
+def network_attachment(region: str, scope: Scope, subnet: Any) -> Resource:
     """Return the attachment; ``subnet`` is its subnet's link.
 
     Vertex AI's agent adds the project of its VMs to the accepted projects; no other gets in. Source: Vertex AI
     docs, set up a Private Service Connect interface, read 2026-08-22; that the agent's own role suffices in the project
     of the attachment is (unverified).
     """
-    inputs = gcp.network_attachment(
-        name=attachment_id(region, scope),
-        project=scope.project,
-        region=region,
-        description=f"Vertex AI in the network of environment {scope.environment}",
-        connection_preference="ACCEPT_MANUAL",
-        subnetworks=[subnet],
-    )
-    options = ResourceOptions(
+    options = Options(
         # Persistent resources and jobs name it.
         protect=scope.deletion_protection,
         # The name is fixed, and taken until the old attachment is gone.
@@ -404,7 +392,16 @@ def network_attachment(region: str, scope: Scope, subnet: Any) -> Declared:
         ignore_changes=("producerAcceptLists",),
     )
     name = f"{declared_name('network_attachments', region)}-attachment"
-    return Declared(type=NETWORK_ATTACHMENT, name=name, inputs=inputs, options=options)
+    return gcp.network_attachment(
+        name,
+        options,
+        name=attachment_id(region, scope),
+        project=scope.project,
+        region=region,
+        description=f"Vertex AI in the network of environment {scope.environment}",
+        connection_preference="ACCEPT_MANUAL",
+        subnetworks=[subnet],
+    )
 
 
 def attachment_id(region: str, scope: Scope) -> str:
@@ -422,12 +419,13 @@ def attachment(written: str | None, region: str, scope: Scope) -> str | None:
     return f"projects/{scope.project}/regions/{region}/networkAttachments/{attachment_id(region, scope)}"
 
 
-def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Declared:
+def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Resource:
     """Return the rule that lets the servers of all instances reach their clients; ``addresses`` are the servers'.
 
     Source: Managed Lustre docs, VPC network, read 2026-11-22 in translation.
     """
-    inputs = gcp.firewall(
+    return gcp.firewall(
+        "network-lustre",
         project=scope.project,
         network=network,
         description="Servers of Managed Lustre to their clients",
@@ -435,4 +433,3 @@ def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Declared:
         source_ranges=[addresses],
         allows=[{"protocol": "tcp"}],
     )
-    return Declared(type=FIREWALL, name="network-lustre", inputs=inputs)

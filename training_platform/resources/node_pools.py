@@ -29,8 +29,7 @@ from training_platform.config.pools import (
     pool_labels,
 )
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, ResourceOptions
-from training_platform.resources.resource_types import NODE_POOL, RESOURCE_POLICY
+from training_platform.resources.plan import Options, Resource
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:
@@ -74,14 +73,16 @@ class PoolPlace:
     workload_policy: Any = None  # its name, where one joins the VMs
 
 
-def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Declared:
+def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Resource:
     """Return one GKE node pool of a pool; each slice over several VMs is a GKE node pool of its own.
 
     The autoscaler has the pair per zone, never the totals, which GKE refuses for slices. A slice that is always there
     has the same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
     """
     least, most = nodes_per_zone(pool, gke_pool)
-    inputs = gcp.node_pool(
+    return gcp.node_pool(
+        f"{gke_pool.name}-pool",
+        _options(pool, place),
         name=node_pool_name(pool, gke_pool),
         initial_node_count=least,
         autoscaling={"min_node_count": least, "max_node_count": most, "location_policy": "ANY"},
@@ -97,7 +98,6 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
         network_config=network_config(place),
         node_config=node_config(pool, place),
     )
-    return Declared(type=NODE_POOL, name=f"{gke_pool.name}-pool", inputs=inputs, options=_options(pool, place))
 
 
 def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
@@ -161,13 +161,13 @@ def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
     return {"sysctls": spec.sysctls or None, "hugepages_config": pages if written else None}
 
 
-def _options(pool: ExpandedPool, place: PoolPlace) -> ResourceOptions:
+def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
     ignored = ["initialNodeCount"]  # it matters at creation alone, and a change of it would replace the pool
     if upgrades_unsaid(pool.spec):
         ignored.append("upgradeSettings")  # the provider cannot send back the values that GKE writes there
     if place.workload_policy is not None:
         ignored.append("placementPolicy")  # GKE keeps it without its type, and each difference would replace the pool
-    return ResourceOptions(
+    return Options(
         # A replacement gives up capacity that may not be available again, and ends every job on it.
         protect=place.scope.deletion_protection and pool.spec.deletion_protection,
         # The provider takes another topology for a change in place, and then sends none of it; another machine type it
@@ -306,7 +306,7 @@ def common_node_config(
 
 # A /25 of the pods' range per VM: half of what GKE's default of 110 pods takes, and more than controllers fill.
 MAX_PODS_OF_A_CPU_HOST = 64
-_CPU_OPTIONS = ResourceOptions(
+_CPU_OPTIONS = Options(
     # It matters at creation alone, and a change of it would replace the pool.
     ignore_changes=("initialNodeCount",),
     # The name is taken while the old pool is there. Running jobs stay; new ones wait for the controllers.
@@ -315,7 +315,7 @@ _CPU_OPTIONS = ResourceOptions(
 )
 
 
-def cpu_pool(name: str, pool: CpuPool, place: PoolPlace) -> Declared:
+def cpu_pool(name: str, pool: CpuPool, place: PoolPlace) -> Resource:
     """Return a node pool without TPUs or GPUs; ``name`` is the component's.
 
     GKE changes taints of a pool in place, and pods that run there stay. Source: GKE docs, node taints, read 2026-11-23
@@ -328,7 +328,9 @@ def cpu_pool(name: str, pool: CpuPool, place: PoolPlace) -> Declared:
     if pool.taint:
         key, value = pool.taint
         node["taints"] = [{"key": key, "value": value, "effect": "NO_SCHEDULE"}]
-    inputs = gcp.node_pool(
+    return gcp.node_pool(
+        f"{name}-pool",
+        _CPU_OPTIONS,
         project=place.scope.project,
         cluster=place.cluster,
         location=place.location,
@@ -347,7 +349,6 @@ def cpu_pool(name: str, pool: CpuPool, place: PoolPlace) -> Declared:
         network_config={"enable_private_nodes": True},
         node_config=node,
     )
-    return Declared(type=NODE_POOL, name=f"{name}-pool", inputs=inputs, options=_CPU_OPTIONS)
 
 
 def initial_nodes_per_zone(spec: CpuPoolSpec, location: str) -> int:
@@ -358,23 +359,27 @@ def initial_nodes_per_zone(spec: CpuPoolSpec, location: str) -> int:
 
 HIGH_THROUGHPUT = "HIGH_THROUGHPUT"
 # A pool that uses it keeps it from going, and the name is taken meanwhile.
-_POLICY_OPTIONS = ResourceOptions(delete_before_replace=True)
+_POLICY_OPTIONS = Options(delete_before_replace=True)
 
 
 def workload_policies(
     scope: Scope, cluster: str, location: str, pools: Iterable[ExpandedPool]
-) -> Iterator[tuple[str, Declared]]:
+) -> Iterator[tuple[str, Resource]]:
     """Yield the policies that the pools of a cluster need, each by its topology; ``cluster`` is its key."""
     topologies = dict.fromkeys(pool.policy_topology for pool in pools if pool.policy_topology)
     for topology in topologies:
-        inputs = gcp.resource_policy(
-            project=scope.project,
-            region=region_of(location),
-            name=short_name(f"{scope.environment}-{cluster}-{topology}", NAME_LIMIT),
-            workload_policy={"type": HIGH_THROUGHPUT, "accelerator_topology": topology},
-        )
         name = f"{cluster}-slices-{topology}-policy"
-        yield topology, Declared(type=RESOURCE_POLICY, name=name, inputs=inputs, options=_POLICY_OPTIONS)
+        yield (
+            topology,
+            gcp.resource_policy(
+                name,
+                _POLICY_OPTIONS,
+                project=scope.project,
+                region=region_of(location),
+                name=short_name(f"{scope.environment}-{cluster}-{topology}", NAME_LIMIT),
+                workload_policy={"type": HIGH_THROUGHPUT, "accelerator_topology": topology},
+            ),
+        )
 
 
 def management(spec: NodePoolSpec) -> Management:

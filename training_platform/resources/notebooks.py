@@ -187,8 +187,8 @@ NOTEBOOK_PORT, HUB_PORT = 8888, 8081
 _WATCH = ("get", "list", "watch")
 # Pods, and no more: homes are there, and secrets of single users are of https between hub and notebooks, which is off.
 RULES: Final = (
-    {"api_groups": [""], "resources": ["pods"], "verbs": [*_WATCH, "create", "delete"]},
-    {"api_groups": [""], "resources": ["events", "persistentvolumeclaims"], "verbs": list(_WATCH)},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": [*_WATCH, "create", "delete"]},
+    {"apiGroups": [""], "resources": ["events", "persistentvolumeclaims"], "verbs": list(_WATCH)},
 )
 _PODS = {"matchLabels": {"component": "singleuser-server"}}
 _HUB = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": HUB_NAMESPACE}}}

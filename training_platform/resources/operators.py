@@ -21,9 +21,23 @@ import yaml
 
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
 from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.resources.admission import ACCELERATORS, JobKind, templates_in
+from training_platform.resources.kubernetes_objects import (
+    RESOURCE_QUOTA,
+    ROLE,
+    ROLE_BINDING,
+    account_subject,
+    binding,
+    kubernetes_object,
+    release,
+    rules_of_role,
+)
+from training_platform.resources.plan import Component
+from training_platform.resources.resource_types import NAMESPACE
+from training_platform.resources.scope import Scope
 from training_platform.resources.tenancy import POD_SECURITY
 
 
@@ -261,3 +275,40 @@ def agent_rules(team: str) -> list[dict[str, list[str]]]:
 
 def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, list[str]]:
     return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+_ROLE_NAME = "wandb-launch-agent"
+
+
+def launch_agent(
+    into: Component, scope: Scope, team: str, spec: LaunchSpec, *, namespace: Any, chart: ChartOverride | None = None
+) -> None:
+    """Add the agent in a namespace of its own, and its rights in the team's. Its pod waits for the Secret with its key.
+
+    ``namespace`` is the team's, known once it exists; ``chart`` the environment's override of the chart.
+    """
+    name = into.name
+    created = into.add(
+        kubernetes_object(NAMESPACE, f"{name}-namespace", scope, agent_namespace(team), {}, labels=AGENT_LABELS)
+    )
+    own_namespace = created.output("metadata", "name")
+    fields = {"spec": {"hard": AGENT_QUOTA}}
+    quota = into.add(
+        kubernetes_object(RESOURCE_QUOTA, f"{name}-quota", scope, "agent", fields, namespace=own_namespace)
+    )
+    rules = rules_of_role(*agent_rules(team))
+    role = into.add(kubernetes_object(ROLE, f"{name}-role", scope, _ROLE_NAME, rules, namespace=namespace))
+    bound = binding("Role", _ROLE_NAME, [account_subject(agent_account(team), agent_namespace(team))])
+    into.add(
+        kubernetes_object(ROLE_BINDING, f"{name}-role-binding", scope, _ROLE_NAME, bound, namespace=namespace), [role]
+    )
+    # People add the key, and cannot before the namespace exists, so nothing waits for the release's pods.
+    release(
+        into,
+        CHARTS[CHART],
+        chart,
+        chart_values(team, spec),
+        after=[created, quota],
+        called=team,
+        prepared=agent_namespace(team),
+    )

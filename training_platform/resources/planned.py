@@ -32,6 +32,9 @@ PROVIDER_TYPES = "pulumi:providers:"
 KUBERNETES_PROVIDER = f"{PROVIDER_TYPES}kubernetes"
 UNKNOWN: Any = Unknown()  # so that it can replace a value of any type
 
+ResourceKey = tuple[str, str]
+"""The type and the name of a resource, unique in its stack."""
+
 
 @dataclass(kw_only=True)  # not frozen: a fleet has many, and nobody changes one
 class Planned:
@@ -48,11 +51,11 @@ class Planned:
     name: str
     inputs: Mapping[str, Any]
     custom: bool = True
-    parent: tuple[str, str] | None = None
+    parent: ResourceKey | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    inputs_from: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    inputs_from: Mapping[str, tuple[ResourceKey, ...]] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> ResourceKey:
         """Its type and name, unique in its stack."""
         return self.type, self.name

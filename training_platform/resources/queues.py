@@ -9,53 +9,100 @@ from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
-from training_platform.resources.declared import Declared, Register, kubernetes_object
-from training_platform.resources.kueue import cluster_queue, cohort, resource_flavor
+from training_platform.resources.kubernetes_objects import kubernetes_object, object_type
+from training_platform.resources.kueue import (
+    API_VERSION,
+    CONFIG,
+    admission_check,
+    cluster_queue,
+    cohort,
+    local_queue,
+    local_queue_names,
+    provisioning_request_config,
+    resource_flavor,
+)
+from training_platform.resources.plan import Component, Resource, once
 from training_platform.resources.resource_types import CLUSTER_QUEUE, COHORT, RESOURCE_FLAVOR, TOPOLOGY
 from training_platform.resources.scope import Scope
 
+PRIORITY = object_type(API_VERSION, "WorkloadPriorityClass")
+LOCAL_QUEUE = object_type(API_VERSION, "LocalQueue")
+
 
 def flavor_resources(
-    name: str, cluster: str, flavors: Mapping[str, Flavor], cohorts: Mapping[str, CohortSpec], *, scope: Scope,
-    register: Register,
-) -> list[Any]:  # fmt: skip
-    """Register Kueue's objects for a cluster's flavors, and its cohorts; return the flavors.
+    into: Component,
+    cluster: str,
+    flavors: Mapping[str, Flavor],
+    *,
+    priorities: Mapping[str, int],
+    cohorts: Mapping[str, CohortSpec],
+    scope: Scope,
+) -> Any:
+    """Add a cluster's Topologies, ResourceFlavors with their checks, WorkloadPriorityClasses and Cohorts.
 
-    ``name`` is the component's, ``cluster`` the cluster's key.
+    ``cluster`` is the cluster's key. Returned are the names of the flavors, known once these exist, so that a team is
+    told of a flavor whose deployment failed. A cohort that the file does not list has no object: Kueue derives it from
+    its name in the ClusterQueues, so nobody can borrow what no share of a team or a cohort holds.
     """
+    name = into.name
     # The finalizer of a topology waits for flavors that name it, so the flavors have to be deleted first.
-    topologies = [register(topology) for topology in topology_objects(name, flavors, scope)]
-    registered = [register(flavor_object(name, flavor, scope), topologies) for flavor in flavors.values()]
+    topologies = [into.add(topology) for topology in topology_objects(name, flavors, scope)]
+    deployed = [into.add(flavor_object(name, flavor, scope), topologies) for flavor in flavors.values()]
     for cohort_object in cohort_objects(cluster, cohorts, flavors, scope):
-        register(cohort_object)
-    return registered
+        into.add(cohort_object)
+    for flavor in flavors.values():
+        if flavor.by_request:
+            for check in check_objects(name, flavor, scope):
+                into.add(check)
+    for priority, value in priorities.items():
+        fields = {"value": value}
+        into.add(kubernetes_object(PRIORITY, f"{name}-priority-{priority}", scope, priority, fields))
+    return once(sorted(flavors), *(flavor.output("id") for flavor in deployed))
 
 
-def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Declared:
+def check_objects(name: str, flavor: Flavor, scope: Scope) -> Iterator[Resource]:
+    """Yield what holds a queued flavor's jobs back; the queues of teams name the check, which is active with both."""
+    for kind, spec in ((CONFIG, provisioning_request_config(flavor)), ("AdmissionCheck", admission_check(flavor))):
+        logical = f"{name}-{flavor.name}-{kind.lower()}"
+        yield kubernetes_object(object_type(API_VERSION, kind), logical, scope, flavor.name, {"spec": spec})
+
+
+def team_queues(
+    into: Component, team: Team, cluster: str, flavors: Mapping[str, Flavor], *, scope: Scope, namespace: Any
+) -> None:
+    """Add a ClusterQueue with the team's share, and the LocalQueues through which its namespace reaches it."""
+    queue = into.add(queue_object(into.name, team, cluster, flavors, scope))
+    for local in local_queue_names(team.name):
+        fields = {"spec": local_queue(team.name)}
+        logical = f"{into.name}-local-queue-{local}"
+        # Kueue's finalizer keeps a ClusterQueue for as long as jobs reach it, so the LocalQueue is deleted first.
+        into.add(kubernetes_object(LOCAL_QUEUE, logical, scope, local, fields, namespace=namespace), [queue])
+
+
+def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Resource:
     """Return a ResourceFlavor; ``name`` is the component's."""
-    spec = resource_flavor(flavor)
-    return kubernetes_object(RESOURCE_FLAVOR, f"{name}-{flavor.name}", scope, flavor.name, spec)
+    fields = {"spec": resource_flavor(flavor)}
+    return kubernetes_object(RESOURCE_FLAVOR, f"{name}-{flavor.name}", scope, flavor.name, fields)
 
 
-def topology_objects(name: str, flavors: Mapping[str, Flavor], scope: Scope) -> Iterator[Declared]:
+def topology_objects(name: str, flavors: Mapping[str, Flavor], scope: Scope) -> Iterator[Resource]:
     """Yield the Topologies of a cluster's flavors; ``name`` is the component's. Their levels can never be changed."""
     used = {flavor.topology_name: flavor.topology_levels for flavor in flavors.values() if flavor.topology_name}
     for topology, levels in used.items():
         spec = {"levels": [{"nodeLabel": level} for level in levels]}
-        yield kubernetes_object(TOPOLOGY, f"{name}-topology-{topology}", scope, topology, spec)
+        yield kubernetes_object(TOPOLOGY, f"{name}-topology-{topology}", scope, topology, {"spec": spec})
 
 
-def queue_object(name: str, team: Team, cluster: str, flavors: Mapping[str, Flavor], scope: Scope) -> Declared:
+def queue_object(name: str, team: Team, cluster: str, flavors: Mapping[str, Flavor], scope: Scope) -> Resource:
     """Return a team's ClusterQueue; ``name`` is the component's, ``flavors`` as ``cluster_queue`` takes them."""
-    spec = cluster_queue(team, cluster, flavors)
-    return kubernetes_object(CLUSTER_QUEUE, f"{name}-cluster-queue", scope, team.name, spec)
+    fields = {"spec": cluster_queue(team, cluster, flavors)}
+    return kubernetes_object(CLUSTER_QUEUE, f"{name}-cluster-queue", scope, team.name, fields)
 
 
 def cohort_objects(
     cluster: str, cohorts: Mapping[str, CohortSpec], flavors: Mapping[str, Flavor], scope: Scope
-) -> Iterator[Declared]:
+) -> Iterator[Resource]:
     """Yield an environment's Cohorts in one of its clusters."""
     for name, spec in cohorts.items():
-        yield kubernetes_object(
-            COHORT, declared_name("cohorts", name, cluster), scope, name, cohort(name, spec, cluster, flavors)
-        )
+        fields = {"spec": cohort(name, spec, cluster, flavors)}
+        yield kubernetes_object(COHORT, declared_name("cohorts", name, cluster), scope, name, fields)

@@ -56,6 +56,29 @@ class Scope:
         return self.keys.get(region_of(location))
 
 
+def program_scope(
+    project: str,
+    environment: str,
+    team: str | None = None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    deletion_protection: bool = True,
+    keys: Mapping[str, str] | None = None,
+) -> Scope:
+    """Return the scope of resources in a program without stack files.
+
+    ``project`` is plain: names and ids are made of it. ``labels`` are those beside the platform's own.
+    """
+    return Scope(
+        environment=environment,
+        team=team,
+        project=project,
+        labels=complete_labels(labels or {}, environment, team),
+        deletion_protection=deletion_protection,
+        keys=keys or {},
+    )
+
+
 def environment_scope(name: str, environment: Environment) -> Scope:
     """Return the scope of an environment stack called ``name``."""
     return Scope(

@@ -30,6 +30,8 @@ from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
+from training_platform.resources.controllers import MONITORING_API
+from training_platform.resources.kubernetes_objects import kubernetes_object, object_type
 from training_platform.resources.kueue import (
     ANY_PLACE,
     PRIORITY_LABEL,
@@ -38,6 +40,7 @@ from training_platform.resources.kueue import (
     priorities,
     resource_flavor,
 )
+from training_platform.resources.plan import PLAIN, Component, Options
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, Scope, secret_id
 
 SERVER_LABEL = f"{MANAGED_BY}/server"
@@ -362,3 +365,50 @@ def _wrong(
     stack: Stack, path: Path, message: str, allowed: str, nearest: object = None, *, severity: Severity = "error"
 ) -> Finding:
     return stack.finding("serving-fits", path, message, severity=severity, allowed=allowed, nearest=nearest)
+
+
+def model_server(
+    into: Component, scope: Scope, key: str, spec: ServerSpec, *, team: str, flavor: Flavor, namespace: Any
+) -> None:
+    """Add pods of a model server behind one address, as many as their load asks for and the team's queue admits.
+
+    ``key`` is the server's in the team's file, and ``team`` the name of queue and namespace.
+    """
+    name = into.name
+    several = vms_of(spec, flavor) > 1
+    if several:
+        role, pods = "groups", leader_worker_set(key, spec, flavor, scope)
+        annotations = {**SKIP_AWAIT, **set_annotations(flavor)}
+        options = Options(replace_on_changes=tuple(REPLACED), delete_before_replace=True)
+    else:
+        role, pods = "deployment", deployment(key, spec, flavor, scope)
+        annotations, options = SKIP_AWAIT, PLAIN
+    into.add(
+        kubernetes_object(
+            object_type(*pods_kind(spec, flavor)),
+            f"{name}-{role}",
+            scope,
+            object_name(key),
+            {"spec": pods},
+            namespace=namespace,
+            annotations=annotations,
+            labels=server_labels(team, spec),
+            options=options,
+        )
+    )
+    for role, version, kind, object_spec in (
+        ("service", "v1", "Service", service(key, spec)),
+        ("metrics", MONITORING_API, "PodMonitoring", pod_monitoring(key, spec)),
+        ("autoscaler", "autoscaling/v2", "HorizontalPodAutoscaler", autoscaler(key, spec, flavor)),
+    ):
+        into.add(
+            kubernetes_object(
+                object_type(version, kind),
+                f"{name}-{role}",
+                scope,
+                object_name(key),
+                {"spec": object_spec},
+                namespace=namespace,
+                annotations=SKIP_AWAIT,
+            )
+        )

@@ -32,9 +32,8 @@ def wire_inputs(
     Below a map no key is respelt, and in a Kubernetes object none at all. ``leaf`` is called with every value that is
     no dictionary, list or tuple, None in a list included; what it returns is not looked into.
     """
-    wire: dict[str, Any]
     if resource_type.startswith(KUBERNETES):
-        wire = _kept(dict(inputs), leaf)
+        wire: dict[str, Any] = _kept(dict(inputs), leaf)
     else:
         wire = _respelt(dict(inputs), _maps(resource_type), leaf)
     return wire

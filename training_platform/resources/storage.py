@@ -10,8 +10,7 @@ from training_platform.config.model import environment, team
 from training_platform.config.model.storage import LustreSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, Register, ResourceOptions
-from training_platform.resources.resource_types import BUCKET, LUSTRE, REPOSITORY, SECRET
+from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, repository_id, secret_id, short_name
 
 if TYPE_CHECKING:
@@ -22,10 +21,14 @@ if TYPE_CHECKING:
 UPLOAD_DAYS = 7  # a multipart upload that has not ended by then was given up, and its parts are paid for
 
 
-def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
+def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Resource:
     """Return a bucket; ``key`` is its key in the stack file."""
     key_name = scope.key(spec.location)
-    inputs = gcp.bucket(
+    # Checkpoints and data sets are nowhere else. The name is fixed, and taken until the old bucket is gone.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return gcp.bucket(
+        f"{declared_name('buckets', key)}-bucket",
+        options,
         name=bucket_id(scope, key),
         project=scope.project,
         location=spec.location,
@@ -41,9 +44,6 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Declared:
         labels=scope.labels,
         force_destroy=not scope.deletion_protection,
     )
-    # Checkpoints and data sets are nowhere else. The name is fixed, and taken until the old bucket is gone.
-    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=BUCKET, name=f"{declared_name('buckets', key)}-bucket", inputs=inputs, options=options)
 
 
 def _lifecycle_rules(spec: team.BucketSpec) -> Iterator[LifecycleRule]:
@@ -60,8 +60,8 @@ def _rule(action: str, age_days: int) -> LifecycleRule:
 UNTAGGED_SECONDS = 30 * 24 * 3600
 
 
-def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, register: Register) -> None:
-    """Register the repositories of an environment; ``name`` is the component's.
+def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, into: Component) -> None:
+    """Add the repositories of an environment; ``name`` is the component's.
 
     One holds the images. Caches are remote repositories of the same name, in whose regions nodes pull and stream; those
     of foreign registries save nodes the way to the internet. That GKE streams from a remote repository, and that
@@ -70,8 +70,14 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
     """
     own = repository_id(scope.environment)
 
-    def repository(part: str, location: str, held: str = own, upstream: str | None = None) -> Declared:
-        inputs = gcp.repository(
+    def repository(part: str, location: str, held: str = own, upstream: str | None = None) -> Resource:
+        # Running jobs pull from it, and nobody keeps the sources of older images; a remote one fetches them again.
+        options = Options(
+            protect=scope.deletion_protection and not upstream, delete_before_replace=True
+        )  # its id is taken until it is deleted
+        return gcp.repository(
+            f"{name}{part}-repository",
+            options,
             repository_id=held,
             project=scope.project,
             location=location,
@@ -83,18 +89,13 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
             cleanup_policies=_cleanup_policies(spec.keep_versions),
             labels=scope.labels,
         )
-        # Running jobs pull from it, and nobody keeps the sources of older images; a remote one fetches them again.
-        options = ResourceOptions(
-            protect=scope.deletion_protection and not upstream, delete_before_replace=True
-        )  # its id is taken until it is deleted
-        return Declared(type=REPOSITORY, name=f"{name}{part}-repository", inputs=inputs, options=options)
 
-    images = register(repository("", spec.location))
+    images = into.add(repository("", spec.location))
     path = f"projects/{scope.project}/locations/{spec.location}/repositories/{own}"
     for location in spec.caches:
-        register(repository(f"-{location}", location, upstream=path), [images])  # which the path does not say
+        into.add(repository(f"-{location}", location, upstream=path), [images])  # which the path does not say
     for location, (key, registry) in product(spec.locations, spec.remotes.items()):
-        register(repository(f"-{location}.{key}", location, repository_id(scope.environment, key), registry))
+        into.add(repository(f"-{location}.{key}", location, repository_id(scope.environment, key), registry))
 
 
 def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:
@@ -112,31 +113,47 @@ def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:
 ACCESSOR = "roles/secretmanager.secretAccessor"
 
 
-def team_secret(key: str, scope: Scope, name: str | None = None) -> Declared:
+def team_secret(key: str, scope: Scope, name: str | None = None) -> Resource:
     """Return a secret, kept where Google Cloud keeps it; people add its versions, so that no value is in any state.
 
     ``name`` is its logical one, where it is not a team's.
     """
-    inputs = gcp.secret(
+    # Its versions are deleted with it. The name is fixed, and taken until the old secret is deleted.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return gcp.secret(
+        name or f"{declared_name('secrets', key)}-secret",
+        options,
         secret_id=secret_id(scope, key),
         project=scope.project,
         replication={"auto": {}},
         labels=scope.labels,
     )
-    # Its versions are deleted with it. The name is fixed, and taken until the old secret is deleted.
-    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(type=SECRET, name=name or f"{declared_name('secrets', key)}-secret", inputs=inputs, options=options)
+
+
+def secret_reader(name: str, scope: Scope, secret: Resource, member: Any) -> Resource:
+    """Return the right of a member to read the values of a secret."""
+    return gcp.secret_member(
+        name, project=scope.project, secret_id=secret.output("secret_id"), role=ACCESSOR, member=member
+    )
 
 
 NOBODY = 65534
 
 
-def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> Declared:
+def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> Resource:
     """Return an instance; ``network`` is the VPC's id, which private service access has to be ready in.
 
     Clusters mount it at port 988, which those from 1.33.2-gke.4780000 on do (GKE docs, read 2026-11-22).
     """
-    inputs = gcp.lustre(
+    options = Options(
+        # Deletion, and so any replacement, loses all data.
+        protect=scope.deletion_protection and spec.deletion_protection,
+        # The name is fixed, and taken until the old instance is gone.
+        delete_before_replace=True,
+    )
+    return gcp.lustre(
+        f"{declared_name('lustre', key)}-instance",
+        options,
         instance_id=instance_id(key, scope),
         project=scope.project,
         location=spec.location,
@@ -149,13 +166,6 @@ def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> D
         description=f"{key} of environment {scope.environment}",
         labels=scope.labels,
     )
-    options = ResourceOptions(
-        # Deletion, and so any replacement, loses all data.
-        protect=scope.deletion_protection and spec.deletion_protection,
-        # The name is fixed, and taken until the old instance is gone.
-        delete_before_replace=True,
-    )
-    return Declared(type=LUSTRE, name=f"{declared_name('lustre', key)}-instance", inputs=inputs, options=options)
 
 
 def instance_id(key: str, scope: Scope) -> str:

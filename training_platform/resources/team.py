@@ -1,37 +1,363 @@
-"""The resources of a team stack that rules look at, as plain data."""
+"""The plan of a team stack: the team's queues, namespaces and volumes in the clusters, its buckets, its Vertex AI.
+
+What it creates is decided by the team's file and its environment's. What only the environment's deployment knows comes
+from that stack's outputs, each by a function of this module that ends in one sentence if something is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from training_platform.catalog.locations import region_of
+from training_platform.config.data_sets import reaches, with_own_data
 from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import PROJECT
+from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
-from training_platform.resources.declared import Declared, ModelPlan
-from training_platform.resources.monitoring import budget_resources, stack_budget
-from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.queues import queue_object
-from training_platform.resources.scope import team_scope
-from training_platform.resources.storage import team_bucket, team_secret
+from training_platform.resources.data_sets import team_mode
+from training_platform.resources.environment_outputs import parse_outputs
+from training_platform.resources.filestore import claim_limits, class_tiers, tier_class
+from training_platform.resources.gke import cluster_name
+from training_platform.resources.gpu_direct import kinds_of
+from training_platform.resources.jupyterhub import team_notebooks
+from training_platform.resources.kubernetes_objects import cluster_provider
+from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
+from training_platform.resources.network import entrance
+from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
+from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
+from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
+from training_platform.resources.project import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, WORKBENCH_API, ProjectApis
+from training_platform.resources.queues import team_queues
+from training_platform.resources.scope import (
+    SERVICE_ACCOUNT,
+    Scope,
+    bucket_id,
+    environment_scope,
+    repository_id,
+    team_scope,
+)
+from training_platform.resources.serving import gated_chips, model_server
+from training_platform.resources.storage import secret_reader, team_bucket, team_secret
+from training_platform.resources.team_account import (
+    KubernetesAccount,
+    RepositoryRef,
+    TeamAccount,
+    bucket_grant,
+    team_account,
+)
+from training_platform.resources.tenancy import (
+    NamespaceParts,
+    cluster_callers,
+    egress_spec,
+    host_spec,
+    namespace_labels,
+    resource_quota,
+    run_limit,
+    shared_claims,
+    team_namespace,
+)
 from training_platform.resources.vertex import persistent_resource, tensorboard, workbench
+from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
+
+ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
 
 
-def team_resources(team: Team, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]) -> list[Declared]:
-    """Return the resources of a team; ``flavors`` are those of its environment's clusters, by cluster and name."""
-    scope, plan = team_scope(team, environment), ModelPlan()
-    for key, bucket in team.buckets.items():
-        plan(team_bucket(key, bucket, scope))
-    if budget := stack_budget(team.budget, environment):
-        budget_resources(*budget, scope, plan)
+def add_team(
+    plan: Plan,
+    team: Team,
+    environment: Environment,
+    flavors: Mapping[str, Mapping[str, Flavor]],
+    organization: str = ORGANIZATION,
+) -> ProjectApis:
+    """Add everything of a team to the plan of its stack, and return the APIs that resources are to wait for.
+
+    ``flavors`` are those of its environment's clusters, by cluster and name; ``organization`` is Pulumi's, whose stack
+    of the environment is read. The outputs are where the team's jobs run and write to.
+    """
+    environment = with_own_data(team, environment)
+    scope = team_scope(team, environment)
+    apis = ProjectApis(plan, scope, (*TEAM_APIS, *_further_apis(team)), key_users(team))
+    name = f"{organization}/{PROJECT}/{team.environment}"
+    reference = Resource(type=STACK_REFERENCE, name=name, inputs={"name": name}, read_id=name)
+    outputs = plan.add(reference).output("outputs")
+    buckets = {
+        key: plan.component("training-platform:storage:Bucket", declared_name("buckets", key)).add(
+            team_bucket(key, spec, scope)
+        )
+        for key, spec in team.buckets.items()
+    }
+    account = team_account(
+        plan.component("training-platform:storage:TeamServiceAccount", "account"),
+        _account(team, environment, scope, buckets),
+    )
+    _add_grants(plan, team, environment, scope, account)
+    budget = stack_budget(team.budget, environment)
+    if budget:
+        budget_resources(*budget, scope, plan.component("training-platform:project:Budget", BUDGET_NAME))
+    dashboards = plan.component("training-platform:monitoring:Dashboards", NAME)
+    for dashboard in team_dashboard(team, environment, scope):
+        dashboards.add(dashboard)
     for key in team.secrets:
-        plan(team_secret(key, scope))
+        component = plan.component("training-platform:storage:Secret", declared_name("secrets", key))
+        secret = component.add(team_secret(key, scope))
+        component.add(secret_reader(f"{component.name}-jobs", scope, secret, account.output("member")))
     for cluster in team.shares:
-        plan(queue_object(f"{declared_name('shares', cluster)}-queues", team, cluster, flavors[cluster], scope))
+        _ClusterShare(plan, team, environment, scope, cluster, flavors[cluster], outputs, account).add()
+    boards = _add_vertex(plan, team, scope, outputs)
+    plan.outputs = {
+        "service_account": account.output("email"),
+        "buckets": {key: f"gs://{bucket_id(scope, key)}" for key in buckets},
+        "tensorboards": {region: board.output("name") for region, board in boards.items()},
+    }
+    return apis
+
+
+def _further_apis(team: Team) -> Iterator[str]:
+    """Yield the APIs that only some teams call."""
+    reasons = {SECRETS_API: team.secrets, WORKBENCH_API: team.vertex.workbench}
+    return (api for api, reason in reasons.items() if reason)
+
+
+def key_users(team: Team) -> tuple[str, ...]:
+    """Return the APIs that encrypt resources of the team."""
+    encrypted = {
+        AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards,
+        STORAGE: team.buckets,
+        WORKBENCH_API: team.vertex.workbench,
+    }
+    return tuple(api for api, resources in encrypted.items() if resources)
+
+
+def _account(team: Team, environment: Environment, scope: Scope, buckets: Mapping[str, Resource]) -> TeamAccount:
+    """Return what the team's account may use."""
+    repository = kubernetes = None
+    if environment.images:
+        repository = RepositoryRef(
+            project=environment.project,
+            location=environment.images.location,
+            repository_id=repository_id(team.environment),
+        )
+    if environment.clusters:  # a project without clusters has no pool of identities
+        kubernetes = KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
+    return TeamAccount(
+        scope=scope,
+        buckets={key: bucket.output("name") for key, bucket in buckets.items()},
+        members=team.members,
+        tensorboard=bool(team.vertex.tensorboards),
+        registry=team.vertex.registry,
+        repository=repository,
+        kubernetes=kubernetes,
+    )
+
+
+def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, account: Resource) -> None:
+    """Add the right to connect to clusters, and the account's to data sets of others."""
+    if team.shares:
+        callers = plan.component("training-platform:tenancy:ClusterConnect", "connect")
+        cluster_callers(callers, scope, environment.project, team.members)
+    for key, data in environment.data_sets.items():
+        if data.bucket and data.readable_by(team.name):
+            writes = data.writer == team.name
+            plan.add(
+                bucket_grant(
+                    f"{declared_name('data_sets', key)}-access",
+                    data.bucket.name,
+                    "roles/storage.objectUser" if writes else "roles/storage.objectViewer",
+                    account.output("member"),
+                )
+            )
+
+
+def _add_vertex(plan: Plan, team: Team, scope: Scope, outputs: Reference) -> dict[str, Resource]:
+    """Add what the team has on Vertex AI, and return its TensorBoards by region."""
     for key, resource in team.vertex.persistent_resources.items():
-        plan(persistent_resource(key, resource, scope))
-    for region in team.vertex.tensorboards:
-        plan(tensorboard(region, scope))
+        name = declared_name("vertex.persistent_resources", key)
+        component = plan.component("training-platform:vertex:PersistentResource", name)
+        component.add(persistent_resource(key, resource, scope))
+    account = next(child for child in plan.children if child.name == "account")
     for key, instance in team.vertex.workbench.items():
-        plan(workbench(key, instance, scope, UNKNOWN, UNKNOWN))
-    return plan.resources
+        network = subnet = None
+        if not instance.subnet:
+            region = region_of(instance.zone)
+            network = compute(subnet_network, outputs, team.environment, region)
+            subnet = compute(subnet_id, outputs, team.environment, region)
+        component = plan.component("training-platform:vertex:Workbench", declared_name("vertex.workbench", key))
+        component.add(workbench(key, instance, scope, network, subnet), [account])
+    return {
+        region: plan.component("training-platform:vertex:Tensorboard", f"tensorboard-{region}").add(
+            tensorboard(region, scope)
+        )
+        for region in team.vertex.tensorboards
+    }
+
+
+@dataclass(frozen=True)
+class _ClusterShare:
+    """Adds a team's part of one cluster: a namespace, queues with its share, and volumes where Filestore is near."""
+
+    plan: Plan
+    team: Team
+    environment: Environment
+    scope: Scope
+    cluster: str
+    flavors: Mapping[str, Flavor]
+    outputs: Reference
+    account: Resource
+
+    def add(self) -> None:
+        """Add it."""
+        name, team, cluster = declared_name("shares", self.cluster), self.team, self.cluster
+        spec = self.environment.clusters[cluster]
+        home = environment_scope(team.environment, self.environment)
+        whole = self.plan.component("training-platform:team:Cluster", name)
+        apis = entrance(self.environment)
+        provider = cluster_provider(
+            whole,
+            f"{name}-kubernetes",
+            endpoint=compute(
+                cluster_endpoint,
+                self.outputs,
+                team.environment,
+                cluster,
+                tuple(team.shares[cluster]),
+                apis.range if apis and not self.environment.open_egress else None,
+            ),
+            project=home.project,
+            location=spec.location,
+            cluster_name=cluster_name(home, cluster, spec),
+        )
+
+        def inside(component_type: str, component_name: str, after: Iterable[Component] = ()) -> Component:
+            return whole.component(component_type, component_name, after=after, provider=provider)
+
+        notebooks, egress = notebooks_of(spec, team.name), egress_spec(team, self.environment)
+        namespace = team_namespace(
+            inside("training-platform:tenancy:TeamNamespace", f"{name}-tenancy"), self._namespace(egress)
+        )
+        queues = inside("training-platform:kueue:TeamQueues", f"{name}-queues")
+        team_queues(queues, team, cluster, self.flavors, scope=self.scope, namespace=namespace)
+        if notebooks:
+            team_notebooks(
+                inside("training-platform:jupyterhub:TeamNotebooks", f"{name}-notebooks"),
+                self.scope,
+                notebooks,
+                self.environment.filestore[notebooks.filestore],
+                address=self._address(notebooks.filestore),
+                namespace=namespace,
+                closed=egress is not None,
+            )
+        launch = team.wandb_launch.get(cluster)
+        if launch:
+            agent = inside("training-platform:operators:LaunchAgent", declared_name("wandb_launch", cluster))
+            chart = self.environment.charts.get(CHART)
+            launch_agent(agent, self.scope, team.name, launch, namespace=namespace, chart=chart)
+        for key, server in team.serving.get(cluster, {}).items():
+            component_name = declared_name("serving", cluster, key)
+            servers = inside("training-platform:serving:ModelServer", component_name, [queues])
+            flavor = self.flavors[server.flavor]
+            model_server(servers, self.scope, key, server, team=team.name, flavor=flavor, namespace=namespace)
+        for key, directory in team.directories.items():
+            instance = self.environment.filestore[directory.filestore]
+            if reaches(instance, spec):  # others are too far to mount
+                filestore_volume(
+                    inside(FILESTORE_VOLUME, declared_name("directories", key, cluster)),
+                    self.scope,
+                    directory.filestore,
+                    instance,
+                    address=self._address(directory.filestore),
+                    namespace=namespace,
+                    claim=key,
+                    size_gib=directory.size_gib,
+                )
+        for key, data in self.environment.data_sets.items():
+            mode = team_mode(data, self.environment, cluster, team.name)
+            if mode:
+                data_volume(
+                    inside(DATA_VOLUME, declared_name("data_sets", key, cluster)),
+                    self.scope,
+                    home,
+                    self.environment,
+                    key,
+                    mode=mode,
+                    namespace=namespace,
+                    address=self._data_address(data),
+                )
+
+    def _namespace(self, egress: Mapping[str, Any] | None) -> NamespaceParts:
+        """Return the team's namespace in the cluster; ``egress`` is the policy on what its pods connect to."""
+        team, environment, flavors = self.team, self.environment, self.flavors
+        spec, shares = environment.clusters[self.cluster], team.shares[self.cluster]
+        notebooks = notebooks_of(spec, team.name)
+        waiting = gated_chips(team, self.cluster, flavors) + waiting_chips(self.cluster, spec, team.name, flavors)
+        homes = [TEAM_HOMES] if notebooks else []
+        return NamespaceParts(
+            scope=self.scope.within(spec),
+            team=team.name,
+            members=team.members,
+            google_service_account=self.account.output("email"),
+            labels=namespace_labels(
+                team.name, kinds_of(flavors[flavor] for flavor in shares), host_network=team.host_network
+            ),
+            annotations={
+                **shared_claims(team.directories, environment.filestore, homes),
+                **run_limit(team, environment),
+            },
+            quota={
+                **resource_quota(shares, flavors, waiting),
+                **claim_limits(spec.storage_classes, team.name, map(tier_class, class_tiers(environment, spec))),
+                **object_limits(spec),
+            },
+            egress=egress,
+            hosts=host_spec(team, environment),
+            kinds=job_kinds(spec),
+            operators=network_policies(spec),
+        )
+
+    def _address(self, instance: str) -> Any:
+        """Return the address of a Filestore instance of the environment."""
+        return compute(filestore_ip, self.outputs, self.team.environment, instance)
+
+    def _data_address(self, data: DataSetSpec) -> Any:
+        """Return the address of the environment's instance that a data set is on, if it is on one."""
+        if data.filestore:
+            return self._address(data.filestore.instance)
+        if data.lustre is None or data.lustre.elsewhere:
+            return None
+        return compute(lustre_ip, self.outputs, self.team.environment, data.lustre.instance)
+
+
+def cluster_endpoint(
+    outputs: Mapping[str, Any], environment: str, cluster: str, flavors: Iterable[str], google_apis: str | None
+) -> str:
+    """Return a cluster's endpoint, if the deployed environment has all that the team's part of the cluster rests on.
+
+    ``google_apis`` is the range that names of Google's APIs lead to, if policies rest on it. Raises OutputsError.
+    """
+    deployed = parse_outputs(environment, outputs)
+    if google_apis:
+        deployed.check_google_apis(google_apis)
+    return deployed.cluster_with(cluster, flavors).endpoint
+
+
+def filestore_ip(outputs: Mapping[str, Any], environment: str, instance: str) -> str:
+    """Return the address of a Filestore instance of the environment. Raises OutputsError."""
+    return parse_outputs(environment, outputs).instance(instance).ip
+
+
+def lustre_ip(outputs: Mapping[str, Any], environment: str, instance: str) -> str:
+    """Return the address of a Managed Lustre instance of the environment. Raises OutputsError."""
+    return parse_outputs(environment, outputs).lustre_instance(instance).ip
+
+
+def subnet_network(outputs: Mapping[str, Any], environment: str, region: str) -> str:
+    """Return the VPC of the environment's subnet in a region. Raises OutputsError."""
+    return parse_outputs(environment, outputs).subnet(region).network
+
+
+def subnet_id(outputs: Mapping[str, Any], environment: str, region: str) -> str:
+    """Return the environment's subnet in a region. Raises OutputsError."""
+    return parse_outputs(environment, outputs).subnet(region).subnet

@@ -1,4 +1,4 @@
-"""A team's namespace as plain data: the rights in it, its quota, and the destinations of its pods.
+"""A team's namespace: the rights in it, its quota, the destinations of its pods, and the admission policies over it.
 
 Pods connect to each other, DNS, the metadata server, Google's APIs, and what the stack files name. Volumes of Filestore
 and Lustre are mounted by nodes, and pods on their node's network are not held to policies at all.
@@ -10,26 +10,51 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from training_platform.catalog import IMAGES
 from training_platform.catalog.types import Json
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import DirectorySpec, Team
 from training_platform.config.pools import Flavor
+from training_platform.resources import gcp
 from training_platform.resources.admission import (
     ACCELERATORS,
     ALLOW_LABEL,
+    API_VERSION,
     HOST_NETWORK,
     MAX_RUN_SECONDS,
     SHARED_CLAIMS,
+    Bounds,
     JobKind,
+    policies,
+)
+from training_platform.resources.kubernetes_objects import (
+    IDENTITY,
+    LIMIT_RANGE,
+    NETWORK_POLICY,
+    RBAC,
+    RESOURCE_QUOTA,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT_OBJECT,
+    binding,
+    kubernetes_object,
+    object_type,
+    rules_of_role,
 )
 from training_platform.resources.kueue import run_limit_hours
 from training_platform.resources.network import Entrance, entrance
-from training_platform.resources.scope import TEAM_LABEL
+from training_platform.resources.plan import Component, Options
+from training_platform.resources.resource_types import NAMESPACE
+from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_LABEL, Scope, slug
+
+ADMISSION_POLICY = object_type(API_VERSION, "ValidatingAdmissionPolicy")
+ADMISSION_BINDING = object_type(API_VERSION, "ValidatingAdmissionPolicyBinding")
 
 _ALL = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 _READ = ("get", "list", "watch")
@@ -246,3 +271,162 @@ def _block(cidr: str) -> Json:
 
 def _ports(ports: Sequence[int], protocol: str = "TCP") -> list[Json]:
     return [{"protocol": protocol, "port": port} for port in ports]
+
+
+COLLECTOR_NAMESPACE = "gmp-system"  # of Managed Prometheus
+_MEMBERS = "members"
+_QUOTA = "team"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamespaceParts:
+    """The contents of a team's namespace in one cluster.
+
+    ``google_service_account`` is the email address of the account that jobs act as in Google Cloud.
+
+    Admission reads ``labels`` and ``annotations``; ``quota`` bounds all objects of the namespace together.
+    ``egress`` and ``hosts`` are the specs of the policies on connections of pods, where these are limited.
+    ``kinds`` are the jobs of operators, which members may make as well, and ``operators`` the specs of the policies
+    that let these in, by the operator's name.
+    """
+
+    scope: Scope
+    team: str
+    members: tuple[str, ...]
+    google_service_account: Any
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    quota: Mapping[str, str] = field(default_factory=dict)
+    egress: Mapping[str, Any] | None = None
+    hosts: Mapping[str, Any] | None = None
+    kinds: Sequence[JobKind] = ()
+    operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def team_namespace(into: Component, args: NamespaceParts) -> Any:
+    """Add a namespace with the team's name, its members' rights and its jobs' account, shut off from other teams.
+
+    Accelerators are Kueue's to count: the ResourceQuota stops only what got past it. Returned is the namespace's name,
+    known once it exists.
+    """
+    name, scope = into.name, args.scope
+    created = kubernetes_object(
+        NAMESPACE,
+        f"{name}-namespace",
+        scope,
+        args.team,
+        {},
+        labels=args.labels,
+        annotations=args.annotations,
+        # To delete it is to delete every job that runs in it and every claim of the team.
+        options=Options(protect=scope.deletion_protection),
+    )
+    namespace = into.add(created).output("metadata", "name")
+    into.add(
+        kubernetes_object(
+            SERVICE_ACCOUNT_OBJECT,
+            f"{name}-service-account",
+            scope,
+            SERVICE_ACCOUNT,
+            {},
+            namespace=namespace,
+            annotations={IDENTITY: args.google_service_account},
+        )
+    )
+    _grant_members(into, args, namespace)
+    _isolate(into, args, namespace)
+    if args.quota:
+        _limit(into, args, namespace)
+    return namespace
+
+
+def _grant_members(into: Component, args: NamespaceParts, namespace: Any) -> None:
+    rules = rules_of_role(
+        *(
+            {"apiGroups": [rule.api_group], "resources": list(rule.resources), "verbs": list(rule.verbs)}
+            for rule in (*MEMBER_RULES, *rules_of(args.kinds))
+        )
+    )
+    into.add(kubernetes_object(ROLE, f"{into.name}-role", args.scope, _MEMBERS, rules, namespace=namespace))
+    members = [{"apiGroup": RBAC, "kind": subject.kind, "name": subject.name} for subject in subjects(args.members)]
+    bound = binding("Role", _MEMBERS, members)
+    logical = f"{into.name}-role-binding"
+    into.add(kubernetes_object(ROLE_BINDING, logical, args.scope, _MEMBERS, bound, namespace=namespace))
+
+
+def _isolate(into: Component, args: NamespaceParts, namespace: Any) -> None:
+    """Let in the team's own pods, which must reach each other, metrics' scrape and operators; out, what files open.
+
+    Workers of a training job trust whoever speaks to them. Pods on their node's network are out of its reach.
+    """
+    collector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": COLLECTOR_NAMESPACE}}}
+    same_namespace = {
+        "podSelector": {},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": {}}, collector]}],
+    }
+    network_policies: list[tuple[str, str, str, Mapping[str, Any] | None]] = [
+        ("network", NETWORK_POLICY, "same-namespace", same_namespace),
+        ("egress", object_type(POLICY_VERSION, POLICY_KIND), "egress", args.egress),
+        ("hosts", object_type(FQDN_VERSION, FQDN_KIND), "hosts", args.hosts),
+    ]
+    for operator, spec in args.operators.items():
+        network_policies.append((operator, object_type(POLICY_VERSION, POLICY_KIND), operator, spec))
+    for role, kind, name, policy in network_policies:
+        if policy:
+            logical = f"{into.name}-{role}-policy"
+            into.add(kubernetes_object(kind, logical, args.scope, name, {"spec": policy}, namespace=namespace))
+
+
+def _limit(into: Component, args: NamespaceParts, namespace: Any) -> None:
+    """Bound the objects of the namespace by its quota."""
+    limits = {"limits": [{"type": "Container", "defaultRequest": dict(DEFAULT_REQUESTS)}]}
+    for kind, role, spec in (
+        (LIMIT_RANGE, "limit-range", limits),
+        (RESOURCE_QUOTA, "resource-quota", {"hard": dict(args.quota)}),
+    ):
+        logical = f"{into.name}-{role}"
+        into.add(kubernetes_object(kind, logical, args.scope, _QUOTA, {"spec": spec}, namespace=namespace))
+
+
+# To find a cluster and to connect to its DNS-based endpoint (container.clusters.get and .connect), and no right inside
+# it. That the role holds the second permission is (unverified): a listing of its permissions, without a date, lacks it.
+CONNECT_ROLE = "roles/container.clusterViewer"
+ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
+
+
+def cluster_callers(into: Component, scope: Scope, project: str, members: Sequence[str]) -> None:
+    """Add members of a team as callers of the environment's clusters; ``project`` is the clusters'."""
+    for member in members:
+        into.add(
+            gcp.iam_member(
+                f"{into.name}-{slug(member)}",
+                project=project,
+                role=CONNECT_ROLE,
+                member=member,
+                # The member may be another team's too. A condition that is always true makes the grant this team's own,
+                # so that it is deleted with the member and takes no other team's away.
+                condition={"title": f"team {scope.prefix}", "expression": ALWAYS},
+            )
+        )
+
+
+def admission(
+    into: Component,
+    scope: Scope,
+    images: Mapping[str, str],
+    bounds: Bounds,
+    *,
+    sources: Sequence[str] = (),
+    kinds: Sequence[JobKind] = (),
+) -> None:
+    """Add the ValidatingAdmissionPolicies of one cluster with their bindings: they hold in every team's namespace.
+
+    ``images`` are the stack file's places of what nodes and the daemons of GPUDirect run. ``sources`` are the prefixes
+    of images of teams' pods, where the environment has them; ``kinds`` are the operators'.
+    """
+    for policy in policies({**IMAGES, **images}, bounds, sources, kinds):
+        logical = f"{into.name}-{policy.name.removeprefix('training-platform-')}"
+        refused = into.add(kubernetes_object(ADMISSION_POLICY, logical, scope, policy.name, {"spec": policy.spec}))
+        bound = kubernetes_object(ADMISSION_BINDING, f"{logical}-binding", scope, policy.name, {"spec": policy.binding})
+        into.add(bound, [refused])

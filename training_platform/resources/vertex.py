@@ -11,9 +11,8 @@ from training_platform.config.model import team
 from training_platform.config.model.team import WorkbenchSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
-from training_platform.resources.declared import Declared, ResourceOptions
 from training_platform.resources.network import attachment
-from training_platform.resources.resource_types import METADATA_STORE, PERSISTENT_RESOURCE, TENSORBOARD, WORKBENCH
+from training_platform.resources.plan import Options, Resource
 from training_platform.resources.scope import Scope, jobs_account_email, persistent_resource_id, workbench_id
 
 if TYPE_CHECKING:
@@ -30,23 +29,31 @@ if TYPE_CHECKING:
 _REPLACING = ("displayName", "resourcePools")
 
 
-def persistent_resource(key: str, spec: team.PersistentResourceSpec, scope: Scope) -> Declared:
-    """Return a persistent resource; ``key`` is its key in the stack file."""
+def persistent_resource(
+    key: str, spec: team.PersistentResourceSpec, scope: Scope, network_attachment: Any = None
+) -> Resource:
+    """Return a persistent resource; ``key`` is its key in the stack file.
+
+    ``network_attachment`` is the full name of an attachment, for a program in place of that of ``spec``.
+    """
     resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
-    network = attachment(spec.network_attachment, spec.region, scope)
-    inputs = gcp.persistent_resource(
+    network = network_attachment
+    if network is None:
+        network = attachment(spec.network_attachment, spec.region, scope)
+    name = f"{declared_name('vertex.persistent_resources', key)}-persistent-resource"
+    return gcp.persistent_resource(
+        name,
+        _options(spec, scope),
         name=resource_id,
         display_name=resource_id,
         project=scope.project,
         location=spec.region,
         resource_pools=[_resource_pool(name, pool) for name, pool in spec.pools.items()],
         resource_runtime_spec=_own_account(),
-        psc_interface_config={"network_attachment": network} if network else None,
+        psc_interface_config=None if network is None else {"network_attachment": network},
         encryption_spec={"kms_key_name": kms_key} if kms_key else None,
         labels=scope.labels,
     )
-    name = f"{declared_name('vertex.persistent_resources', key)}-persistent-resource"
-    return Declared(type=PERSISTENT_RESOURCE, name=name, inputs=inputs, options=_options(spec, scope))
 
 
 def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:
@@ -81,8 +88,8 @@ def _own_account() -> Runtime:
     return {"service_account_spec": {"enable_custom_service_account": True}}
 
 
-def _options(spec: team.PersistentResourceSpec, scope: Scope) -> ResourceOptions:
-    return ResourceOptions(
+def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
+    return Options(
         # A replacement cancels the jobs on it, and its machines may not be available again.
         protect=scope.deletion_protection and spec.deletion_protection,
         # The name is fixed, and taken until the old resource is gone.
@@ -146,14 +153,22 @@ def unlisted_region(machine: MachineType | None, region: str) -> RefusedValue | 
     return RefusedValue(message, ", ".join(support.regions), find_nearest(region, support.regions))
 
 
-def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet: Any) -> Declared:
+def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet: Any) -> Resource:
     """Return an instance; ``network`` and ``subnet`` are the environment's in its region, for one that names no other.
 
     It acts as the account that the team's jobs act as. Idle time is counted in seconds, as metadata. Source: Vertex AI
     Workbench docs, manage features through metadata, read 2026-11-22.
     """
     protected = scope.deletion_protection and spec.deletion_protection
-    inputs = gcp.workbench(
+    options = Options(
+        # Its disks are deleted with it, with their data.
+        protect=protected,
+        # The name is fixed, and taken until the old instance is gone.
+        delete_before_replace=True,
+    )
+    return gcp.workbench(
+        f"{declared_name('vertex.workbench', key)}-instance",
+        options,
         name=workbench_id(scope, key),
         project=scope.project,
         location=spec.zone,
@@ -170,15 +185,6 @@ def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet:
             "metadata": {"idle-timeout-seconds": str(spec.idle_minutes * 60)},
         },
         labels=scope.labels,
-    )
-    options = ResourceOptions(
-        # Its disks are deleted with it, with their data.
-        protect=protected,
-        # The name is fixed, and taken until the old instance is gone.
-        delete_before_replace=True,
-    )
-    return Declared(
-        type=WORKBENCH, name=f"{declared_name('vertex.workbench', key)}-instance", inputs=inputs, options=options
     )
 
 
@@ -203,10 +209,14 @@ def tensorboard_name(region: str, scope: Scope) -> str:
     return f"{scope.prefix}-{region}"
 
 
-def tensorboard(region: str, scope: Scope) -> Declared:
+def tensorboard(region: str, scope: Scope) -> Resource:
     """Return a team's TensorBoard of a region, which is also the region of every job that writes to it."""
     key = scope.key(region)
-    inputs = gcp.tensorboard(
+    # Deletion takes every experiment with it.
+    options = Options(protect=scope.deletion_protection)
+    return gcp.tensorboard(
+        f"tensorboard-{region}-tensorboard",
+        options,
         display_name=tensorboard_name(region, scope),
         description=f"Experiments of {scope.prefix}",
         project=scope.project,
@@ -214,29 +224,25 @@ def tensorboard(region: str, scope: Scope) -> Declared:
         encryption_spec={"kms_key_name": key} if key else None,
         labels=scope.labels,
     )
-    # Deletion takes every experiment with it.
-    options = ResourceOptions(protect=scope.deletion_protection)
-    return Declared(type=TENSORBOARD, name=f"tensorboard-{region}-tensorboard", inputs=inputs, options=options)
 
 
 DEFAULT = "default"  # the only one that experiments, pipelines and the console use
 
 
-def metadata_store(region: str, scope: Scope) -> Declared:
+def metadata_store(region: str, scope: Scope) -> Resource:
     """Return the store of a region.
 
     Vertex AI makes it by itself at the first experiment, without a key of one's own, which no change adds later.
     """
     key = scope.key(region)
-    inputs = gcp.metadata_store(
+    # Deletion takes every experiment of every team of the project; there is one name.
+    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
+    return gcp.metadata_store(
+        f"{declared_name('metadata_stores', region)}-store",
+        options,
         name=DEFAULT,
         description=f"Experiments and lineage of {scope.prefix}",
         project=scope.project,
         region=region,
         encryption_spec={"kms_key_name": key} if key else None,
-    )
-    # Deletion takes every experiment of every team of the project; there is one name.
-    options = ResourceOptions(protect=scope.deletion_protection, delete_before_replace=True)
-    return Declared(
-        type=METADATA_STORE, name=f"{declared_name('metadata_stores', region)}-store", inputs=inputs, options=options
     )

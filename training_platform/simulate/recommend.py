@@ -2,7 +2,7 @@
 
 From the files as they are, every single change is played, the best is kept, and so on until none is better. A change
 is better if wishes are missed by less, then if a day costs less. The search ends in a local optimum and proves nothing
-about other files. A kept change has to pass ``check --fast`` as well as the files did before.
+about other files. A kept change has to pass ``check`` as well as the files did before.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Search:
         return best
 
     def passes(self, tried: Tried) -> bool:
-        """Whether ``check --fast`` finds no error in changed files that the files as they are do not have."""
+        """Whether ``check`` finds no error in changed files that the files as they are do not have."""
         key = frozenset(tried.texts.items())
         if key not in self._passed:
             self._passed[key] = self._errors(tried.texts) <= self.allowed
@@ -262,7 +262,7 @@ class Search:
                 yield row[f"{wish.figure}_seconds"] or 0.0
 
     def _errors(self, texts: Texts) -> set[tuple[str, str, str]]:
-        """Return what ``check --fast`` finds in the repository with other stack files."""
+        """Return what ``check`` finds in the repository with other stack files."""
         from training_platform.checks.run import run_check  # noqa: PLC0415 # only where something is kept
         from training_platform.checks.stacks import CheckOptions  # noqa: PLC0415
 
@@ -274,7 +274,7 @@ class Search:
                     shutil.copytree(self.workspace.root / name, root / name)
             for file, text in texts.items():
                 (root / file).write_text(text, encoding="utf-8", newline="")
-            report = run_check(root, CheckOptions(today=self.today, fast=True))
+            report = run_check(root, CheckOptions(today=self.today))
         found = {(row.rule, row.file or "", row.path) for row in report.all_findings() if row.severity == "error"}
         return found | {("failure", "", text) for text in report.failures}
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from training_platform.adopt.cluster_objects import reach_clusters
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api, read_contents
@@ -23,12 +22,13 @@ from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots
 from training_platform.resources.resource_types import CLUSTER
+from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.verify.ledger import FOLDER, Ledger, Maker
 from training_platform.verify.probes import Answer, Asked, Need, Platform, Probe, ask, digest
 
 GOOGLE, LOCAL = "Google Cloud", "a local cloud"
 """Where a run was: a local cloud proves nothing about Google Cloud."""
-_VERSIONS: Final = ("training-platform", "pulumi", "pulumi-gcp")
+_PACKAGES: Final = ("training-platform", "pulumi", "pulumi-gcp")
 Progress = Callable[[str, int, int], None]
 
 
@@ -74,12 +74,21 @@ def head_of(
         "project": project,
         "where": LOCAL if local_cloud else GOOGLE,
         "version": version("training-platform"),
-        "versions": {name: version(name) for name in _VERSIONS},
+        "versions": _installed_versions(),
         "stacks": stacks_digest(root),
         "probes": [one.name for one in probes],
         "usd": {one.name: one.usd for one in probes},
         "options": digest(options),
     }
+
+
+def _installed_versions() -> dict[str, str]:
+    """Return the versions of what is installed here: a machine that only asks has no Pulumi."""
+    versions = {}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def read_platform(
@@ -99,7 +108,7 @@ def read_platform(
     spec = workspace.stacks[environment].environment
     if spec is None:  # stack_names has refused it
         raise UserError(f"{environment} is not an environment.")
-    plans = [plan for _, plan in plan_stacks(workspace, plan_order(workspace, names))]
+    plans = [stack_plan(stack, workspace) for stack in plannable(workspace, names)]
     contents = clusters_of(
         environment, read_contents(spec.project, _regions(workspace, names), local_cloud), kubeconfig
     )
@@ -108,7 +117,7 @@ def read_platform(
     return Platform(
         name=environment,
         environment=spec,
-        resources=[resource for plan in plans for resource in plan.resources],
+        resources=[planned for plan in plans if plan for planned in plan.planned()],
         contents=contents,
         maker=maker_of(ledger, contents, seconds, local_cloud),
         demand={line.key: line.used for line in lines},

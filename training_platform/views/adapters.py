@@ -16,8 +16,8 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace
 from training_platform.resources import resource_types
-from training_platform.resources.model import planned_of_model
 from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import stack_plan
 from training_platform.views import access, cluster, kueue, network, node_pool, storage, vertex
 from training_platform.views.node_pool import InlinePoolView
 from training_platform.views.program import PACKAGES, ObjectView
@@ -56,8 +56,8 @@ def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) ->
 
 def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
     """Return the views of a stack; none for a file that the model rejects, or a team whose environment is missing."""
-    locator = Locator(stack.section) if stack.section else None
-    return views_of_plan(planned_of_model(stack, workspace), locator)
+    plan = stack_plan(stack, workspace)
+    return views_of_plan(plan.planned(), Locator(stack.section)) if plan and stack.section else []
 
 
 def kinds_of(token: str) -> Sequence[type[View]]:

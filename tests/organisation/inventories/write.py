@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.inventory import inventory
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
+from tests.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
+from training_platform.resources.stack_plan import plannable
 
 FOLDER = Path(__file__).parent
 ORGANISATION = FOLDER.parent
@@ -16,7 +16,7 @@ ORGANISATION = FOLDER.parent
 def main() -> None:
     """Write every stack's inventory."""
     workspace = read_workspace(ORGANISATION)
-    for stack, plan in plan_stacks(workspace, plan_order(workspace, workspace.stacks)):
+    for stack, plan in planned_stacks(workspace, plannable(workspace, workspace.stacks)):
         (FOLDER / f"{stack.name}.yaml").write_text(inventory(plan), encoding="utf-8")
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.places import ROOT
+from tests.plans import planned_stacks
 from tests.training_platform.adopt.seeding import Seeded, served
 from training_platform.adopt.adoption import AdoptedStack, adopt_environment
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.cli.adopt import planner
 from training_platform.clients.project_contents import Contents, read_contents
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import plannable
 
 PROJECT = "example-lab"
 STACK = """\
@@ -44,9 +44,7 @@ def _repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     def make(stacks: dict[str, str]) -> Path:
         root = tmp_path_factory.mktemp("repository")
         (root / "stacks").mkdir()
-        for name in ("Pulumi.yaml", "__main__.py"):
-            shutil.copy(ROOT / name, root / name)
-        (root / "modules").symlink_to(ROOT / "modules")
+        shutil.copy(ROOT / "Pulumi.yaml", root)
         for name, text in stacks.items():
             (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
         return root
@@ -72,7 +70,7 @@ def planned(root: Path, name: str) -> Sequence[Planned]:
 def plans_of(root: Path, *names: str) -> dict[str, Sequence[Planned]]:
     """Return what stacks of a repository plan, each planned once."""
     workspace = read_workspace(root)
-    plans = {each.name: plan.resources for each, plan in plan_stacks(workspace, plan_order(workspace, list(names)))}
+    plans = {each.name: plan.resources for each, plan in planned_stacks(workspace, plannable(workspace, list(names)))}
     return {name: plans[name] for name in names}
 
 

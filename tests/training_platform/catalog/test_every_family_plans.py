@@ -8,18 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 
-from modules.environment import build_environment
 from tests.demand_of_model import model_demand, planned_demand
+from tests.plans import PlannedStack, planned_stack
 from tests.stack_files import workspace_of
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import hosts, legal_topologies
 from training_platform.catalog.types import MachineType
-from training_platform.checks.planning.recorder import Plan, record
-from training_platform.config.model.stack import PROJECT, Stack
+from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.pools import pools
 from training_platform.config.reading.finding import Finding
@@ -100,25 +98,18 @@ def stack() -> Stack:
 
 
 @pytest.fixture(scope="module")
-def plan(stack: Stack) -> Plan:
-    section = stack.environment
-    assert section is not None, [str(finding) for finding in stack.findings]
-
-    def build() -> None:
-        for name, value in build_environment("every", section).items():
-            pulumi.export(name, value)
-
-    return record(build, project=PROJECT, stack_name="every")
+def plan(stack: Stack) -> PlannedStack:
+    return planned_stack(stack, Workspace(Path(), {stack.name: stack}))
 
 
 @pytest.fixture(scope="module")
-def findings(stack: Stack, plan: Plan) -> list[Finding]:
+def findings(stack: Stack, plan: PlannedStack) -> list[Finding]:
     assert stack.section is not None
     views = views_of_plan(plan.resources, Locator(stack.section))
     return evaluate(program(views, stack="every", environment="every", team=None, production=False), file=stack)
 
 
-def of_machine(plan: Plan, machine: MachineType) -> list[Planned]:
+def of_machine(plan: PlannedStack, machine: MachineType) -> list[Planned]:
     """Return the planned node pools of a machine type."""
     return [pool for pool in plan.of(NODE_POOL) if pool.inputs["nodeConfig"]["machineType"] == machine.name]
 
@@ -131,7 +122,7 @@ def test_the_model_takes_every_machine_that_has_an_accelerator(stack: Stack) -> 
 
 
 @every_machine
-def test_every_machine_is_planned_in_every_capacity(machine: MachineType, plan: Plan) -> None:
+def test_every_machine_is_planned_in_every_capacity(machine: MachineType, plan: PlannedStack) -> None:
     pools = of_machine(plan, machine)
 
     assert len(pools) == len(machine.capacities) * (1 + machine.multi_host)
@@ -162,7 +153,7 @@ def test_no_rule_refuses_anything_else_of_the_stack(findings: list[Finding]) -> 
     assert [str(f) for f in findings if f.severity == "error" and "node_pools." not in f.path] == []
 
 
-def test_the_model_and_the_plan_charge_the_same_quotas(stack: Stack, plan: Plan) -> None:
+def test_the_model_and_the_plan_charge_the_same_quotas(stack: Stack, plan: PlannedStack) -> None:
     workspace = Workspace(Path(), {"every": stack})
     of_model: dict[Any, float] = {}
     of_plan: dict[Any, float] = {}
@@ -183,7 +174,7 @@ def test_the_model_and_the_plan_charge_the_same_quotas(stack: Stack, plan: Plan)
 
 @pytest.mark.parametrize(("gpu", "count", "vcpus"), ATTACHED)
 def test_attached_gpus_are_planned_and_found_right(
-    gpu: str, count: int, vcpus: int, plan: Plan, findings: list[Finding]
+    gpu: str, count: int, vcpus: int, plan: PlannedStack, findings: list[Finding]
 ) -> None:
     (pool,) = [each for each in plan.of(NODE_POOL) if each.name == f"{FIRST}-{gpu}-{count}-pool"]
     (guest,) = pool.inputs["nodeConfig"]["guestAccelerators"]
@@ -194,14 +185,16 @@ def test_attached_gpus_are_planned_and_found_right(
 
 
 @every_machine
-def test_every_nic_but_the_first_has_its_network(machine: MachineType, plan: Plan) -> None:
+def test_every_nic_but_the_first_has_its_network(machine: MachineType, plan: PlannedStack) -> None:
     for pool in of_machine(plan, machine):
         networks = pool.inputs.get("networkConfig", {}).get("additionalNodeNetworkConfigs", [])
         assert len(networks) == machine.nics - 1
 
 
 @pytest.mark.parametrize("machine", [m for m in MACHINES.values() if m.workload_policy], ids=lambda m: m.name)
-def test_a_workload_policy_joins_the_hosts_of_one_slice_or_nvlink_domain(machine: MachineType, plan: Plan) -> None:
+def test_a_workload_policy_joins_the_hosts_of_one_slice_or_nvlink_domain(
+    machine: MachineType, plan: PlannedStack
+) -> None:
     joined = [pool for pool in of_machine(plan, machine) if machine.nvlink_domain or "placementPolicy" in pool.inputs]
     policies = {each.inputs["name"]: each.inputs for each in plan.of(RESOURCE_POLICY)}
     assert joined

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.checks.planning.cache import cache_folder
-from training_platform.checks.planning.planner import Planner
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -55,11 +53,6 @@ config:
 """
 
 
-def shared() -> Planner:
-    """Return a planner that plans here, and once, whatever tests plan alike: for all that comes after the plan."""
-    return Planner(jobs=1, cache=cache_folder())
-
-
 class Repository:
     """A repository whose first commit is on ``main``, with a change in the work tree."""
 
@@ -96,12 +89,9 @@ class Repository:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "change")
 
-    def compare(
-        self, *, base: str = "main", selected: tuple[str, ...] = (), fast: bool = False, new: bool = False
-    ) -> Report:
-        """Check the work tree against a base; what tests plan alike is planned once, as a user's commands would."""
-        options = CheckOptions(today=TODAY, fast=fast, planner=shared())
-        return run_check(self.root, options, selected=selected, base=base, new_only=new)
+    def compare(self, *, base: str = "main", selected: tuple[str, ...] = (), new: bool = False) -> Report:
+        """Check the work tree against a base."""
+        return run_check(self.root, CheckOptions(today=TODAY), selected=selected, base=base, new_only=new)
 
 
 @pytest.fixture
@@ -113,8 +103,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     root = tmp_path / "repository"
     (root / "stacks").mkdir(parents=True)
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, root / name)
+    shutil.copy(ROOT / "Pulumi.yaml", root)
     made = Repository(root)
     made.path("small").write_text(ENVIRONMENT, encoding="utf-8")
     made.path("small-vision").write_text(TEAM, encoding="utf-8")

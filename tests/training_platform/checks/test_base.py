@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tests.places import ROOT
+from training_platform.checks.comparison.base_files import base_tree
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.report import Report
 from training_platform.cli.main import app
@@ -55,7 +58,7 @@ def test_a_team_s_file_plans_that_team_alone_and_says_what_differs(repository: A
 def test_an_environment_s_file_plans_its_teams_too(repository: Any) -> None:
     repository.edit("small", "max_nodes: 2", "max_nodes: 3")
 
-    found = repository.compare(fast=True)
+    found = repository.compare()
 
     assert [each.name for each in comparison(found).stacks] == ["small", "small-vision"]
     ((gpus,)) = comparison(found).stacks[0].accelerators
@@ -74,7 +77,7 @@ def test_what_holds_for_all_stacks_affects_all_of_them(repository: Any, file: st
     path.parent.mkdir(exist_ok=True)
     path.write_text("exemptions: []\n" if "exemptions" in file else "", encoding="utf-8")
 
-    found = repository.compare(fast=True)
+    found = repository.compare()
 
     assert found.comparison is not None
     assert [each.name for each in found.comparison.stacks] == ["small", "small-vision"]
@@ -110,7 +113,7 @@ def test_a_team_without_machines_costs_nothing(repository: Any) -> None:
     path = repository.path("small-vision")
     path.write_text(path.read_text(encoding="utf-8").partition("    vertex:")[0], encoding="utf-8")
 
-    cost = one(repository.compare(fast=True)).most_usd
+    cost = one(repository.compare()).most_usd
 
     assert cost.after == 0
     assert cost.delta is not None
@@ -131,7 +134,7 @@ def test_a_renamed_environment_and_its_teams_are_compared_with_themselves(reposi
     repository.rename("small", "tiny")
     repository.edit("small-vision", "environment: small", "environment: tiny")
 
-    found = repository.compare(fast=True)
+    found = repository.compare()
 
     assert [(each.name, each.kind, each.was) for each in comparison(found).stacks] == [
         ("tiny", "renamed", "small"),
@@ -144,11 +147,11 @@ def test_a_stack_under_another_name_ends_with_2_until_its_file_says_that_what_is
 ) -> None:
     repository.path("small-vision").rename(repository.path("small-sight"))
 
-    silent = repository.compare(fast=True)
+    silent = repository.compare()
     repository.edit(
         "small-sight", "    environment: small\n", "    environment: small\n    renamed_from: small-vision\n"
     )
-    said = repository.compare(fast=True)
+    said = repository.compare()
 
     assert silent.exit_code() == 2
     assert len(silent.failures) == 1
@@ -166,7 +169,7 @@ def test_which_of_two_teams_was_renamed_is_as_the_file_says(repository: Any) -> 
         )
         repository.path(f"small-{name}").write_text(text, encoding="utf-8")
 
-    found = {each.name: each.kind for each in comparison(repository.compare(fast=True)).stacks}
+    found = {each.name: each.kind for each in comparison(repository.compare()).stacks}
 
     assert found == {"small-sight": "renamed", "small-sound": "added"}
 
@@ -184,7 +187,7 @@ def test_another_team_under_another_name_is_one_removed_and_one_added(repository
     repository.path("small-vision").rename(repository.path("small-sight"))
     repository.edit("small-sight", "name: vision", "name: sight")
 
-    found = repository.compare(fast=True)
+    found = repository.compare()
 
     assert {(each.name, each.kind) for each in comparison(found).stacks} == {
         ("small-sight", "added"),
@@ -205,13 +208,11 @@ def test_a_base_that_the_model_rejects_leaves_its_resources_unknown_and_warns(re
     assert ("base-not-planned", "warning") in {(each.rule, each.severity) for each in found.all_findings()}
 
 
-def test_where_the_program_changed_the_base_is_planned_by_its_own(repository: Any) -> None:
-    shutil.copytree(Path(__file__).parents[3] / "modules", repository.root / "modules")
-    shutil.copytree(Path(__file__).parents[3] / "training_platform", repository.root / "training_platform")
+def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> None:
+    shutil.copytree(
+        ROOT / "training_platform", repository.root / "training_platform", ignore=shutil.ignore_patterns("__pycache__")
+    )
     repository.git("switch", "--quiet", "main")
-    main = repository.root / "__main__.py"
-    now = main.read_text(encoding="utf-8")
-    main.write_text(f'{now}pulumi.export("before", 1)\nprint("noise")\n', encoding="utf-8")
     cluster = repository.root / "training_platform" / "resources" / "gke.py"
     text = cluster.read_text(encoding="utf-8")
     assert 'datapath_provider="ADVANCED_DATAPATH"' in text
@@ -219,7 +220,6 @@ def test_where_the_program_changed_the_base_is_planned_by_its_own(repository: An
     repository.commit()
     repository.git("switch", "--quiet", "--create", "newer")
     cluster.write_text(text, encoding="utf-8")
-    main.write_text(now, encoding="utf-8")
 
     found = repository.compare(selected=("small",))
 
@@ -230,42 +230,98 @@ def test_where_the_program_changed_the_base_is_planned_by_its_own(repository: An
     assert [(each.path, each.old) for each in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]
 
 
-def test_a_base_whose_program_cannot_run_is_a_warning_that_says_so(repository: Any) -> None:
-    (repository.root / "__main__.py").write_text("", encoding="utf-8")
-    (repository.root / "modules").mkdir()
-    (repository.root / "modules" / "new.py").write_text("", encoding="utf-8")
-    broken = repository.root / "training_platform" / "checks"
-    (broken / "comparison").mkdir(parents=True)
-    (broken / "comparison" / "base_process.py").touch()
-    (broken.parent / "__init__.py").touch()
-    (broken / "__init__.py").write_text("raise SystemExit('cannot start')\n", encoding="utf-8")
-    repository.git("switch", "--quiet", "main")
-    repository.commit()
-    repository.git("switch", "--quiet", "--create", "other")
-    (repository.root / "modules" / "new.py").write_text("1\n", encoding="utf-8")
-
-    found = repository.compare(fast=True)
-
-    assert found.comparison is not None
-    assert "cannot start" in (found.comparison.unknown or "")
-    assert [each.rule for each in found.findings] == ["base-not-planned"]
-
-
-@pytest.mark.parametrize("folder", ["checks", "training_platform"])  # of before the package, and of another version
-def test_a_base_of_another_layout_is_never_run_with_the_program_of_today(repository: Any, folder: str) -> None:
-    (repository.root / folder).mkdir()
-    (repository.root / folder / "__init__.py").touch()
+@pytest.mark.parametrize(
+    ("main", "message"),
+    [
+        ("raise SystemExit('cannot start')\n", "cannot plan here: cannot start"),
+        ("print('{}')\n", "cannot plan here: it prints plans of another version"),
+        (None, "cannot plan here: it has no command `plan`"),
+    ],
+    ids=["fails", "prints something else", "of an older layout"],
+)
+def test_a_base_whose_code_cannot_plan_is_a_warning_and_is_never_planned_by_the_code_of_today(
+    repository: Any, main: str | None, message: str
+) -> None:
+    cli = repository.root / "training_platform" / "cli"
+    cli.mkdir(parents=True)
+    (cli.parent / "__init__.py").touch()
+    (cli / "__init__.py").touch()
+    if main is not None:
+        (cli / "plan.py").touch()
+        (cli / "main.py").write_text(main, encoding="utf-8")
     repository.commit()
     repository.git("branch", "--force", "main")
-    main = repository.root / "__main__.py"
-    main.write_text(main.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    (cli.parent / "__init__.py").write_text("1\n", encoding="utf-8")
 
-    found = repository.compare(selected=("small",))
+    report = repository.compare(selected=("small",))
 
-    (said,) = [each for each in found.findings if each.rule == "base-not-planned"]
-    assert "cannot be run here: it is laid out otherwise" in said.message
-    assert found.comparison is not None
-    assert found.comparison.stacks == ()
+    (finding,) = [finding for finding in report.findings if finding.rule == "base-not-planned"]
+    assert (finding.severity, message in finding.message) == ("warning", True), finding.message
+    assert report.comparison is not None
+    assert report.comparison.stacks == ()
+
+
+OWN = """
+from training_platform.resources.plan import Resource
+
+
+def add_resources(own):
+    own.plan.add(Resource(type="gcp:storage/bucket:Bucket", name="archive", inputs={"location": "US"}))
+"""
+
+
+def test_a_change_of_own_resources_is_compared_with_what_the_base_adds(repository: Any) -> None:
+    shutil.copytree(
+        ROOT / "training_platform", repository.root / "training_platform", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    own = repository.root / "own_resources.py"
+    own.write_text(OWN, encoding="utf-8")
+    repository.commit()
+    repository.git("branch", "--force", "main")
+    own.write_text(OWN.replace("US", "EU"), encoding="utf-8")
+
+    report = repository.compare(selected=("small",))
+
+    (bucket,) = one(report).resources
+    assert (bucket.name, bucket.kind) == ("archive", "replaced")
+    assert [(change.old, change.new) for change in bucket.forcing] == [("US", "EU")]
+
+
+@pytest.mark.parametrize(("key", "changed"), [("first-marker", []), ("second-marker", ["archive"])])
+def test_a_secret_is_compared_with_the_base_s_and_never_shown(repository: Any, key: str, changed: list[str]) -> None:
+    shutil.copytree(
+        ROOT / "training_platform", repository.root / "training_platform", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    own = repository.root / "own_resources.py"
+    program = OWN.replace('{"location": "US"}', '{"location": "US", "encryption": {"raw_key": "first-marker"}}')
+    own.write_text(program, encoding="utf-8")
+    repository.commit()
+    repository.git("branch", "--force", "main")
+    own.write_text(program.replace("first-marker", key) + "\n", encoding="utf-8")
+
+    report = repository.compare(selected=("small",))
+
+    assert [bucket.name for bucket in one(report).resources] == changed
+    assert "marker" not in repr(report)
+
+
+def test_links_of_the_base_are_not_laid_out_and_nothing_is_left(
+    repository: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (repository.root / "stacks" / "link").symlink_to(outside)
+    repository.commit()
+    repository.git("branch", "--force", "main")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    with base_tree(repository.root, "main") as tree:
+        assert (tree.root / "stacks" / "Pulumi.small.yaml").is_file()
+        assert not (tree.root / "stacks" / "link").is_symlink()
+
+    assert list(temporary.iterdir()) == []
 
 
 def test_the_work_tree_and_its_index_are_left_alone(repository: Any) -> None:
@@ -274,7 +330,7 @@ def test_the_work_tree_and_its_index_are_left_alone(repository: Any) -> None:
     index = repository.root / ".git" / "index"
     before = (index.read_bytes(), repository.git("status", "--porcelain"))
 
-    repository.compare(fast=True)
+    repository.compare()
 
     assert (index.read_bytes(), repository.git("status", "--porcelain")) == before
 
@@ -289,7 +345,7 @@ def test_a_repository_below_the_top_of_a_checkout_is_compared_with_its_own_folde
     repository.commit()
     repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
 
-    assert one(repository.compare(fast=True)).name == "small-vision"
+    assert one(repository.compare()).name == "small-vision"
 
 
 def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: Any) -> None:
@@ -358,7 +414,6 @@ def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypat
         (["--base", ""], "--base names no commit: give a branch"),
         (["--new-only"], "--new-only needs --base"),
         (["--write-baseline", "--base", "main"], "leave --base out"),
-        (["--write-baseline", "--fast"], "leave --fast out"),
         (["--base", "main", "smal"], "There is no stack smal"),
         (["--base", "main", "--output", "sarif=/nowhere/x.sarif"], "there is no folder /nowhere"),
     ],

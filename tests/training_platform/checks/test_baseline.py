@@ -13,7 +13,6 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
-from tests.training_platform.checks.conftest import shared
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
@@ -51,7 +50,7 @@ def test_a_finding_beside_those_that_are_known_fails(repository: Any) -> None:
     check(repository, "--write-baseline")
     repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1025")
 
-    done = check(repository, "--fast")
+    done = check(repository)
 
     assert done.exit_code == 1
     assert "[filestore-capacity]" in done.stdout
@@ -81,7 +80,6 @@ def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next
     check(repository, "--write-baseline")
     repository.edit("small", "capacity_gib: 1025", "capacity_gib: 1024")
 
-    assert "baseline-stale" not in check(repository, "--fast").stdout  # without plans nobody can tell
     done = check(repository)
 
     assert done.exit_code == 0
@@ -106,7 +104,7 @@ def test_a_baseline_that_cannot_be_read_is_exit_code_2_and_is_not_written_over(
     file = repository.root / "stacks" / "baseline.yaml"
     file.write_text(text, encoding="utf-8")
 
-    done = check(repository, "--fast")
+    done = check(repository)
     writing = check(repository, "--write-baseline")
 
     assert (done.exit_code, writing.exit_code) == (2, 2)
@@ -144,8 +142,7 @@ exemptions:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     (tmp_path / "stacks" / "exemptions.yaml").write_text(EXEMPTION)
     return tmp_path
 
@@ -159,11 +156,10 @@ def plant(root: Path) -> None:
     path.write_text(text.replace(pool, f"{pool}            boot_disk: {{size_gb: 9}}\n", 1))
 
 
-@pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
-def test_an_exempt_error_is_shown_and_not_counted(copy: Path, fast: bool) -> None:
+def test_an_exempt_error_is_shown_and_not_counted(copy: Path) -> None:
     plant(copy)
 
-    report = run_check(copy, CheckOptions(today=TODAY, fast=fast, planner=shared()), selected=["dev"])
+    report = run_check(copy, CheckOptions(today=TODAY), selected=["dev"])
 
     assert report.all_findings() == []
     (exempted,) = report.all_exempted()
@@ -174,7 +170,7 @@ def test_an_exempt_error_is_shown_and_not_counted(copy: Path, fast: bool) -> Non
 def test_the_day_after_it_counts_again_and_the_exemption_fails_too(copy: Path) -> None:
     plant(copy)
 
-    report = run_check(copy, CheckOptions(today=date(2026, 11, 22), planner=shared()), selected=["dev"])
+    report = run_check(copy, CheckOptions(today=date(2026, 11, 22)), selected=["dev"])
 
     assert {each.rule for each in report.all_findings()} == {"boot-disk-size", "exemption-expired"}
     assert report.all_exempted() == []
@@ -182,18 +178,17 @@ def test_the_day_after_it_counts_again_and_the_exemption_fails_too(copy: Path) -
 
 
 def test_an_exemption_that_nothing_needs_is_a_warning_once_its_stack_is_planned(copy: Path) -> None:
-    planned = run_check(copy, CheckOptions(today=TODAY, planner=shared()), selected=["dev"])
+    planned = run_check(copy, CheckOptions(today=TODAY), selected=["dev"])
     assert [each.rule for each in planned.all_findings()] == ["exemption-unused"]
     assert (planned.exit_code(), planned.exit_code(strict=True)) == (0, 1)
 
-    assert run_check(copy, CheckOptions(today=TODAY, fast=True)).all_findings() == []
-    assert run_check(copy, CheckOptions(today=TODAY, planner=shared()), selected=["prod"]).all_findings() == []
+    assert run_check(copy, CheckOptions(today=TODAY), selected=["prod"]).all_findings() == []
 
 
 def test_an_exemption_of_a_stack_whose_file_is_no_yaml_is_not_called_unused(copy: Path) -> None:
     (copy / "stacks" / "Pulumi.dev.yaml").write_text("a: [")
 
-    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
+    report = run_check(copy, CheckOptions(today=TODAY))
 
     assert report.exit_code() == 2
     assert "exemption-unused" not in {each.rule for each in report.all_findings()}
@@ -204,7 +199,7 @@ def test_an_exemption_without_a_reason_is_exit_code_2_and_exempts_nothing(copy: 
     file = copy / "stacks" / "exemptions.yaml"
     file.write_text(EXEMPTION.replace("    reason: moves to Filestore\n", ""))
 
-    done = CliRunner().invoke(app, ["check", "--fast", "--root", str(copy)])
+    done = CliRunner().invoke(app, ["check", "--root", str(copy)])
 
     assert done.exit_code == 2
     assert "not checked: stacks/exemptions.yaml:2:5: exemptions[0].reason: is missing" in done.stdout
@@ -214,7 +209,7 @@ def test_an_exemption_without_a_reason_is_exit_code_2_and_exempts_nothing(copy: 
 def test_what_is_wrong_with_the_file_is_a_sentence_before_what_is_allowed(copy: Path) -> None:
     (copy / "stacks" / "exemptions.yaml").write_text(EXEMPTION.replace("ml@example.com", "somebody"))
 
-    (said,) = run_check(copy, CheckOptions(today=TODAY, fast=True)).failures
+    (said,) = run_check(copy, CheckOptions(today=TODAY)).failures
 
     assert said == (
         "stacks/exemptions.yaml:6:5: exemptions[0].owner: 'somebody' is not in the right form. "
@@ -225,7 +220,7 @@ def test_what_is_wrong_with_the_file_is_a_sentence_before_what_is_allowed(copy: 
 def test_the_text_report_lists_what_is_exempt_and_counts_it(copy: Path) -> None:
     plant(copy)
 
-    done = CliRunner().invoke(app, ["check", "--fast", "--root", str(copy)])
+    done = CliRunner().invoke(app, ["check", "--root", str(copy)])
 
     assert done.exit_code == 0
     assert "\n  exempt until 2026-11-21 by ml@example.com: moves to Filestore\n" in done.stdout

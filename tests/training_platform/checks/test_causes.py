@@ -70,7 +70,7 @@ def test_too_much_that_is_promised_to_two_teams_of_one_name_follows_from_the_nam
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks" / "Pulumi.prod-again.yaml").write_bytes((ORGANISATION / VISION).read_bytes())
 
-    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21), fast=True)).report.all_findings()
+    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21))).report.all_findings()
 
     exceeded = [each for each in found if each.rule.endswith("capacity-exceeded")]
     assert {each.rule for each in exceeded} == {"capacity-exceeded", "file-capacity-exceeded"}
@@ -104,7 +104,7 @@ def test_a_snapshot_that_is_missing_is_found_once(tmp_path: Path) -> None:
         shutil.copytree(ORGANISATION / folder, tmp_path / folder)
     (tmp_path / "stacks" / "quotas" / "example-train-prod.yaml").unlink()
 
-    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21), fast=True)).report.all_findings()
+    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21))).report.all_findings()
 
     missing = [each for each in found if each.message.startswith("no quotas of example-train-prod are known")]
     assert {each.rule for each in missing} == {"quota-no-snapshot", "job-quota-snapshot"}

@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def check(root: Path, *options: str) -> Result:
-    return CliRunner().invoke(app, ["check", "--fast", "--root", str(root), *options])
+    return CliRunner().invoke(app, ["check", "--root", str(root), *options])
 
 
 def write(root: Path, text: str) -> None:

@@ -25,7 +25,7 @@ def report(root: Path, file: str, old: str, new: str) -> Report:
     text = (root / file).read_text(encoding="utf-8")
     assert old in text
     (root / file).write_text(text.replace(old, new, 1), encoding="utf-8")
-    return check_stacks(root, None, CheckOptions(today=date(2026, 11, 21), fast=True)).report
+    return check_stacks(root, None, CheckOptions(today=date(2026, 11, 21))).report
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 
@@ -13,9 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.places import ORGANISATION, ROOT
-from tests.training_platform.checks.conftest import shared
-from training_platform.checks.planning.outcome import Branch, branches, kind_of
-from training_platform.checks.planning.recorder import Plan
+from training_platform.checks.outcome import Branch, branches, kind_of
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -30,8 +26,7 @@ TODAY = date(2026, 11, 21)
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     return tmp_path
 
 
@@ -48,15 +43,14 @@ def errors(report: Report) -> list[Finding]:
     return [finding for finding in report.all_findings() if finding.severity == "error"]
 
 
-@pytest.mark.parametrize("fast", [False, True], ids=["planned", "fast"])
-def test_the_shipped_stacks_are_clean(fast: bool) -> None:
-    report = run_check(ORGANISATION, CheckOptions(today=TODAY, fast=fast, planner=shared()))
+def test_the_shipped_stacks_are_clean() -> None:
+    report = run_check(ORGANISATION, CheckOptions(today=TODAY))
 
     assert [str(finding) for finding in report.all_findings()] == []
     assert report.failures == ()
     assert report.exit_code(strict=True) == 0
     assert len(report.stacks) == 5
-    assert all(stack.planned is not fast for stack in report.stacks)
+    assert all(stack.planned for stack in report.stacks)
 
 
 H100_MOST = "            max_nodes: 8\n            boot_disk: {size_gb: 200}"
@@ -69,19 +63,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_error_is_found_at_its_line_without_a_plan(name: str, copy: Path) -> None:
-    stack, old, new, rule = PLANTED[name]
-    line = plant(copy, stack, old, new)
-
-    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
-
-    places = {(each.file, each.position.line) for each in errors(report) if each.rule == rule and each.position}
-    assert (f"stacks/Pulumi.{stack}.yaml", line) in places, [str(each) for each in report.all_findings()]
-    assert report.exit_code() == 1
-
-
-def test_planted_errors_are_found_in_a_plan_each_at_its_line(copy: Path) -> None:
+def test_planted_errors_are_found_each_at_its_line(copy: Path) -> None:
     places = {
         name: (rule, f"stacks/Pulumi.{stack}.yaml", plant(copy, stack, old, new))
         for name, (stack, old, new, rule) in PLANTED.items()
@@ -109,7 +91,7 @@ def test_a_quota_that_only_all_stacks_together_break_is_found_in_each_with_who_h
 def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> None:
     plant(copy, "dev", "capacity: spot", "capacity: sport")
 
-    report = run_check(copy, CheckOptions(today=TODAY, planner=shared()))
+    report = run_check(copy, CheckOptions(today=TODAY))
 
     kinds = {stack.name: (stack.kind, stack.planned) for stack in report.stacks}
     assert kinds["dev"] == ("rejected", False)
@@ -120,7 +102,7 @@ def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> No
 def test_an_unreadable_file_is_exit_code_2_and_hides_no_other_stack(copy: Path) -> None:
     (copy / "stacks" / "Pulumi.broken.yaml").write_text("a: [", encoding="utf-8")
 
-    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
+    report = run_check(copy, CheckOptions(today=TODAY))
 
     assert report.exit_code() == 2
     assert "Pulumi.broken.yaml" in report.failures[0]
@@ -139,7 +121,7 @@ def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, 
     assert right in text
     snapshot.write_text(text.replace(right, wrong), encoding="utf-8")
 
-    report = run_check(copy, CheckOptions(today=TODAY, fast=True))
+    report = run_check(copy, CheckOptions(today=TODAY))
 
     found = [each for each in errors(report) if each.rule == "quota-snapshot"]
     line = text[: text.index(right)].count("\n") + 1
@@ -152,13 +134,64 @@ def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, 
     )
 
 
-def test_a_program_that_fails_is_exit_code_2_with_one_sentence(copy: Path) -> None:
-    (copy / "__main__.py").write_text("raise KeyError('boom')\n", encoding="utf-8")
+OWN = """
+from training_platform.resources.plan import Resource
+
+
+def add_resources(own):
+    if own.plan.name == "dev":
+"""
+TWICE = """
+        for _ in range(2):
+            own.plan.add(Resource(type="gcp:storage/bucket:Bucket", name="archive", inputs={}))
+"""
+CIRCLE = """
+        first = own.plan.add(Resource(type="gcp:storage/bucket:Bucket", name="first", inputs={}))
+        own.plan.add(Resource(type="gcp:storage/bucket:Bucket", name="second", inputs={}), after=[first])
+        first.after.append(own.plan.children[-1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (TWICE, "two resources have the same type and name: archive (gcp:storage/bucket:Bucket)"),
+        (CIRCLE, "resources wait for each other in a circle: first -> second -> first"),
+    ],
+    ids=["repeated", "circle"],
+)
+def test_a_plan_that_nobody_could_register_is_a_finding_of_its_stack_alone(
+    program: str, message: str, copy: Path
+) -> None:
+    (copy / "own_resources.py").write_text(OWN + program, encoding="utf-8")
+
+    report = run_check(copy, CheckOptions(today=TODAY))
+
+    (finding,) = errors(report)
+    assert (finding.rule, finding.stack, finding.file) == ("plan", "dev", "stacks/Pulumi.dev.yaml")
+    assert message in finding.message
+    assert {stack.name for stack in report.stacks if not stack.planned} == {"dev"}
+    assert (report.failures, report.exit_code()) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("import nothing_of_that_name", "own_resources.py"),
+        ("x = 1", "own_resources.py has no function add_resources"),
+        ("def add_resources(own):\n    raise KeyError('boom')\n", "own_resources.py"),
+    ],
+    ids=["import", "no function", "raises"],
+)
+def test_own_resources_that_fail_are_a_sentence_that_names_their_file(program: str, message: str, copy: Path) -> None:
+    (copy / "own_resources.py").write_text(program, encoding="utf-8")
 
     report = run_check(copy, CheckOptions(today=TODAY), selected=["dev"])
 
-    assert report.exit_code() == 2
-    assert report.failures == ("stack dev: the program stopped at __main__.py:1: KeyError('boom').",)
+    said = [*(str(finding) for finding in errors(report)), *report.failures]
+    assert said
+    assert all(message in sentence for sentence in said), said
+    assert report.exit_code() in (1, 2)
 
 
 def test_an_unknown_stack_is_refused_with_the_nearest() -> None:
@@ -167,7 +200,7 @@ def test_an_unknown_stack_is_refused_with_the_nearest() -> None:
 
 
 def test_an_old_snapshot_is_a_warning_that_only_strict_counts(copy: Path) -> None:
-    report = run_check(copy, CheckOptions(today=date(2027, 1, 31), fast=True))
+    report = run_check(copy, CheckOptions(today=date(2027, 1, 31)))
 
     assert {each.rule for each in report.all_findings()} == {"quota-snapshot-age"}
     assert report.exit_code() == 0
@@ -175,12 +208,12 @@ def test_an_old_snapshot_is_a_warning_that_only_strict_counts(copy: Path) -> Non
 
 
 def test_the_command_prints_a_report_and_ends_with_its_code(copy: Path) -> None:
-    clean = CliRunner().invoke(app, ["check", "--fast", "--root", str(copy)])
+    clean = CliRunner().invoke(app, ["check", "--root", str(copy)])
     assert clean.exit_code == 0
     assert clean.stdout.rstrip().endswith("5 stacks: clean")
 
     line = plant(copy, "prod", "topology: 4x8", "topology: 4x5")
-    found = CliRunner().invoke(app, ["check", "--fast", "--root", str(copy)])
+    found = CliRunner().invoke(app, ["check", "--root", str(copy)])
     assert found.exit_code == 1
     assert f"stacks/Pulumi.prod.yaml:{line}:" in found.stdout
 
@@ -188,7 +221,7 @@ def test_the_command_prints_a_report_and_ends_with_its_code(copy: Path) -> None:
 def test_the_json_report_has_what_the_text_has(copy: Path) -> None:
     plant(copy, "prod", "topology: 4x8", "topology: 4x5")
 
-    result = CliRunner().invoke(app, ["check", "--fast", "--format", "json", "--root", str(copy)])
+    result = CliRunner().invoke(app, ["check", "--format", "json", "--root", str(copy)])
 
     document = json.loads(result.stdout)
     assert result.exit_code == 1
@@ -215,20 +248,6 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(arguments: list[str], said:
     assert "Traceback" not in result.output
 
 
-def test_a_fast_check_loads_no_pulumi() -> None:
-    code = f"""
-import sys
-from datetime import date
-from pathlib import Path
-from training_platform.checks.run import run_check
-from training_platform.checks.stacks import CheckOptions
-report = run_check(Path({str(ORGANISATION)!r}), CheckOptions(today=date(2026, 11, 21), fast=True))
-assert len(report.stacks) == 5
-assert not [name for name in sys.modules if name.split('.')[0].startswith('pulumi')], 'Pulumi is loaded'
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
 ENVIRONMENT = """\
 config:
   training-platform:environment:
@@ -251,27 +270,19 @@ PROTECTION = {rule.id for rule in RULES.values() if rule.ruleset == "protection"
 LINE = "    deletion_protection: false\n"
 
 
-@pytest.fixture(params=[True, False], ids=["fast", "planned"])
-def fast(request: pytest.FixtureRequest) -> bool:
-    """Return whether a check plans nothing."""
-    return bool(request.param)
-
-
-def found(root: Path, said: str, *, fast: bool) -> dict[str, dict[str, Finding]]:
+def found(root: Path, said: str) -> dict[str, dict[str, Finding]]:
     """Return what the protection rules find by stack and rule, where the environment's file says ``said`` besides."""
     (root / "stacks").mkdir(exist_ok=True)
-    for name in ("Pulumi.yaml", "__main__.py"):
-        (root / name).write_bytes((Path(__file__).parents[3] / name).read_bytes())
     (root / "stacks" / "Pulumi.prod-eu.yaml").write_text(ENVIRONMENT.replace(LINE, LINE + said))
     (root / "stacks" / "Pulumi.prod-eu-vision.yaml").write_text(TEAM)
-    report = run_check(root, CheckOptions(today=TODAY, fast=fast))
+    report = run_check(root, CheckOptions(today=TODAY))
     return {
         stack.name: {each.rule: each for each in stack.findings if each.rule in PROTECTION} for stack in report.stacks
     }
 
 
-def test_a_file_that_does_not_say_is_an_error_with_the_line_to_add(tmp_path: Path, *, fast: bool) -> None:
-    by_stack = found(tmp_path, "", fast=fast)
+def test_a_file_that_does_not_say_is_an_error_with_the_line_to_add(tmp_path: Path) -> None:
+    by_stack = found(tmp_path, "")
 
     (finding,) = by_stack["prod-eu"].values()
     assert (finding.rule, finding.severity, finding.nearest) == ("production-said", "error", "production: true")
@@ -282,15 +293,15 @@ def test_a_file_that_does_not_say_is_an_error_with_the_line_to_add(tmp_path: Pat
     assert by_stack["prod-eu-vision"] == {}  # said once, where the line goes
 
 
-def test_production_of_any_name_refuses_deletion_and_so_do_its_teams(tmp_path: Path, *, fast: bool) -> None:
-    by_stack = found(tmp_path, "    production: true\n", fast=fast)
+def test_production_of_any_name_refuses_deletion_and_so_do_its_teams(tmp_path: Path) -> None:
+    by_stack = found(tmp_path, "    production: true\n")
 
     assert set(by_stack["prod-eu"]) == {"cluster-deletion-protection"}
     assert set(by_stack["prod-eu-vision"]) == {"bucket-force-destroy"}
 
 
-def test_an_environment_that_is_not_production_may_be_deleted(tmp_path: Path, *, fast: bool) -> None:
-    assert found(tmp_path, "    production: false\n", fast=fast) == {"prod-eu": {}, "prod-eu-vision": {}}
+def test_an_environment_that_is_not_production_may_be_deleted(tmp_path: Path) -> None:
+    assert found(tmp_path, "    production: false\n") == {"prod-eu": {}, "prod-eu-vision": {}}
 
 
 PART = ("x:y:Part", "part")
@@ -306,22 +317,20 @@ def finding(severity: Severity, line: int, file: str = "a", rule: str = "r") -> 
 
 def test_a_part_holds_everything_below_it_and_no_component_is_counted() -> None:
     inner = ("x:y:Inner", "inner")
-    plan = Plan(
-        [
-            resource(*PART, custom=False),
-            resource(*inner, PART, custom=False),
-            resource("gcp:compute/network:Network", "a", PART),
-            resource("gcp:compute/network:Network", "b", inner),
-            resource("pulumi:providers:kubernetes", "k", inner),
-            resource("gcp:storage/bucket:Bucket", "alone"),
-        ]
-    )
+    resources = [
+        resource(*PART, custom=False),
+        resource(*inner, PART, custom=False),
+        resource("gcp:compute/network:Network", "a", PART),
+        resource("gcp:compute/network:Network", "b", inner),
+        resource("pulumi:providers:kubernetes", "k", inner),
+        resource("gcp:storage/bucket:Bucket", "alone"),
+    ]
 
-    assert branches(plan.resources) == (
+    assert branches(resources) == (
         Branch(name="(stack)", kinds={"Bucket": 1}),
         Branch(name="part", kinds={"Network": 2, "Provider (kubernetes)": 1}),
     )
-    assert branches(plan.resources)[1].count == 3
+    assert branches(resources)[1].count == 3
 
 
 def test_a_kind_is_the_last_part_of_a_type() -> None:

@@ -29,8 +29,7 @@ JOB = ("job", "vision/train", "--image", "us-docker.pkg.dev/example-lab/images/t
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return a repository without stacks."""
-    for name in ("Pulumi.yaml", "__main__.py"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / "Pulumi.yaml").write_bytes((ROOT / "Pulumi.yaml").read_bytes())
     (tmp_path / "stacks").mkdir()
     return tmp_path
 
@@ -56,7 +55,7 @@ def test_what_init_writes_is_clean(root: Path, machine_type: str) -> None:
     assert init(root, *TEAM).exit_code == 0
     assert init(root, *JOB).exit_code == 0
 
-    checked = run(root, "check", "--fast", "--strict")
+    checked = run(root, "check", "--strict")
     assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean, 1 note")
     job = run(root, "job", "check", str(root / "jobs" / "vision" / "train.yaml"))
     assert job.exit_code == 0, job.stdout
@@ -98,14 +97,14 @@ def test_what_no_flag_says_is_asked_for_at_a_terminal(root: Path) -> None:
     assert order == sorted(order)
     assert "Where it runs" in job
     assert run(root, "quota", "init").exit_code == 0
-    assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check", "--fast").stdout  # alerts reach nobody
+    assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check").stdout  # alerts reach nobody
 
 
 def test_quotas_without_a_snapshot_are_not_called_nearly_full(root: Path) -> None:
     init(root, *ENVIRONMENT)
 
     (line,) = re.findall(
-        r"^(\d+) of (\d+) quotas more than 80% full, (\d+) without", run(root, "check", "--fast").stdout, re.MULTILINE
+        r"^(\d+) of (\d+) quotas more than 80% full, (\d+) without", run(root, "check").stdout, re.MULTILINE
     )
 
     assert line[0] == "0"
@@ -117,7 +116,7 @@ def test_a_stack_file_without_its_prefix_is_reported(root: Path) -> None:
     init(root, *TEAM)
     (root / "stacks" / "Pulumi.dev-vision.yaml").rename(root / "stacks" / "dev-vision.yaml")
 
-    done = run(root, "check", "--fast")
+    done = run(root, "check")
 
     assert done.exit_code == 2
     assert "stacks/dev-vision.yaml: no stack is read from a file of this name" in done.stdout
@@ -140,7 +139,7 @@ def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, l
     assert run(root, "quota", "init").stdout.startswith("stacks/quotas/example-lab.yaml: written")
 
     assert ("- {limit: 57, region: us-central1}" in file.read_text()) is late
-    checked = run(root, "check", "--fast", "--strict")
+    checked = run(root, "check", "--strict")
     assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean, 1 note")
     assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
 
@@ -393,7 +392,7 @@ def test_a_pool_in_another_region_gets_a_cluster_there(root: Path) -> None:
     assert "node pool eu written, in the new cluster europe-west4" in done.stdout
     assert environment(root).clusters["europe-west4"].node_pools["eu"].max_nodes == 3
     assert run(root, "quota", "init").exit_code == 0
-    assert run(root, "check", "--fast").exit_code == 0
+    assert run(root, "check").exit_code == 0
 
 
 def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path) -> None:
@@ -498,7 +497,7 @@ def test_an_organisation_by_commands_alone_is_clean(root: Path) -> None:
         assert init(root, *arguments).exit_code == 0, arguments
     assert run(root, "quota", "init").exit_code == 0
 
-    checked = run(root, "check", "--fast", "--strict")
+    checked = run(root, "check", "--strict")
 
     assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "5 stacks: clean, 2 notes"), checked.stdout
 
@@ -511,7 +510,7 @@ def test_more_demand_raises_a_placeholder_and_is_not_compared_with_it(root: Path
     assert gpus % 8 in file.read_text()
     stack.write_text(stack.read_text().replace("max_nodes: 1", "max_nodes: 2"))
 
-    assert "quota-exceeded" not in run(root, "check", "--fast").stdout
+    assert "quota-exceeded" not in run(root, "check").stdout
     assert run(root, "quota", "init").stdout.startswith("stacks/quotas/example-lab.yaml: written")
     raised = file.read_text()
     assert gpus % 16 in raised
@@ -529,14 +528,14 @@ def test_a_snapshot_with_limits_stays(root: Path) -> None:
 
     assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
     assert file.read_text() == before
-    assert "quota-exceeded" in run(root, "check", "--fast").stdout  # two VMs, and limits for one
+    assert "quota-exceeded" in run(root, "check").stdout  # two VMs, and limits for one
 
 
 def test_check_says_in_one_line_that_limits_are_not_known_and_what_reads_them(root: Path) -> None:
     init(root, *ENVIRONMENT)
     run(root, "quota", "init")
 
-    checked = run(root, "check", "--fast")
+    checked = run(root, "check")
 
     sentence = "limits of example-lab are not known yet; training-platform quota pull example-lab reads them"
     (line,) = [line for line in checked.stdout.splitlines() if "not known" in line]
@@ -554,7 +553,7 @@ def test_every_report_says_that_limits_are_not_known(root: Path, output_format: 
     init(root, *ENVIRONMENT)
     run(root, "quota", "init")
 
-    checked = run(root, "check", "--fast", "--format", output_format).stdout
+    checked = run(root, "check", "--format", output_format).stdout
 
     assert "limits of example-lab are not known yet" in checked
     assert "nearly full" not in checked
@@ -566,7 +565,7 @@ def test_alerts_reach_whom_a_flag_names(root: Path) -> None:
     run(root, "quota", "init")
 
     assert "    alerts: {emails: [a@example.com, b@example.com]}\n" in (root / "stacks" / "Pulumi.dev.yaml").read_text()
-    assert run(root, "check", "--fast").stdout.splitlines()[-1] == "1 stack: clean, 1 note"
+    assert run(root, "check").stdout.splitlines()[-1] == "1 stack: clean, 1 note"
 
 
 def test_a_job_for_both_targets_has_accelerators_that_vertex_ai_grants(root: Path) -> None:

@@ -22,7 +22,7 @@ from training_platform.verify.probes import chosen
 
 WIDTHS = [80, 60]
 WALKED = {
-    "check": ["", "--fast --verbose"],
+    "check": ["", "--verbose"],
     "quota show": ["", "--by region", "--by quota", "--by stack", "--by team"],
     "quota plan": [""],
     "catalog list": [""],
@@ -43,7 +43,7 @@ OTHERS = {
     "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
     "sandbox faults add", "sandbox faults list", "sandbox faults clear",
     "persistent-resource list", "persistent-resource reboot", "recommend", "trace make", "trace import",
-    "trace pull",
+    "trace pull", "plan",
 }  # fmt: skip
 """Commands that print sentences, files, or what another program says."""
 RUNS = {"job list", "job status", "job top", "simulate"}  # their table is tried by itself
@@ -120,7 +120,7 @@ def test_no_line_of_simulated_queues_is_too_wide(width: int, tmp_path: Path, tab
 
 
 def test_a_summary_has_tables_to_look_at(tables: list[Table]) -> None:
-    CliRunner().invoke(app, ["check", "--fast", "--root", str(ORGANISATION)], env={"COLUMNS": "60"})
+    CliRunner().invoke(app, ["check", "--root", str(ORGANISATION)], env={"COLUMNS": "60"})
 
     assert len(tables) >= 2
     assert {"dev", "prod"} <= {row[0] for row in told_apart(tables[0])}

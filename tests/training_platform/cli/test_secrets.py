@@ -14,20 +14,17 @@ import pulumi_gcp
 import pulumi_kubernetes
 import pytest
 from click.testing import CliRunner, Result
-from pulumi_policy import ResourceValidationArgs
 
 from tests.places import ORGANISATION, ROOT
-from tests.training_platform.policy.pack_run import OPTIONS, Run, urn
 from tests.training_platform.rules.corpus import accepted, as_registered
 from tests.violations.draw import valid
+from training_platform.checks.outcome import flat_resource
 from training_platform.checks.output import FORMATS, render
-from training_platform.checks.planning.outcome import flat_resource
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.secrets import SECRETS, can_be_secret, marked, shows
-from training_platform.policy.evaluation import Evaluation
 from training_platform.resources.planned import Planned
 from training_platform.rules import evaluate, program, views_of_plan
 
@@ -193,30 +190,6 @@ def test_a_part_of_a_secret_is_known_and_a_word_is_none() -> None:
     assert not shows("is true", ["true", "is", True, None])
 
 
-def test_the_pack_keeps_what_a_program_marks() -> None:
-    token, name = "gcp:container/nodePool:NodePool", "main-h100-pool"
-    where, inputs = urn(token, name, "dev"), {"nodeConfig": {"machineType": MARKER}}
-    rules, said = Evaluation(None), list[str]()
-    rules.read_resource(ResourceValidationArgs(token, inputs, where, name, OPTIONS, None, {}), (MARKER,))
-    args = ResourceValidationArgs(token, {}, where, name, OPTIONS, None, {})  # as the servicer asks for each policy
-
-    for policy in ("machines", "documents", "disks"):
-        rules.resource(policy, args, lambda text, _urn: said.append(text))
-    rules.say_resource(args, lambda text, _urn: said.append(text))
-
-    assert any("machine-type-known" in text for text in said)
-    assert not leaks("\n".join(said))
-
-
-def test_the_pack_says_no_value_of_a_secret() -> None:
-    said = Run(None)(
-        ("kubernetes:core/v1:Secret", "one", {"stringData": {"a": 5.0, "b": [MARKER]}, "data": {"c": MARKER}})
-    )
-
-    assert "stringData" in str(said)
-    assert not leaks(str(said))
-
-
 def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
     one, other = (
         flat_resource(Planned(
@@ -261,7 +234,7 @@ def test_no_value_of_a_jobs_variables_and_arguments_is_in_any_output(line: str, 
         run(root, "job", "check", str(path)), run(root, "job", "check", str(path), "--format", "json"),
         run(root, "job", "render", str(path)), run(root, "job", "cost", str(path)), run(root, "explain", at),
     ]  # fmt: skip
-    report = run_check(root, CheckOptions(today=today(root, None), fast=True))
+    report = run_check(root, CheckOptions(today=today(root, None)))
     texts = [done.output for done in said] + [render(report, form, links="") for form in FORMATS]
 
     assert [done.exit_code for done in said[:3]] == [1, 1, 1]
@@ -276,10 +249,10 @@ def run(root: Path, *command: str) -> Result:
 @pytest.mark.parametrize(
     ("file", "command"),
     [
-        ("stacks/Pulumi.dev.yaml", ("check", "--fast")),
+        ("stacks/Pulumi.dev.yaml", ("check",)),
         ("stacks/Pulumi.dev.yaml", ("stacks",)),
         ("stacks/quotas/example-train-prod.yaml", ("quota", "plan")),
-        ("stacks/exemptions.yaml", ("check", "--fast")),
+        ("stacks/exemptions.yaml", ("check",)),
         ("jobs/vision/finetune.yaml", ("job", "check")),
         ("jobs/vision/finetune.yaml", ("job", "render", "jobs/vision/finetune.yaml")),
     ],
@@ -306,4 +279,4 @@ def test_a_link_inside_the_repository_is_read(root: Path) -> None:
     path.rename(root / "dev.yaml")
     path.symlink_to(root / "dev.yaml")
 
-    assert run(root, "check", "--fast").exit_code == 0
+    assert run(root, "check").exit_code == 0

@@ -14,7 +14,7 @@ from tests.places import ORGANISATION
 from training_platform.cli import main
 
 COMMANDS = [
-    pytest.param(["check", "--fast"], id="check"),
+    pytest.param(["check"], id="check"),
     pytest.param(["quota", "show"], id="quota"),
     pytest.param(["catalog", "show", "a3-megagpu-8g"], id="catalog"),
     pytest.param(["job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"], id="job"),
@@ -68,7 +68,7 @@ def test_findings_that_nobody_could_be_shown_do_not_end_with_their_exit_code(tmp
     (tmp_path / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\n", encoding="utf-8")
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text("config: {}\n", encoding="utf-8")
-    arguments = ["check", "--fast", "--root", str(tmp_path)]
+    arguments = ["check", "--root", str(tmp_path)]
 
     assert run(arguments).returncode == 1
     assert run(arguments, ">/dev/full").returncode == 2
@@ -77,14 +77,14 @@ def test_findings_that_nobody_could_be_shown_do_not_end_with_their_exit_code(tmp
 def test_files_are_written_though_standard_output_cannot_be(tmp_path: Path) -> None:
     report = tmp_path / "check.json"
 
-    done = run(["check", "--fast", "--output", f"json={report}"], ">/dev/full")
+    done = run(["check", "--output", f"json={report}"], ">/dev/full")
 
     assert (done.returncode, last_line(done)) == (2, FULL)
     assert report.read_text(encoding="utf-8").endswith("}\n")
 
 
 def test_standard_output_that_is_closed_is_said_before_anything_is_done() -> None:
-    done = run(["check", "--fast"], ">&-")
+    done = run(["check"], ">&-")
 
     assert done.returncode == 2
     assert done.stderr.startswith("training-platform: standard output is closed")
@@ -98,7 +98,7 @@ def test_what_is_said_beside_the_output_needs_a_place_or_none(redirection: str, 
 
 
 def test_a_character_that_the_terminal_has_not_is_a_question_mark() -> None:
-    done = run(["check", "--fast", "--verbose"], PYTHONIOENCODING="ascii")
+    done = run(["check", "--verbose"], PYTHONIOENCODING="ascii")
 
     assert done.returncode == 0
     assert "???" in done.stdout

@@ -10,16 +10,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 from rich.console import Console
 
 from tests.places import ORGANISATION, ROOT
+from tests.plans import planned_stack
+from tests.recording_monitor import run_program
 from tests.stack_files import text_of, workspace_of
 from training_platform.checks.comparison.compare import affected
-from training_platform.checks.planning.cache import stack_digest
-from training_platform.checks.planning.outcome import PlanningError
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.checks.reports.json_report import json_report
 from training_platform.checks.reports.quota import print_overview
 from training_platform.checks.reports.sections import shares_of
@@ -31,8 +30,9 @@ from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, lending, read_workspace, unpromised
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
-from training_platform.resources.model import planned_of_model
 from training_platform.resources.resource_types import COHORT
+from training_platform.resources.stack_plan import plannable
+from training_platform.sandbox.kubernetes.wire import plain_struct
 
 
 @pytest.fixture
@@ -459,13 +459,13 @@ def test_without_the_switch_the_environment_stays_as_its_file_says() -> None:
 
 def test_the_cohort_is_planned_with_it_and_its_findings_land_on_the_switch() -> None:
     found = workspace({"vision": {GPU: 24, TPU: 32}}, lend_unpromised=True)
-    (cohort,) = [each for each in planned_of_model(found.stacks["lab"], found) if each.type == COHORT]
+    cohort = planned_stack(found.stacks["lab"], found).one(COHORT)
 
     (group,) = cohort.inputs["spec"]["resourceGroups"]
     assert group["flavors"] == [{"name": GPU, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "40"}]}]
     assert Locator(found.stacks["lab"].section).path(cohort.name) == ("lend_unpromised",)  # type: ignore[arg-type]
     idle = workspace({"vision": {GPU: 24, TPU: 32}})
-    assert [each for each in planned_of_model(idle.stacks["lab"], idle) if each.type == COHORT] == []
+    assert planned_stack(idle.stacks["lab"], idle).of(COHORT) == []
 
 
 @pytest.mark.parametrize("lends", [True, False])
@@ -489,26 +489,11 @@ def test_a_changed_team_changes_the_environment_that_lends_and_no_other() -> Non
     assert idle.head == ("lab-vision",)
 
 
-@pytest.mark.parametrize(("lends", "same"), [(True, False), (False, True)])
-def test_a_kept_plan_of_an_environment_that_lends_ends_with_a_changed_team(
-    lends: bool, same: bool, tmp_path: Path
-) -> None:
-    digests = []
-    (tmp_path / "stacks").mkdir()
-    for quota in (24, 16):
-        for name, sections in files({"vision": {GPU: quota}}, lend_unpromised=lends).items():
-            (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text_of(sections), encoding="utf-8")
-        stack = workspace({}, lend_unpromised=lends).stacks["lab"]
-        digests.append(stack_digest("program", tmp_path, stack, inputs=True))
-
-    assert (digests[0] == digests[1]) is same
-
-
 @pytest.mark.parametrize(("lends", "planned"), [(True, []), (False, ["lab", "lab-nlp"])])
 def test_with_a_rejected_team_nobody_knows_what_is_left_to_lend(lends: bool, planned: list[str]) -> None:
     found = workspace({"vision": {GPU: -1}, "nlp": {GPU: 8}}, lend_unpromised=lends)
 
-    assert [stack.name for stack in plan_order(found, found.stacks)] == planned
+    assert [stack.name for stack in plannable(found, found.stacks)] == planned
 
 
 @pytest.fixture
@@ -532,9 +517,9 @@ def test_the_program_counts_what_all_teams_were_promised(organisation: Callable[
     root = organisation({"vision": {GPU: 24, TPU: 32}, "nlp": {GPU: 8}}, lend_unpromised=True)
     lab = read_workspace(root).stacks["lab"]
 
-    ((_, plan),) = plan_stacks(Workspace(root, {"lab": lab}), [lab])
+    (cohort,) = (request for request in run_program(root, lab).registrations if request.type == COHORT)
 
-    (group,) = plan.one(COHORT).inputs["spec"]["resourceGroups"]
+    (group,) = plain_struct(cohort.object)["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"] == [{"name": "nvidia.com/gpu", "nominalQuota": str(64 - 24 - 8)}]
 
 
@@ -542,8 +527,8 @@ def test_the_program_lends_nothing_while_a_teams_file_is_rejected(organisation: 
     root = organisation({"vision": {GPU: -1}}, lend_unpromised=True)
     lab = read_workspace(root).stacks["lab"]
 
-    with pytest.raises(PlanningError, match=r"stacks/Pulumi\.lab-vision\.yaml"):
-        list(plan_stacks(Workspace(root, {"lab": lab}), [lab]))
+    with pytest.raises(pulumi.RunError, match=r"stacks/Pulumi\.lab-vision\.yaml"):
+        run_program(root, lab)
 
 
 @pytest.mark.parametrize(
@@ -551,7 +536,7 @@ def test_the_program_lends_nothing_while_a_teams_file_is_rejected(organisation: 
 )
 def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path], lends: bool, said: str) -> None:
     root = organisation({"vision": {GPU: 24, TPU: 0}}, lend_unpromised=lends)
-    report = check_stacks(root, None, CheckOptions(today=date(2026, 11, 22), fast=True)).report
+    report = check_stacks(root, None, CheckOptions(today=date(2026, 11, 22))).report
     console = Console(record=True, width=200)
     console.print(*summary(report, 200))
 

@@ -78,7 +78,7 @@ def ledger(root: Path, used: float, month: str = "2026-11", before: float = 0, r
 
 
 def found(root: Path, today: date = TODAY) -> list[Finding]:
-    report = run_check(root, CheckOptions(today=today, fast=True))
+    report = run_check(root, CheckOptions(today=today))
     return [finding for finding in report.all_findings() if finding.rule.startswith("chip-hours")]
 
 

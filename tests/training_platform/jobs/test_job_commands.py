@@ -200,7 +200,7 @@ def test_help_imports_none_of_the_work() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-OF_STACKS = ("quota.ledger", "resources.declared")
+OF_STACKS = ("quota.ledger", "resources.plan")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.fleet import Shape, write_fleet
 from tests.demand_of_model import by_holder, model_demand, planned_demand
 from tests.places import ORGANISATION
+from tests.plans import planned_stack
 from tests.training_platform.quota.conftest import UNLIMITED
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
@@ -23,7 +24,6 @@ from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import capacity_findings, quota_findings
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import Snapshots
-from training_platform.resources.model import planned_of_model
 
 Build = Callable[..., Workspace]
 Limits = Callable[[str], Snapshots]
@@ -391,7 +391,7 @@ def test_parts_of_networks_are_counted_and_counted_alike_from_the_plan() -> None
         ("FIREWALLS", ""): 2 + 8 + 1,
         ("NETWORKS", ""): 1 + 8 + 2,
     }
-    assert parts(planned_demand(planned_of_model(stack, workspace))) == parts(stack_demand(stack, workspace))
+    assert parts(planned_demand(planned_stack(stack, workspace).resources)) == parts(stack_demand(stack, workspace))
 
 
 def test_a_gateway_may_take_the_addresses_that_its_vms_want_for_all_of_their_ports(build: Build) -> None:

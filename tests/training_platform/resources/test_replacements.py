@@ -6,7 +6,7 @@ import pytest
 from pulumi._types import input_type_py_to_pulumi_names
 
 from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.planning.outcome import FlatResource, flat_resource
+from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.resources import resource_types
 from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import RESOURCE_TYPES

@@ -12,13 +12,19 @@ from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import View, evaluate, program, views_of_model
-from training_platform.views.access import AccountView, AlertPolicyView, LabelledView, RoleGrantView
+from training_platform.views.access import AccountView, AlertPolicyView, LabelledView, ReleaseView, RoleGrantView
 from training_platform.views.cluster import ClusterView
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import CountedView, FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import ObjectView
-from training_platform.views.storage import EncryptedView, FilestoreView, RepositoryView, StorageClassView
+from training_platform.views.storage import (
+    EncryptedView,
+    FilestoreView,
+    RepositoryView,
+    StorageClassView,
+    VolumeClaimView,
+)
 from training_platform.views.vertex import PersistentPoolView
 
 
@@ -43,7 +49,9 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
         RoleGrantView,
         LabelledView,
         ObjectView,
+        ReleaseView,
         RepositoryView,
+        VolumeClaimView,
     }
     assert sum(isinstance(view, ClusterView) for view in found) == 3
     # 3 system and 3 CPU pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.

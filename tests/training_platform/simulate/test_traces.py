@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.organisation import dask
 from tests.training_platform.simulate.clusters import cluster, sections, shares
+from tests.training_platform.simulate.dask_cluster import dask_cluster
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 from training_platform.simulate.queues import Pods
@@ -326,7 +326,7 @@ def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(rep
 def test_runs_on_the_workers_of_a_scheduler_are_those_of_this_machine(repository: Path, tmp_path: Path) -> None:
     arguments = (str(repository / "trace.csv"), "--runs", "3", "--format", "json")
     alone = run(repository, *arguments)
-    with dask(tmp_path, 1) as cluster:
+    with dask_cluster(tmp_path, 1) as cluster:
         there = run(repository, *arguments, "--scheduler", cluster.address)
 
     assert (there.exit_code, there.stdout) == (0, alone.stdout), (there.stderr, there.exception)

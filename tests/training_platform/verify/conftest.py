@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.plans import planned_stacks
 from tests.training_platform.adopt.conftest import Repository
 from tests.training_platform.adopt.conftest import _repository as repository  # noqa: F401 # a fixture
 from tests.training_platform.adopt.seeding import Seeded, served
 from training_platform.catalog.locations import is_zone
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.clients.project_contents import read_contents
 from training_platform.config.workspace import read_workspace
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots, read_snapshots
 from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import plannable
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Record
@@ -185,7 +185,7 @@ class Lab:
 def lab_of(root: Path, names: Sequence[str]) -> Lab:
     """Return the environment of a repository's stacks, planned and seeded."""
     workspace = read_workspace(root)
-    plans = plan_stacks(workspace, plan_order(workspace, names))
+    plans = planned_stacks(workspace, plannable(workspace, names))
     return Lab(root, [resource for _, plan in plans for resource in plan.resources])
 
 

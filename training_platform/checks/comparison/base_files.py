@@ -1,25 +1,27 @@
 """The base of a change: the files of the commit that the work tree and another branch have in common.
 
-Git is only read: the base's files are laid out in a folder of their own, by an index of their own, so neither the work
-tree nor its index is touched.
+Git is only read: `git archive` hands over the base's files, and neither the work tree nor its index is touched.
 """
 
 from __future__ import annotations
 
-import fcntl
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
 
-_PREFIX, _LOCK = "training-platform-base-", "lock"
+# Python 3.11.4 and later know filters, which 3.14 applies by default.
+_PLAIN_FILES: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +39,9 @@ def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
     """Yield the base that the work tree around ``root`` and ``ref`` have in common. Raises UserError."""
     git = _Git(root)
     commit = _merge_base(git, ref)
-    with _folder() as folder:
-        tree = folder / "tree"
-        tree.mkdir()
-        _lay_out(git, commit, tree)
-        yield BaseTree(root=tree, ref=ref, commit=commit, changed=_changed(git, commit))
+    with tempfile.TemporaryDirectory(prefix="training-platform-base-") as folder:
+        _lay_out(git, commit, Path(folder))
+        yield BaseTree(root=Path(folder), ref=ref, commit=commit, changed=_changed(git, commit))
 
 
 def commit_of(root: Path) -> str:
@@ -52,27 +52,6 @@ def commit_of(root: Path) -> str:
         return ""
     head = (git.run("rev-parse", "--short=12", "--verify", "--quiet", "HEAD") or "").strip()
     return f"{head} with uncommitted changes" if head and git.run("status", "--porcelain", "--", ".") else head
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """Yield a folder that goes with the block; if this process is killed, the next one that wants a folder clears it.
-
-    The kernel lets go of a dead process's locks. The lock is taken before the file has the name that others look for.
-    """
-    for each in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
-        _clear_if_left(each)
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, (Path(folder) / "new").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        (Path(folder) / "new").rename(Path(folder) / _LOCK)
-        yield Path(folder)
-
-
-def _clear_if_left(lock: Path) -> None:
-    with suppress(OSError), lock.open("r+") as file:  # another user's, one in use, or one that somebody else clears
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if lock.parent.lstat().st_uid == os.getuid():
-            shutil.rmtree(lock.parent)
 
 
 class _Git:
@@ -90,19 +69,21 @@ class _Git:
             )
         self.prefix = inside.rstrip("\n")  # of the folder below the top of the repository, with a slash at its end
 
-    def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> str | None:
-        """Return what git prints, None where it fails."""
-        done = subprocess.run(  # noqa: S603 # git, found on PATH, with arguments of ours
+    def run(self, *arguments: str) -> str | None:
+        """Return what git prints, None if it fails."""
+        done = self.start(*arguments)
+        return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else None
+
+    def start(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run git to its end."""
+        return subprocess.run(  # noqa: S603 # git, found on PATH, with arguments of ours
             [self._command, *arguments],
             cwd=self._folder,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})},
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
             capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
             stdin=subprocess.DEVNULL,
             check=False,
         )
-        return done.stdout if done.returncode == 0 else None
 
 
 def _merge_base(git: _Git, ref: str) -> str:
@@ -137,14 +118,17 @@ def _unknown(git: _Git, ref: str) -> str:
 
 
 def _lay_out(git: _Git, commit: str, tree: Path) -> None:
-    """Write the files of a commit that stand below the folder; Git for itself would write them as a checkout does."""
-    index = {"GIT_INDEX_FILE": str(tree.parent / "index")}
+    """Write the files of a commit that are below the folder."""
     part = f"{commit}:{git.prefix.rstrip('/')}"
-    if git.run("read-tree", part, env=index) is None:
+    if git.run("rev-parse", "--verify", "--quiet", part) is None:
         raise UserError(f"{git.prefix} is not in commit {commit[:12]}: there is no base to compare with.")
-    # An absolute prefix leaves the work tree out of it.
-    if git.run("checkout-index", "--all", f"--prefix={tree}{os.sep}", env=index) is None:
+    archive = git.start("archive", "--format=tar", commit)  # of this folder alone, with paths below it
+    if archive.returncode:
         raise UserError(f"The files of commit {commit[:12]} cannot be read: is this a partial clone without them?")
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        for file in files:
+            if file.isfile() or file.isdir():  # a link may lead out of the folder, and no stack file is one
+                files.extract(file, tree, **_PLAIN_FILES)
 
 
 def _changed(git: _Git, commit: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from training_platform.checks.comparison.comparison import (
     QuotaChange,
     ResourceChange,
 )
-from training_platform.checks.planning.outcome import LATER, TRIGGER, FlatResource
+from training_platform.checks.outcome import LATER, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport, identity
 from training_platform.checks.stacks import Checked
 from training_platform.config.reading.secrets import HIDDEN
@@ -239,6 +239,8 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
 
 def _unhidden(value: Any) -> Any:
     """Return a value as reports show it: a secret without the digest that tells it from another one."""
+    if isinstance(value, list):
+        return [_unhidden(item) for item in value]
     return HIDDEN if isinstance(value, str) and value.startswith(HIDDEN) else value
 
 

@@ -27,22 +27,26 @@ from training_platform.checks.comparison.changes import (
 )
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.comparison.guard import guard
+from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, fingerprints, set_aside
 from training_platform.checks.stacks import CheckOptions, check_stacks, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace, stack_file
+from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import OWN_RESOURCES
 
-_PROCESS = "training_platform/checks/comparison/base_process.py"
+_COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end its own
 _EMPTY = CheckResult(stacks={}, quotas=(), capacity=(), identities=(), failures=())
-PROGRAM = ("modules/", "training_platform/", "__main__.py", "Pulumi.yaml")
-"""Files that decide the plan beside a stack's own; where one changed, the base is planned by its own program."""
+PROGRAM = ("training_platform/", OWN_RESOURCES)
+"""Files that decide the plan beside a stack's own; if one of them changed, the base is planned by its own code."""
 FOR_ALL = (*PROGRAM, "requirements", f"{STACKS_FOLDER}/quotas/", f"{STACKS_FOLDER}/exemptions.yaml")
 
 
 class _NotPlanned(Exception):
-    """The base's own program could not plan; the message says why."""
+    """The base's own code could not plan; the message says why."""
 
 
 def check_against(
@@ -104,46 +108,48 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
 
 
 def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> CheckResult:
-    """Check the base, by its own program where that has changed. Raises _NotPlanned where that fails."""
-    if not scope.own_program:
-        return result_of(check_stacks(tree.root, scope.base, options, inputs=True))
-    if not (tree.root / _PROCESS).is_file():
-        raise _NotPlanned(
-            f"the program of commit {tree.commit[:12]} cannot be run here: it is laid out otherwise, without {_PROCESS}"
-        )
-    out = tree.root.with_name("result.json")
-    how = "fast" if options.fast else options.planner.to_text()
-    code, errors = _run(tree.root, [str(tree.root), options.today.isoformat(), how, str(out), *scope.base])
-    if code:
-        last = next(iter(reversed(errors.strip().splitlines())), f"exit code {code}")
-        raise _NotPlanned(f"the program of commit {tree.commit[:12]} cannot be run here: {last}")
+    """Check the base; if its code differs, that code plans, and this code judges. Raises _NotPlanned if it cannot."""
+    if scope.own_program:
+        options = replace(options, plans=_base_plans(tree))
+    return result_of(check_stacks(tree.root, scope.base, options, inputs=True))
+
+
+def _base_plans(tree: BaseTree) -> dict[str, list[Planned]]:
+    """Return what the base's own code plans for each of its stacks. Raises _NotPlanned."""
+    commit = f"the code of commit {tree.commit[:12]}"
+    if not (tree.root / _COMMAND).is_file():
+        raise _NotPlanned(f"{commit} cannot plan here: it has no command `plan`")
+    code, output, errors = _run(tree.root)
+    last = next(iter(reversed(errors.strip().splitlines())), f"exit code {code}")
     try:
-        return CheckResult.model_validate_json(out.read_text(encoding="utf-8"))
-    except (OSError, ValidationError) as error:
-        raise _NotPlanned(f"the program of commit {tree.commit[:12]} speaks another version of this") from error
+        documents = PlanDocuments.model_validate_json(output)
+    except ValidationError as error:
+        reason = "it prints plans of another version" if code == 0 else last
+        raise _NotPlanned(f"{commit} cannot plan here: {reason}") from error
+    return {document.stack: list(planned_of(document)) for document in documents.plans}
 
 
-def _run(root: Path, arguments: Sequence[str]) -> tuple[int, str]:
-    """Run the base's own process; return its exit code and errors. An interrupt ends it with all that it runs."""
+def _run(root: Path) -> tuple[int, str, str]:
+    """Run the base's command; return its exit code, its output and its errors. An interrupt ends it, too."""
     with subprocess.Popen(  # noqa: S603 # this interpreter, and arguments of ours
-        [sys.executable, "-P", "-m", _PROCESS.removesuffix(".py").replace("/", "."), *arguments],
+        [sys.executable, "-P", "-m", "training_platform.cli.main", "plan", "--format", "json", "--root", str(root)],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(root), RUN_KEY: run_key()},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
         errors="replace",
     ) as process:
         try:
-            _, errors = process.communicate()
+            output, errors = process.communicate()
         except BaseException:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_PATIENCE)
             process.kill()
             raise
-        return process.returncode, errors
+        return process.returncode, output, errors
 
 
 def _stacks(scope: Affected, base: CheckResult, head: CheckResult) -> Iterator[StackChange]:

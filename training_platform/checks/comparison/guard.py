@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog import CHARTS, REGIONS
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.refusals import kept_instances, placed_flavors, removals
-from training_platform.checks.planning.outcome import leaves
+from training_platform.checks.outcome import leaves
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team

@@ -14,7 +14,7 @@ from operator import attrgetter
 from markupsafe import Markup
 
 from training_platform.checks.comparison.comparison import Comparison, StackChange
-from training_platform.checks.planning.outcome import Resource
+from training_platform.checks.outcome import Resource
 from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.sections import (
     SECTIONS,

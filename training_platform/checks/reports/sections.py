@@ -20,7 +20,7 @@ from training_platform.checks.comparison.comparison import (
     Comparison,
     StackChange,
 )
-from training_platform.checks.planning.outcome import kind_of
+from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.reports.wording import counted, price, price_note
 from training_platform.quota.charges import QuotaKey, short_quota_id, shown

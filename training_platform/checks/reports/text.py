@@ -18,7 +18,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.planning.outcome import kind_of
+from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,

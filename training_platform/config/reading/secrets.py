@@ -7,9 +7,12 @@ where programs write one: variables, arguments and data of containers and jobs, 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from secrets import token_hex
 from typing import Any, Final
 
 HIDDEN: Final = "(not shown)"
@@ -20,6 +23,7 @@ SECRETS: Final = "secrets"
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105
 OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+RUN_KEY: Final = "TRAINING_PLATFORM_RUN_KEY"  # a variable of the environment
 _HOLDERS: Final = frozenset({
     "args", "binaryData", "command", "commands", "content", "credentials", "customerEncryption", "data", "env",
     "environmentVariables", "headers", "sensitiveLabels", "stringData",
@@ -91,5 +95,11 @@ def shows(text: str, secrets: Iterable[Any]) -> bool:
 
 
 def digest(value: Any) -> str:
-    """Return what tells a secret from another one and does not say it."""
-    return f"{HIDDEN} {hashlib.sha256(repr(value).encode()).hexdigest()}"
+    """Return what distinguishes a secret from another one in this run, and from which nobody can guess it."""
+    return f"{HIDDEN} {hmac.new(run_key().encode(), repr(value).encode(), hashlib.sha256).hexdigest()}"
+
+
+@cache
+def run_key() -> str:
+    """Return the key of this run's digests, which a process that it starts gets by ``RUN_KEY``."""
+    return os.environ.get(RUN_KEY) or token_hex()

@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 import yaml
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import readable
 from training_platform.rules.documents.openapi import OPEN, KindReader, Shapes
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import Check, Documents
 from training_platform.sandbox.kubernetes.store import PropertyPath, text
+from training_platform.sandbox.kubernetes.wire import readable
 from training_platform.views.inputs import holds_unknown
 
 cel: Any = importlib.import_module("cel") if find_spec("cel") else None

@@ -19,7 +19,6 @@ import yaml
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import readable
 from training_platform.resources.planned import UNKNOWN
 from training_platform.rules.documents.shapes import check_of
 from training_platform.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_by
@@ -34,6 +33,7 @@ from training_platform.sandbox.kubernetes.store import (
     put,
     with_secrets,
 )
+from training_platform.sandbox.kubernetes.wire import readable
 from training_platform.views.inputs import at, holds_unknown
 
 if TYPE_CHECKING:

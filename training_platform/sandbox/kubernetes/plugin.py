@@ -27,12 +27,12 @@ from pulumi.runtime.proto import provider_pb2 as pb
 from typing_extensions import override
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import readable, wire_struct
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import RELEASE
 from training_platform.sandbox.kubernetes.definitions import load_crds
 from training_platform.sandbox.kubernetes.objects import ObjectKind, Objects, ProviderSettings, Releases, ResourceCall
 from training_platform.sandbox.kubernetes.store import ObjectRefused, ObjectStore, changes, from_struct
+from training_platform.sandbox.kubernetes.wire import readable, wire_struct
 from training_platform.views.inputs import at
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from typing import Any, Final, Literal, NamedTuple
 from google.protobuf.struct_pb2 import Struct
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import as_sent
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
 from training_platform.sandbox.files import BrokenFile, read_json, write_whole
+from training_platform.sandbox.kubernetes.wire import as_sent
 
 CREATED: Final = "2026-01-01T00:00:00Z"
 HELM: Final = "helm.sh"  # the group of Helm releases, which are kept here even where objects are in API servers

@@ -13,11 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.checks.planning.outcome import PlanningError
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.resources.plan import PlanError
+from training_platform.resources.stack_plan import stack_plan
 from training_platform.sandbox.cloud.endpoints import endpoints
 from training_platform.sandbox.run.engine import (
     ENABLED,
@@ -190,16 +189,14 @@ class Session:
         return summary
 
     def _total(self, name: str, command: str, kept: int) -> int | None:
-        """Return how many steps a run will take; planned offline where a person watches and nobody knows."""
+        """Return how many steps a run will take, from the plan if a person watches; None if nobody knows."""
         if kept or not self.console.is_terminal or command not in {"up", "preview"}:
             return kept or None
         try:
-            plans = {
-                stack.name: plan for stack, plan in plan_stacks(self.workspace, plan_order(self.workspace, [name]))
-            }
-        except PlanningError:
+            plan = stack_plan(self.workspace.stacks[name], self.workspace)
+        except PlanError:
             return None  # the engine runs into the same, and says more
-        return len(plans[name].resources)
+        return len(plan.planned()) if plan else None
 
     def _resumed(self, name: str, engine: Engine) -> list[str]:
         """Take over from a killed run: lift its lock, and import the creates that took place into the state."""

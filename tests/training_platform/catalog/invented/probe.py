@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.demand_of_model import model_demand, planned_demand
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
+from tests.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.quota.charges import Charge
 from training_platform.quota.snapshot import read_snapshots
+from training_platform.resources.stack_plan import plannable
 from training_platform.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.sandbox.cloud.state.quota import Projects
 from training_platform.sandbox.cloud.state.store import Store
@@ -24,7 +24,7 @@ PARENT = f"container/v1/projects/{PROJECT}/locations/us-central1/clusters"
 
 def main(root: Path) -> dict[str, Any]:
     workspace = read_workspace(root)
-    plans = {stack.name: plan for stack, plan in plan_stacks(workspace, plan_order(workspace, workspace.stacks))}
+    plans = {stack.name: plan for stack, plan in planned_stacks(workspace, plannable(workspace, workspace.stacks))}
     lab = workspace.stacks["lab"]
     return {
         "planned": [

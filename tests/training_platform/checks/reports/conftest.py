@@ -96,8 +96,7 @@ def spoiled(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Return a report with errors, a warning, an exempt finding, a rejected file, and a file that is no YAML."""
     folder = tmp_path_factory.mktemp("spoiled")
     shutil.copytree(ORGANISATION / "stacks", folder / "stacks")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, folder / name)
+    shutil.copy(ROOT / "Pulumi.yaml", folder)
     prod = folder / "stacks" / "Pulumi.prod.yaml"
     text = prod.read_text().replace("size_gb: 200}", "size_gb: 700000}")
     text = text.replace("            max_nodes: 8\n", "            max_nodes: 10\n")

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("to", ["text", "markdown"])
 def test_a_report_does_nothing_that_a_stack_says(to: str, folder: Path) -> None:
-    done = CliRunner().invoke(app, ["check", "--fast", "--format", to, "--root", str(folder)])
+    done = CliRunner().invoke(app, ["check", "--format", to, "--root", str(folder)])
 
     assert done.exit_code == 2, done.output  # a job file that is not YAML
     assert "gone" in done.stdout
@@ -45,7 +45,7 @@ def test_a_report_does_nothing_that_a_stack_says(to: str, folder: Path) -> None:
 
 
 def test_an_annotation_holds_no_control_character_and_no_second_command(folder: Path) -> None:
-    done = CliRunner().invoke(app, ["check", "--fast", "--format", "github", "--root", str(folder)])
+    done = CliRunner().invoke(app, ["check", "--format", "github", "--root", str(folder)])
 
     assert [line for line in done.stdout.splitlines() if not re.match("::(error|warning|notice) ", line)] == []
     assert not set(re.findall("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", done.stdout)) - {"\n"}

@@ -23,8 +23,8 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
+from training_platform.checks.outcome import Resource
 from training_platform.checks.output import render
-from training_platform.checks.planning.outcome import Resource
 from training_platform.checks.report import Report
 from training_platform.checks.reports import html as html_stacks
 from training_platform.checks.reports.html import el, html_report

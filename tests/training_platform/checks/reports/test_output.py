@@ -31,7 +31,7 @@ Build = Callable[..., Any]
 
 
 def check(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["check", "--fast", "--root", str(ORGANISATION), *arguments])
+    return CliRunner().invoke(app, ["check", "--root", str(ORGANISATION), *arguments])
 
 
 def test_the_command_takes_every_format_that_there_is() -> None:
@@ -186,7 +186,7 @@ def test_in_a_log_no_line_ends_in_blanks(spoiled: Report, capsys: pytest.Capture
 
 def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "training_platform.cli.main", "check", "--fast"],
+        [sys.executable, "-m", "training_platform.cli.main", "check"],
         cwd=ORGANISATION,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,

@@ -53,7 +53,7 @@ def test_the_summary_names_quotas_above_four_fifths_and_no_other() -> None:
 
 @pytest.mark.parametrize("width", [80, 60])
 def test_no_id_is_broken_and_no_line_is_wider_than_the_terminal(width: int) -> None:
-    lines = check(width, "--fast").splitlines()
+    lines = check(width).splitlines()
 
     assert not [line for line in lines if len(line) > width]
     assert not [line for line in lines if "…" in line]
@@ -61,7 +61,7 @@ def test_no_id_is_broken_and_no_line_is_wider_than_the_terminal(width: int) -> N
 
 
 def test_no_id_is_broken_where_all_is_shown() -> None:
-    wide, narrow = (check(width, "--fast", "--verbose") for width in (400, 80))
+    wide, narrow = (check(width, "--verbose") for width in (400, 80))
 
     ids = set(re.findall(r"\S+-\S*[^\s,]", wide))
     assert {"prod/us-central1-system", "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS", "tpu-v5e-4x8-flex-start"} <= ids
@@ -110,7 +110,7 @@ def planted(folder: Path, replicas: int) -> Planted:
     path = folder / FILE
     path.write_text(path.read_text() + PLANTED % replicas)
     line = len(path.read_text().splitlines())
-    return run_check(folder, CheckOptions(today=TODAY, fast=True)), line
+    return run_check(folder, CheckOptions(today=TODAY)), line
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,12 @@ from tests.places import ORGANISATION, ROOT
 
 MAKE = """\
 #!/bin/sh
-[ "$1 $2" = "--silent .venv/.runtime" ] || exit 99
+[ "$1 $2" = "--silent .venv/.base" ] || exit 99
 """
 COMMAND = """\
 #!/bin/sh
 cd {root}
-exec {python} -m training_platform.cli.main "$@" --fast
+exec {python} -m training_platform.cli.main "$@"
 """
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.modules.kueue.conftest import cluster_queue
+from tests.team_queues import cluster_queue
 from tests.training_platform.jobs.runs.conftest import TEAM, Cluster, Command, until
 from training_platform.clients.google_services import node_pools
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ApiKind, ClusterApi

@@ -10,6 +10,14 @@ import pytest
 from tests.training_platform.rules.documents.test_rules import found, of
 
 ADDRESS = "serviceAccount:own@example-train.iam.gserviceaccount.com"
+
+
+def _mounted_key(mode: int) -> dict[str, Any]:
+    """Return a template of Cloud Run that mounts a secret's value as a file of a mode."""
+    items = [{"path": "key", "version": "1", "mode": mode}]
+    return {"volumes": [{"name": "keys", "secret": {"secret": "keys", "items": items}}]}
+
+
 BOUNDS: list[tuple[str, str, Any, Any]] = [
     ("artifactregistry/repository:Repository", "repositoryId", "all-images", "All_Images"),
     ("billing/budget:Budget", "displayName", "a" * 60, "a" * 61),
@@ -49,9 +57,8 @@ BOUNDS: list[tuple[str, str, Any, Any]] = [
     ("storage/bucket:Bucket", "storageClass", "NEARLINE", "FROZEN"),
     ("dns/managedZone:ManagedZone", "dnsName", "example.com.", "example.com"),
     ("dns/managedZone:ManagedZone", "dnsName", ".", ".."),
-    *(("cloudrunv2/service:Service", "template", *({"volumes": [{"name": "keys", "secret": {
-        "secret": "keys", "items": [{"path": "key", "version": "1", "mode": mode}]}}]} for mode in modes))
-      for modes in ((0, -1), (0o777, 0o1000))),
+    ("cloudrunv2/service:Service", "template", _mounted_key(0), _mounted_key(-1)),
+    ("cloudrunv2/service:Service", "template", _mounted_key(0o777), _mounted_key(0o1000)),
     ("dns/recordSet:RecordSet", "name", "hub.example.com.", "hub.example.com"),
     ("iam/workloadIdentityPool:WorkloadIdentityPool", "workloadIdentityPoolId", "builds", "gcp-builds"),
     ("iam/workloadIdentityPoolProvider:WorkloadIdentityPoolProvider", "attributeMapping",

@@ -14,7 +14,10 @@ from tests.training_platform.rules.table_tests import (  # noqa: F401 # collecte
 )
 from tests.training_platform.rules.tables import Alone, Together
 from training_platform.config.reading.finding import Finding
-from training_platform.rules import View
+from training_platform.resources.planned import Planned
+from training_platform.resources.resource_types import INSTANCE
+from training_platform.rules import View, views_of_plan
+from training_platform.views.cluster import VmView
 from training_platform.views.node_pool import PoolNic
 
 Make = Callable[..., View]
@@ -224,6 +227,28 @@ TOGETHER: list[Together] = [
     ("rdma-metal-subnets", {"network": {"profile": "us-central1-a-vpc-roce"}}, (), 0),
     ("rdma-metal-subnets", {"network": {"profile": "us-central1-a-vpc-roce-metal"}}, (), 1),
 ]
+
+
+def vm(**inputs: Any) -> View:
+    """Return a VM with one A100."""
+    planned = Planned(
+        stack="dev",
+        type=INSTANCE,
+        name="vm",
+        inputs={"machineType": "a2-highgpu-1g", "zone": "us-central1-a", **inputs},
+    )
+    (view,) = (view for view in views_of_plan([planned]) if isinstance(view, VmView))
+    return view
+
+
+@pytest.mark.parametrize(("maintenance", "findings"), [("MIGRATE", 1), ("TERMINATE", 0), (None, 0)])
+def test_a_vm_with_gpus_is_stopped_and_not_moved(check: Check, maintenance: str | None, findings: int) -> None:
+    assert len(check("vm-migration", vm(scheduling={"onHostMaintenance": maintenance}))) == findings
+
+
+@pytest.mark.parametrize(("count", "findings"), [(0, 0), (1, 0), (3, 1)])
+def test_a_vm_has_as_many_local_ssds_as_its_machine_takes(check: Check, count: int, findings: int) -> None:
+    assert len(check("vm-local-ssds", vm(scratchDisks=[{"interface": "NVME"}] * count))) == findings
 
 
 @pytest.mark.parametrize(("mtu", "severity"), [(1460, "error"), (None, "warning"), (8896, None)])

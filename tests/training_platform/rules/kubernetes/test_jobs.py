@@ -246,3 +246,27 @@ def test_a_rollout_may_replace_a_group(rollout: dict[str, Any], replicas: float,
     path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
 
     assert wrong("lws-rollout", LWS, spec=spec) == [path] * refused
+
+
+@pytest.mark.parametrize(
+    ("replicas", "container", "paths"),
+    [
+        (1, "node", []),
+        (2, "node", ["replicas"]),
+        (1, "train", ["template.spec.template.spec.containers"]),
+    ],
+)
+def test_a_step_of_a_runtime_is_one_job_with_its_container(replicas: int, container: str, paths: list[str]) -> None:
+    step = {
+        "name": "node",
+        "replicas": replicas,
+        "template": {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"template": {"spec": {"containers": [{"name": container, "image": "registry.example.com/a"}]}}},
+        },
+    }
+    spec = {"template": {"spec": {"replicatedJobs": [step]}}}
+
+    found = wrong("runtime-steps", "trainer.kubeflow.org/v1alpha1:TrainingRuntime", spec=spec)
+
+    assert found == [f"spec.template.spec.replicatedJobs[0].{path}" for path in paths]

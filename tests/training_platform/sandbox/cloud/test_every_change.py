@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.stacks import test_reach as reach
-from tests.stacks.field_changes import KINDS, REASONS, Kind, Round, errors
-from tests.stacks.test_reach import side_by_side
+from tests.stacks.field_changes import KINDS, REASONS, Kind, Round, errors, side_by_side
 from tests.training_platform.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.config.reading.finding import dotted
@@ -53,6 +52,13 @@ BUCKET = "storage/v1/b/example-lab-data"
 ACCOUNT = "billingbudgets/v1/billingAccounts/012345-6789AB-CDEF01"
 MONITORING = f"monitoring/v3/projects/{PROJECT}"
 LABELS = {"team": "two"}
+DASHBOARDS, PREFERENCES = "gcp:monitoring/dashboard:Dashboard", "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
+PREFERENCE = f"cloudquotas/v1/projects/{PROJECT}/locations/global/quotaPreferences/cpus"
+WANTED = {
+    "service": "compute.googleapis.com",
+    "quotaId": "CPUS-per-project-region",
+    "quotaConfig": {"preferredValue": "96"},
+}
 ZONES, RECORDS = "gcp:dns/managedZone:ManagedZone", "gcp:dns/recordSet:RecordSet"
 ZONE_OF_APIS = f"dns/v1beta2/projects/{PROJECT}/managedZones/apis"
 RECORD = {"name": "*.googleapis.com.", "type": "CNAME", "ttl": 300, "rrdatas": ["private.googleapis.com."]}
@@ -82,6 +88,10 @@ def masked(path: str, body: Json) -> Sent:
     return Sent("PATCH", path, body, body, ",".join(body))
 
 
+def preference(changed: Json) -> Sent:
+    return Sent("PATCH", PREFERENCE, {**WANTED, **changed}, changed)
+
+
 FAST = {
     "network": f"projects/{PROJECT}/global/networks/net",
     "filesystem": "lustre",
@@ -105,6 +115,10 @@ TAINTS = [{"key": "team", "value": "two", "effect": "NO_EXECUTE"}]
 AMOUNT = {"specifiedAmount": {"currencyCode": "USD", "units": "200"}}
 FILTER = {"projects": ["projects/123"], "labels": {"team": ["two"]}}
 REQUESTS: dict[tuple[str, str], Sent] = {
+    (DASHBOARDS, "dashboardJson"): Sent("PATCH", "dashboard", {"displayName": "two"}, {"displayName": "two"}),
+    (PREFERENCES, "contactEmail"): preference({"contactEmail": "ops@example.com"}),
+    (PREFERENCES, "justification"): preference({"justification": "A second team."}),
+    (PREFERENCES, "quotaConfig"): preference({"quotaConfig": {"preferredValue": "128"}}),
     (BUDGETS, "amount"): masked("budget", {"amount": AMOUNT}),
     (BUDGETS, "budgetFilter"): masked("budget", {"budgetFilter": FILTER}),
     (BUDGETS, "displayName"): masked("budget", {"displayName": "two"}),
@@ -236,7 +250,12 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (BOARDS, "displayName"): masked("board", {"displayName": "two"}),
     (BOARDS, "labels"): masked("board", {"labels": LABELS}),
 }
-PROVIDERS_OWN = {(CLUSTERS, "deletionProtection"), (VAULTS, "forceDelete")}  # it looks at these, and sends nothing
+# It looks at the first two and sends nothing, and sends the third as a parameter, which nobody keeps.
+PROVIDERS_OWN = {
+    (CLUSTERS, "deletionProtection"),
+    (VAULTS, "forceDelete"),
+    (PREFERENCES, "ignoreSafetyChecks"),
+}
 
 
 @pytest.fixture
@@ -281,6 +300,9 @@ def lab(ask: Client) -> dict[str, str]:
         "autoscaling": {"enabled": True, "maxNodeCount": 1},
     }
     ask.done("POST", POOL.rpartition("/")[0], {"nodePool": gpus})
+    ask.done("POST", PREFERENCE.rpartition("/")[0], WANTED, quotaPreferenceId="cpus")
+    dashboards = f"monitoring/v1/projects/{PROJECT}/dashboards"
+    dashboard = ask.done("POST", dashboards, {"displayName": "one"})
     board = ask.done("POST", f"aiplatform/v1/{LOCATION}/tensorboards", {"displayName": "runs"})
     channel = {"type": "email", "labels": {"email_address": "ops@example.com"}}
     slow = [{"displayName": "c", "conditionThreshold": {"filter": "x"}}]
@@ -289,6 +311,7 @@ def lab(ask: Client) -> dict[str, str]:
     return {
         "board": f"aiplatform/v1/{board['response']['name']}",
         "budget": f"billingbudgets/v1/{ask.done('POST', f'{ACCOUNT}/budgets', budget)['name']}",
+        "dashboard": f"monitoring/v1/{dashboard['name']}",
         "channel": f"monitoring/v3/{ask.done('POST', f'{MONITORING}/notificationChannels', channel)['name']}",
         "policy": f"monitoring/v3/{ask.done('POST', f'{MONITORING}/alertPolicies', policy)['name']}",
     }

@@ -12,8 +12,8 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import wire_struct
 from training_platform.sandbox.kubernetes.store import from_struct
+from training_platform.sandbox.kubernetes.wire import wire_struct
 
 WAIT_SECONDS: Final = 10
 

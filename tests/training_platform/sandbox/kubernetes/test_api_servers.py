@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
+from tests.plans import PlannedStack, planned_stacks
 from tests.training_platform.sandbox.kubernetes.client import CallRefused, Client, connect
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import Plan, plan_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.jobs.render import job_files, render_job
 from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_plan import plannable
 from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.sandbox.kubernetes.controllers import ApiStore
 from training_platform.sandbox.kubernetes.plugin import serve
@@ -50,12 +50,12 @@ def provider(objects: ApiStore) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def plans() -> dict[str, Plan]:
+def plans() -> dict[str, PlannedStack]:
     repository = read_workspace(ORGANISATION)
-    return {stack.name: plan for stack, plan in plan_stacks(repository, plan_order(repository, repository.stacks))}
+    return {stack.name: plan for stack, plan in planned_stacks(repository, plannable(repository, repository.stacks))}
 
 
-def planned_objects(plan: Plan) -> list[Planned]:
+def planned_objects(plan: PlannedStack) -> list[Planned]:
     releases = "kubernetes:helm.sh/"
     return [
         each for each in plan.resources if each.type.startswith("kubernetes:") and not each.type.startswith(releases)
@@ -64,7 +64,7 @@ def planned_objects(plan: Plan) -> list[Planned]:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_server_takes_every_planned_object(
-    stack: str, plans: dict[str, Plan], provider: Client, objects: ApiStore
+    stack: str, plans: dict[str, PlannedStack], provider: Client, objects: ApiStore
 ) -> None:
     for release in plans[stack].of("kubernetes:helm.sh/v3:Release"):
         objects.ensure_namespace(CLUSTER, release.inputs["namespace"])

@@ -13,7 +13,6 @@ from pulumi.runtime import rpc
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.catalog.types import Json
-from training_platform.checks.planning.wire import UNKNOWNS, readable, wire_struct
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
 from training_platform.resources.planned import UNKNOWN
 from training_platform.sandbox.kubernetes.store import (
@@ -29,6 +28,7 @@ from training_platform.sandbox.kubernetes.store import (
     text,
     with_secrets,
 )
+from training_platform.sandbox.kubernetes.wire import UNKNOWNS, readable, wire_struct
 from training_platform.views.inputs import at, holds_unknown
 
 QUEUE = Key("kueue.x-k8s.io", "LocalQueue", "vision", "main")

@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from pulumi.automation.events import EngineEvent
 
 from tests.places import ORGANISATION
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
+from tests.plans import planned_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.resource_types import RESOURCE_TYPES, ResourceType
+from training_platform.resources.stack_plan import plannable
 from training_platform.sandbox.run.faults import FaultControl, fault_lines, playing
 from training_platform.sandbox.run.folder import CannotRun, SandboxFolder
 from training_platform.sandbox.run.recovery import (
@@ -142,7 +142,7 @@ def test_only_creates_are_taken_from_what_was_under_way() -> None:
 
 def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -> None:
     workspace = read_workspace(ORGANISATION)
-    plans = plan_stacks(workspace, plan_order(workspace, workspace.stacks))
+    plans = planned_stacks(workspace, plannable(workspace, workspace.stacks))
     types = {resource.type for _, plan in plans for resource in plan.resources if resource.type.startswith("gcp:")}
 
     assert types

@@ -1,0 +1,138 @@
+"""The example of docs/own-resources.md: in ``check``'s plan, in what the program registers, and nowhere without it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pulumi
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.places import ORGANISATION, ROOT
+from tests.recording_monitor import run_program
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.planned import ResourceKey
+from training_platform.sandbox.kubernetes.wire import plain_struct
+
+TOPIC = ("gcp:pubsub/topic:Topic", "events")
+BUCKET = ("gcp:storage/bucket:Bucket", "reports")
+SERVICE, MEMBER = "gcp:projects/service:Service", "gcp:projects/iAMMember:IAMMember"
+
+
+@pytest.fixture(name="root")
+def _root(tmp_path: Path) -> Path:
+    """Return a repository with the page's ``own_resources.py``."""
+    page = (ROOT / "docs" / "own-resources.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    shutil.copy(ROOT / "__main__.py", tmp_path)
+    (tmp_path / "own_resources.py").write_text(example, encoding="utf-8")
+    return tmp_path
+
+
+def run(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--root", str(root)])
+
+
+def registered(root: Path, stack: str) -> dict[ResourceKey, Registration]:
+    """Return what the program registers: inputs, and the types and names of what each resource waits for."""
+    monitor = run_program(root, read_workspace(root).stacks[stack])
+    return {
+        (request.type, request.name): Registration(
+            plain_struct(request.object), {monitor.key_of(urn) for urn in request.dependencies}
+        )
+        for request in monitor.registrations
+    }
+
+
+class Registration(NamedTuple):
+    """A resource as the engine is told of it."""
+
+    inputs: dict[str, Any]
+    after: set[ResourceKey]
+
+
+@pytest.mark.parametrize(("stack", "key"), [("prod-vision", TOPIC), ("prod", BUCKET)])
+def test_the_pages_resource_is_planned_and_registered_and_waits_for_its_api(
+    root: Path, stack: str, key: ResourceKey
+) -> None:
+    (planned,) = json.loads(run(root, "plan", stack, "--format", "json").stdout)["plans"]
+    resources = {(resource["type"], resource["name"]): resource for resource in planned["resources"]}
+    registration = registered(root, stack)[key]
+
+    assert registration.inputs == resources[key]["inputs"]
+    assert SERVICE in {kind for kind, _ in registration.after}
+
+
+def change(root: Path, old: str, new: str) -> None:
+    """Change the page's example, before anything reads it."""
+    file = root / "own_resources.py"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_the_pages_resources_are_clean(root: Path) -> None:
+    assert run(root, "check").exit_code == 0
+
+
+def test_a_rule_judges_an_own_resource(root: Path) -> None:
+    change(root, '"labels": scope.labels,\n            "uniform', '"uniform')
+
+    done = run(root, "check", "prod")
+
+    assert done.exit_code == 1
+    assert "reports" in done.output
+    assert "[labels]" in done.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (", after=[api]", "", "events (gcp:pubsub/topic:Topic) has to wait for its API: after=[own.enable_api(...)]"),
+        ("def add_resources", "def add", "own_resources.py has no function add_resources"),
+        ("scope = own.scope", "scope = own.scop", "own_resources.py:7 stops for stack prod-vision: AttributeError"),
+        ("from training_platform.resources.plan", "from nowhere", "own_resources.py:1 cannot be loaded"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_sentence(root: Path, old: str, new: str, sentence: str) -> None:
+    change(root, old, new)
+
+    done = run(root, "check", "prod-vision")
+
+    assert done.exit_code == 1
+    assert sentence in " ".join(done.output.split())
+
+
+PLAIN = """
+import pulumi
+import pulumi_gcp
+
+pulumi_gcp.storage.Bucket("plain", location="us-central1")
+"""
+
+
+def test_plain_code_after_the_plan_waits_for_its_api_and_for_the_agents_and_check_does_not_see_it(root: Path) -> None:
+    (root / "__main__.py").write_text((root / "__main__.py").read_text() + PLAIN, encoding="utf-8")
+
+    after = registered(root, "prod")["gcp:storage/bucket:Bucket", "plain"].after
+
+    assert {name for kind, name in after if kind == SERVICE} >= {"apis-storage"}
+    assert MEMBER in {kind for kind, _ in after}
+    assert "plain" not in run(root, "plan", "prod").stdout
+
+
+def test_plain_code_without_its_api_says_where_to_enable_it(root: Path) -> None:
+    instance = 'from pulumi_gcp import workbench\n\nworkbench.Instance("plain", location="us-central1-a")\n'
+    (root / "__main__.py").write_text((root / "__main__.py").read_text() + instance, encoding="utf-8")
+
+    with pytest.raises(
+        pulumi.RunError, match=r'plain .* needs notebooks.* own\.enable_api\("notebooks\.googleapis\.com"\)'
+    ):
+        registered(root, "prod")

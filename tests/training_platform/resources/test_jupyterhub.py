@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.plans import PlannedStack, composed
+from training_platform.catalog import CHARTS, IMAGES
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.model.workloads import Notebooks
+from training_platform.resources.data_sets import NotebookData
+from training_platform.resources.gke import gke_cluster
+from training_platform.resources.jupyterhub import ImageName, hub_gateway, hub_values, jupyterhub, split_image
+from training_platform.resources.scope import Scope
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+Build = Callable[..., ClusterSpec]
+Section = Callable[..., Notebooks]
+
+
+def plan(
+    scope: Scope,
+    cluster: ClusterSpec,
+    notebooks: Notebooks,
+    chart: ChartOverride | None = None,
+    data_sets: Mapping[str, NotebookData] | None = None,
+) -> PlannedStack:
+    return composed(
+        lambda into: jupyterhub(
+            into, scope, "main", cluster, notebooks, home_claim="homes", data_sets=data_sets or {}, chart=chart
+        ),
+        "main-notebooks",
+    )
+
+
+def test_an_account_reads_the_buckets_that_notebooks_of_everybody_mount(
+    scope: Scope, cluster: Build, notebooks: Section
+) -> None:
+    data_sets = {"images": NotebookData(bucket="example-images"), "files": NotebookData()}
+    made = plan(scope, cluster(), notebooks(), data_sets=data_sets)
+    account = made.one("gcp:serviceaccount/account:Account").inputs
+    grant = made.one("gcp:storage/bucketIAMMember:BucketIAMMember").inputs
+    pod = made.one("kubernetes:core/v1:ServiceAccount").inputs
+
+    assert account["accountId"] == "prod-main-notebooks"
+    assert (grant["bucket"], grant["role"]) == ("example-images", "roles/storage.objectViewer")
+    assert (pod["metadata"]["namespace"], pod["metadata"]["name"]) == ("jupyterhub", "notebooks")
+    assert pod["automountServiceAccountToken"] is False
+    workload = made.one("gcp:serviceaccount/iAMMember:IAMMember").inputs
+    assert workload["member"].endswith(".svc.id.goog[jupyterhub/notebooks]")
+    without = plan(scope, cluster(), notebooks())
+    assert without.of("gcp:serviceaccount/account:Account") == []
+
+
+@pytest.fixture
+def found(cluster: Build, notebooks: Section) -> Any:
+    return hub_values("main", cluster(), notebooks(), "homes")
+
+
+def test_the_chart_is_the_catalogues(scope: Scope, cluster: Build, notebooks: Section) -> None:
+    release = plan(scope, cluster(), notebooks()).one(RELEASE, "main-notebooks-release")
+
+    assert (release.inputs["chart"], release.inputs["version"]) == ("jupyterhub", CHARTS["jupyterhub"].version)
+    assert release.inputs["repositoryOpts"] == {"repo": CHARTS["jupyterhub"].repository}
+    assert release.inputs["name"] == "jupyterhub"
+
+
+def test_its_namespace_is_ours_labelled_and_there_before_it(scope: Scope, cluster: Build, notebooks: Section) -> None:
+    made = plan(scope, cluster(), notebooks())
+    namespace, release = made.one(NAMESPACE), made.one(RELEASE)
+
+    assert namespace.inputs["metadata"]["name"] == release.inputs["namespace"] == "jupyterhub"
+    assert namespace.inputs["metadata"]["labels"]["environment"] == "prod"
+    assert release.inputs["createNamespace"] is False
+    assert (NAMESPACE, "main-notebooks-namespace") in release.options["dependsOn"]
+    assert made.outputs["value"] == "jupyterhub"
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_homes_are_protected_with_the_environment(
+    scope: Scope, cluster: Build, notebooks: Section, *, protected: bool
+) -> None:
+    own = dataclasses.replace(scope, deletion_protection=protected)
+
+    assert plan(own, cluster(), notebooks()).one(NAMESPACE).options.get("protect", False) is protected
+
+
+def test_the_first_deployment_does_not_wait_for_a_secret_made_by_hand(
+    scope: Scope, cluster: Build, notebooks: Section
+) -> None:
+    release = plan(scope, cluster(), notebooks()).one(RELEASE)
+
+    assert (release.inputs["skipAwait"], release.inputs["atomic"]) == (True, False)
+
+
+def test_the_hub_is_not_on_the_internet(found: Any) -> None:
+    assert found["proxy"]["service"]["type"] == "ClusterIP"
+
+
+def test_only_accounts_of_the_domain_sign_in_through_google(found: Any) -> None:
+    config = found["hub"]["config"]
+
+    assert config["JupyterHub"]["authenticator_class"] == "google"
+    assert config["GoogleOAuthenticator"] == {
+        "client_id": "notebooks.apps.example.com",
+        "oauth_callback_url": "https://notebooks.example.com/hub/oauth_callback",
+        "hosted_domain": ["example.com"],
+        "allow_all": True,
+    }
+
+
+def test_the_client_secret_is_named_and_not_written(cluster: Build, notebooks: Section) -> None:
+    other = notebooks(oauth_secret={"name": "sign-in", "key": "google"})
+    env = hub_values("main", cluster(), other, "homes")["hub"]["extraEnv"]
+
+    assert env == {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": {"name": "sign-in", "key": "google"}}}}
+
+
+def test_homes_are_folders_of_one_claim_that_belong_to_their_users(found: Any) -> None:
+    single = found["singleuser"]
+    (owner,) = single["initContainers"]
+    (mount,) = owner["volumeMounts"]
+
+    assert single["storage"]["type"] == "static"
+    assert single["storage"]["static"] == {"pvcName": "homes", "subPath": "{username}"}
+    assert owner["command"] == ["chown", "1000:100", single["storage"]["homeMountPath"]]
+    assert owner["securityContext"]["runAsUser"] == 0
+    assert mount == {"name": "home", "mountPath": single["storage"]["homeMountPath"], "subPath": "{username}"}
+
+
+def test_a_notebook_has_time_for_its_vm_to_start_and_gives_it_back_when_idle(found: Any) -> None:
+    assert found["singleuser"]["startTimeout"] == 30 * 60
+    assert found["cull"] == {"enabled": True, "timeout": 60 * 60, "every": 300}
+
+
+def test_notebooks_reach_the_metadata_server(found: Any) -> None:
+    assert found["singleuser"]["cloudMetadata"]["blockWithIptables"] is False
+    assert found["singleuser"]["networkPolicy"]["egressAllowRules"]["cloudMetadataServer"] is True
+
+
+def test_neither_scheduler_nor_pullers_of_the_chart_run(found: Any) -> None:
+    scheduling = found["scheduling"]
+    assert [scheduling[name] for name in ("userScheduler", "userPlaceholder")] == [{"enabled": False}] * 2
+    assert scheduling.keys() == {"userScheduler", "userPlaceholder", "corePods"}
+    assert found["prePuller"] == {"hook": {"enabled": False}, "continuous": {"enabled": False}}
+
+
+def test_the_image_is_the_catalogues_unless_the_stack_names_one(cluster: Build, notebooks: Section) -> None:
+    ours = hub_values("main", cluster(), notebooks(image="r.example.com:443/lab@sha256:12ab"), "homes")["singleuser"]
+    default = hub_values("main", cluster(), notebooks(), "homes")["singleuser"]
+
+    assert ours["image"] == {"name": "r.example.com:443/lab@sha256", "tag": "12ab"}
+    assert ours["initContainers"][0]["image"] == "r.example.com:443/lab@sha256:12ab"
+    assert "{name}:{tag}".format(**default["image"]) == IMAGES["notebook"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("host", "lab.example.com"),
+        ("oauth_client_id", "lab.apps.example.com"),
+        ("oauth_secret", {"name": "other"}),
+        ("oauth_secret", {"key": "other"}),
+        ("allowed_domain", "research.example.com"),
+        ("image", "r.example.com/lab:2"),
+    ],
+)
+def test_every_field_of_the_section_reaches_the_release(
+    scope: Scope, cluster: Build, notebooks: Section, field: str, value: object
+) -> None:
+    def inputs(section: Notebooks) -> Any:
+        return plan(scope, cluster(), section).one(RELEASE).inputs
+
+    assert inputs(notebooks()) != inputs(notebooks(**{field: value}))
+
+
+def test_a_stack_file_picks_another_version(scope: Scope, cluster: Build, notebooks: Section) -> None:
+    release = plan(scope, cluster(), notebooks(), ChartOverride(version="4.4.1")).one(RELEASE)
+
+    assert release.inputs["version"] == "4.4.1"
+
+
+GATEWAY = {"address": "notebooks", "certificate_map": "hosts", "members": ("group:a@example.com",)}
+SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
+PLACE: dict[str, Any] = {"location": "us-central1-a", "subnet": SUBNET}
+HUB = {"filestore": "homes", "oauth_client_id": "id", "allowed_domain": "example.com"}
+
+
+@pytest.fixture
+def plan_gateway(scope: Scope, notebooks: Section) -> PlannedStack:
+    section = notebooks(gateway=GATEWAY)
+    assert section.gateway is not None
+    gateway = section.gateway
+    return composed(lambda into: hub_gateway(into, scope, section, gateway, "jupyterhub"), "main-gateway")
+
+
+def of_kind(plan_gateway: PlannedStack, kind: str) -> Any:
+    (only,) = [each.inputs for each in plan_gateway.resources if each.inputs.get("kind") == kind]
+    return only
+
+
+def test_only_the_host_leads_to_the_hubs_proxy_over_https(plan_gateway: PlannedStack) -> None:
+    gateway, route = of_kind(plan_gateway, "Gateway"), of_kind(plan_gateway, "HTTPRoute")
+
+    assert [(each["protocol"], each["port"]) for each in gateway["spec"]["listeners"]] == [("HTTPS", 443)]
+    assert gateway["metadata"]["annotations"] == {"networking.gke.io/certmap": "hosts"}
+    assert gateway["spec"]["addresses"] == [{"type": "NamedAddress", "value": "notebooks"}]
+    assert route["spec"]["hostnames"] == ["notebooks.example.com"]
+    assert route["spec"]["parentRefs"] == [{"name": gateway["metadata"]["name"]}]
+
+
+def test_identity_aware_proxy_is_before_the_service_that_the_route_names(plan_gateway: PlannedStack) -> None:
+    policy, route = of_kind(plan_gateway, "GCPBackendPolicy")["spec"], of_kind(plan_gateway, "HTTPRoute")["spec"]
+    (rule,) = route["rules"]
+
+    assert policy["default"]["iap"] == {"enabled": True}
+    assert policy["targetRef"]["name"] == rule["backendRefs"][0]["name"]
+    (member,) = [each.inputs for each in plan_gateway.resources if each.type == "gcp:projects/iAMMember:IAMMember"]
+    assert (member["role"], member["member"]) == ("roles/iap.httpsResourceAccessor", "group:a@example.com")
+
+
+@pytest.mark.parametrize(("gateway", "channel"), [(GATEWAY, {"channel": "CHANNEL_STANDARD"}), (None, None)])
+def test_the_cluster_has_gateways_only_where_a_hub_has_one(scope: Scope, gateway: Any, channel: Any) -> None:
+    hub = {**HUB, "host": "n.example.com", "gateway": gateway}
+    spec = ClusterSpec.model_validate_json(json.dumps({**PLACE, "notebooks": hub}))
+
+    found = gke_cluster(
+        "main", spec, scope, network="n", subnetwork="s", service_account="a", google_groups_domain=None
+    )
+
+    assert found.inputs["gateway_api_config"] == channel
+
+
+def test_a_gateway_without_a_host_is_refused() -> None:
+    with pytest.raises(ValueError, match="is missing: a gateway is for one host name"):
+        ClusterSpec.model_validate_json(json.dumps({**PLACE, "notebooks": {**HUB, "gateway": GATEWAY}}))
+
+
+def test_without_a_gateway_the_hub_stays_inside(notebooks: Section) -> None:
+    cluster = ClusterSpec.model_validate(PLACE)
+
+    assert hub_values("main", cluster, notebooks(), "homes")["proxy"]["service"]["type"] == "ClusterIP"
+
+
+def test_the_port_of_the_health_check_is_said_as_its_definition_wants(plan_gateway: PlannedStack) -> None:
+    check = of_kind(plan_gateway, "HealthCheckPolicy")["spec"]["default"]["config"]
+
+    assert check["httpHealthCheck"] == {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("quay.io/jupyter/minimal:2026-01-05", ("quay.io/jupyter/minimal", "2026-01-05")),
+        ("localhost:5000/notebook:1.2", ("localhost:5000/notebook", "1.2")),
+        ("localhost:5000/notebook", ("localhost:5000/notebook", "")),
+        ("notebook", ("notebook", "")),
+        ("r.example.com/notebook@sha256:0123abcd", ("r.example.com/notebook@sha256", "0123abcd")),
+        ("r.example.com:443/notebook:1.2@sha256:0123abcd", ("r.example.com:443/notebook:1.2@sha256", "0123abcd")),
+    ],
+)
+def test_an_image_is_split_where_the_chart_joins_it(image: str, expected: tuple[str, str]) -> None:
+    assert split_image(image) == ImageName(*expected)
+
+
+@given(st.text(alphabet="ab:/@.", min_size=1))
+def test_the_two_parts_joined_are_the_image_again(image: str) -> None:
+    name, tag = split_image(image)
+
+    assert f"{name}:{tag}" == image if tag else name in {image, image.removesuffix(":")}
+
+
+def test_the_catalogues_notebook_images_have_tags() -> None:
+    assert all(split_image(IMAGES[name]).tag for name in ("notebook", "notebook-gpu"))

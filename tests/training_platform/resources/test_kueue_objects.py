@@ -1,0 +1,422 @@
+"""Kueue's objects: what its CRDs and its webhooks (v0.19.2) take, and which nodes and quotas they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tests.team_queues import cluster_queue, team_of
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
+from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Fallback, Share
+from training_platform.config.model.team import Team
+from training_platform.config.pools import FLAVOR_LABEL, Flavor, flavors
+from training_platform.resources import kueue
+from training_platform.resources.kueue import (
+    API_VERSION,
+    MAX_RUN_ANNOTATION,
+    admission_check,
+    cohort,
+    local_queue,
+    local_queue_names,
+    longest_run_hours,
+    provisioning_request_config,
+    resource_flavor,
+)
+from training_platform.resources.queues import topology_objects
+from training_platform.resources.scope import Scope
+from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
+
+Build = Callable[..., ClusterSpec]
+Crds = dict[tuple[str, str, str], CrdSchema]
+POOLS: dict[str, object] = {
+    "spot": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "capacity": "spot"},
+    "h100": {"machine_type": "a3-highgpu-8g"},
+    "reserved": {"machine_type": "a3-highgpu-8g", "capacity": "reservation", "reservation": "h100"},
+    "slices": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"},
+    "small": {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"},
+}
+SHARES = st.builds(
+    lambda nominal, borrowing, lending: Share(
+        nominal_quota=nominal,
+        borrowing_limit=borrowing,
+        lending_limit=None if lending is None else lending % (nominal + 1),
+    ),
+    *(st.integers(0, 10_000), st.none() | st.integers(0, 10_000), st.none() | st.integers(0, 10_000)),
+)
+
+
+@pytest.fixture
+def fleet(cluster: Build) -> dict[str, Flavor]:
+    return flavors("main", cluster(**POOLS))
+
+
+def share(nominal: int = 8, borrowing: int | None = None, lending: int | None = None) -> Share:
+    return Share(nominal_quota=nominal, borrowing_limit=borrowing, lending_limit=lending)
+
+
+def webhook_errors(spec: dict[str, Any]) -> Iterator[str]:
+    """Say what validateClusterQueueSpec of pkg/webhooks refuses and no schema can."""
+    groups = spec["resourceGroups"]
+    covered = [resource for group in groups for resource in group["coveredResources"]]
+    names = [flavor["name"] for group in groups for flavor in group["flavors"]]
+    if len(covered) != len(set(covered)) or len(names) != len(set(names)):
+        yield "a resource or a flavor is in two places"
+    if len(covered) > 256 or len(names) > 256:
+        yield "more than 256 resources or flavors"
+    for group in groups:
+        for flavor in group["flavors"]:
+            if [quota["name"] for quota in flavor["resources"]] != group["coveredResources"]:
+                yield f"{flavor['name']} does not list coveredResources in their order"
+            for quota in flavor["resources"]:
+                yield from quota_errors(quota, in_cohort=bool(spec.get("cohortName")))
+    preemption = spec["preemption"]
+    borrowing = preemption.get("borrowWithinCohort", {}).get("policy", "Never")
+    if borrowing != "Never" and preemption.get("reclaimWithinCohort", "Never") == "Never":
+        yield "borrowWithinCohort without reclaimWithinCohort"
+
+
+def quota_errors(quota: dict[str, str], *, in_cohort: bool) -> Iterator[str]:
+    amounts = {name: int(amount) for name, amount in quota.items() if name != "name"}
+    if any(amount < 0 for amount in amounts.values()):
+        yield "a negative quantity"
+    if not in_cohort and amounts.keys() & {"borrowingLimit", "lendingLimit"}:
+        yield "a limit without a cohort"
+    if amounts.get("lendingLimit", 0) > amounts["nominalQuota"]:
+        yield "lends more than it has"
+
+
+def refusals(crds: Crds, kind: str, spec: dict[str, Any]) -> list[str]:
+    obj = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "some"}, "spec": spec}
+    return crds["kueue.x-k8s.io", "v1beta2", kind].errors(obj)
+
+
+def test_every_flavor_is_one_that_the_crd_takes(fleet: dict[str, Flavor], crds: Crds) -> None:
+    assert [
+        error for flavor in fleet.values() for error in refusals(crds, "ResourceFlavor", resource_flavor(flavor))
+    ] == []
+
+
+def test_a_flavor_stands_for_the_nodes_of_its_pools(fleet: dict[str, Flavor]) -> None:
+    assert resource_flavor(fleet["tpu-v5e-4x8-spot"])["nodeLabels"] == {
+        FLAVOR_LABEL: "tpu-v5e-4x8-spot",
+        "cloud.google.com/gke-spot": "true",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "4x8",
+    }
+
+
+@pytest.mark.parametrize(("name", "key"), [("tpu-v5e-4x8", "google.com/tpu"), ("h100", "nvidia.com/gpu")])
+def test_a_flavors_pods_tolerate_the_taint_of_its_nodes(fleet: dict[str, Flavor], name: str, key: str) -> None:
+    assert resource_flavor(fleet[name])["tolerations"] == [
+        {"key": key, "operator": "Equal", "value": "present", "effect": "NoSchedule"}
+    ]
+
+
+def test_a_queue_counts_each_accelerator_in_a_group_of_its_own(fleet: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", {"h100": share(), "tpu-v5e-4x8": share(), "tpu-v5e-2x4": share()}, fleet)
+
+    assert {
+        group["coveredResources"][0]: {flavor["name"] for flavor in group["flavors"]} for group in groups(spec)
+    } == {
+        "nvidia.com/gpu": {"h100"},
+        "google.com/tpu": {"tpu-v5e-4x8", "tpu-v5e-2x4"},
+    }
+    assert refusals(crds, "ClusterQueue", spec) == []
+    assert list(webhook_errors(spec)) == []
+
+
+def groups(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [group for group in spec["resourceGroups"] if group["flavors"]]
+
+
+def test_what_is_paid_for_is_tried_first_whatever_the_order_of_the_shares(fleet: dict[str, Flavor]) -> None:
+    wanted = {"tpu-v5e-4x8-spot": share(), "h100": share(), "tpu-v5e-4x8": share(), "h100-reservation": share()}
+    spec = cluster_queue("vision", wanted, fleet)
+
+    assert {
+        group["coveredResources"][0]: [flavor["name"] for flavor in group["flavors"]] for group in groups(spec)
+    } == {
+        "nvidia.com/gpu": ["h100-reservation", "h100"],
+        "google.com/tpu": ["tpu-v5e-4x8", "tpu-v5e-4x8-spot"],
+    }
+
+
+def test_limits_are_written_only_where_they_are_given(fleet: dict[str, Flavor]) -> None:
+    spec = cluster_queue("vision", {"h100": share(24, borrowing=0, lending=16), "h100-reservation": share(8)}, fleet)
+    (group,) = spec["resourceGroups"]
+    quotas = {flavor["name"]: flavor["resources"] for flavor in group["flavors"]}
+
+    assert quotas == {
+        "h100": [{"name": "nvidia.com/gpu", "nominalQuota": "24", "borrowingLimit": "0", "lendingLimit": "16"}],
+        "h100-reservation": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}],
+    }
+
+
+def test_only_the_teams_own_namespace_reaches_its_queue(fleet: dict[str, Flavor]) -> None:
+    selector = cluster_queue("vision", {"h100": share()}, fleet)["namespaceSelector"]
+
+    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "vision"}}
+
+
+def test_teams_borrow_within_one_cohort_and_take_back_what_they_lent(fleet: dict[str, Flavor]) -> None:
+    vision, nlp = (cluster_queue(team, {"h100": share()}, fleet) for team in ("vision", "nlp"))
+
+    assert vision["cohortName"] == nlp["cohortName"]
+    assert vision["preemption"] == {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
+
+
+def test_a_queue_of_no_flavor_is_still_a_queue(fleet: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", {}, fleet)
+
+    assert spec["resourceGroups"] == []
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_a_share_of_an_unknown_flavor_is_not_dropped_in_silence(fleet: dict[str, Flavor]) -> None:
+    with pytest.raises(KeyError, match="h200"):
+        cluster_queue("vision", {"h200": share(), "h100": share()}, fleet)
+
+
+def test_jobs_name_the_teams_queue_or_none() -> None:
+    assert local_queue_names("vision") == ("vision", "default")
+    assert local_queue_names("default") == ("default",)
+
+
+def test_a_local_queue_is_one_that_the_crd_takes(crds: Crds) -> None:
+    assert local_queue("vision") == {"clusterQueue": "vision"}
+    assert refusals(crds, "LocalQueue", local_queue("vision")) == []
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_no_shares_make_a_queue_that_kueue_refuses(fleet: dict[str, Flavor], crds: Crds, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(list(fleet)), unique=True))
+    shares = {name: data.draw(SHARES) for name in names}
+    spec = cluster_queue("vision", shares, fleet)
+
+    assert refusals(crds, "ClusterQueue", spec) == []
+    assert list(webhook_errors(spec)) == []
+    assert {flavor["name"] for group in spec["resourceGroups"] for flavor in group["flavors"]} == set(names)
+
+
+def test_a_team_says_where_it_borrows_whom_it_stops_and_whether_its_queue_is_held(
+    fleet: dict[str, Flavor], crds: Crds
+) -> None:
+    policy = {"within_queue": "LowerOrNewerEqualPriority", "reclaim": "LowerPriority"}
+    fields: dict[str, Any] = {"cohort": "research", "weight": 2, "preemption": policy, "hold": {"main": "HoldAndDrain"}}
+    spec = cluster_queue("vision", {"h100": share()}, fleet, **fields)
+
+    assert spec["cohortName"] == "research"
+    assert spec["fairSharing"] == {"weight": "2"}
+    assert spec["stopPolicy"] == "HoldAndDrain"
+    assert spec["preemption"] == {
+        "withinClusterQueue": "LowerOrNewerEqualPriority",
+        "reclaimWithinCohort": "LowerPriority",
+    }
+    assert refusals(crds, "ClusterQueue", spec) == []
+    assert list(webhook_errors(spec)) == []
+
+
+def test_a_queue_is_held_in_the_clusters_that_are_named_alone(fleet: dict[str, Flavor]) -> None:
+    spec = cluster_queue("vision", {"h100": share()}, fleet, hold={"other": "Hold"})
+
+    assert spec["stopPolicy"] == "None"
+
+
+def test_a_team_that_borrows_in_the_place_of_lower_priorities_says_so(fleet: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", {"h100": share()}, fleet, preemption={"borrow_within_cohort": "LowerPriority"})
+
+    assert spec["preemption"]["borrowWithinCohort"] == {"policy": "LowerPriority"}
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_a_cohort_has_its_parent_its_weight_and_quota_of_its_own_in_each_cluster(
+    fleet: dict[str, Flavor], crds: Crds
+) -> None:
+    quota = {"main": {"h100": share(16, borrowing=8), "tpu-v5e-4x8": share(32)}}
+    spec = cohort("robots", CohortSpec(parent="research", weight=3, shares=quota), "main", fleet)
+
+    assert spec["parentName"] == "research"
+    assert spec["fairSharing"] == {"weight": "3"}
+    assert {group["coveredResources"][0]: group["flavors"] for group in spec["resourceGroups"]} == {
+        "nvidia.com/gpu": [
+            {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "16", "borrowingLimit": "8"}]}
+        ],
+        "google.com/tpu": [{"name": "tpu-v5e-4x8", "resources": [{"name": "google.com/tpu", "nominalQuota": "32"}]}],
+    }
+    assert refusals(crds, "Cohort", spec) == []
+    assert cohort("robots", CohortSpec(shares=quota), "other", fleet)["resourceGroups"] == []
+
+
+def test_every_cohort_is_in_the_clusters_own_which_is_in_none(fleet: dict[str, Flavor]) -> None:
+    assert cohort("research", CohortSpec(), "main", fleet)["parentName"] == ROOT_COHORT
+    assert "parentName" not in cohort(ROOT_COHORT, CohortSpec(), "main", fleet)
+
+
+@pytest.mark.parametrize(
+    ("pool", "placed"),
+    [
+        ({"machine_type": "a3-megagpu-8g"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "a3-ultragpu-8g", "capacity": "reservation", "reservation": "r"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "a4-highgpu-8g", "capacity": "reservation", "reservation": "r"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "a4x-highgpu-4g", "capacity": "reservation", "reservation": "r"}, ("blocks", BLOCK_LEVELS)),
+        ({"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}, ("slices", SLICE_LEVELS)),
+    ],
+)
+def test_a_flavor_whose_nodes_have_places_carries_its_topology(
+    scope: Scope, cluster: Build, crds: Crds, pool: dict[str, Any], placed: tuple[str, tuple[str, ...]]
+) -> None:
+    topology, levels = placed
+    found = flavors("main", cluster(placed={**pool, "topology_aware": True}))
+    (declared,) = topology_objects("main-flavors", found, scope)
+    (spec,) = (resource_flavor(flavor) for flavor in found.values())
+
+    assert spec["topologyName"] == declared.inputs["metadata"]["name"] == topology
+    assert [level["nodeLabel"] for level in declared.inputs["spec"]["levels"]] == list(levels)
+    assert refusals(crds, "ResourceFlavor", spec) == []
+    assert crds["kueue.x-k8s.io", "v1beta2", "Topology"].errors(dict(declared.inputs)) == []
+
+
+def test_no_flavor_has_a_topology_that_nobody_asked_for(scope: Scope, cluster: Build) -> None:
+    found = flavors("main", cluster(mega={"machine_type": "a3-megagpu-8g"}))
+
+    assert [resource_flavor(flavor).get("topologyName") for flavor in found.values()] == [None]
+    assert list(topology_objects("main-flavors", found, scope)) == []
+
+
+@pytest.mark.parametrize(
+    "machine", [{"machine_type": "a2-highgpu-8g"}, {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"}]
+)
+def test_a_pool_without_labels_of_places_is_refused_a_topology(cluster: Build, machine: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="no labels of blocks"):
+        cluster(pool={**machine, "topology_aware": True})
+
+
+H100: dict[str, object] = {"machine_type": "a3-highgpu-8g", "max_nodes": 2}
+QUEUED = "h100-queued-provisioning"
+
+
+@pytest.fixture
+def fleet_queued(cluster: Build) -> dict[str, Flavor]:
+    reserved = {**H100, "capacity": "reservation", "reservation": "h100"}
+    queued = {**H100, "capacity": "queued-provisioning"}
+    pools = {"paid": reserved, "a": {**queued, "max_run_hours": 48}, "b": {**queued, "max_run_hours": 24}}
+    return flavors("main", cluster(**pools, spot={**H100, "capacity": "spot"}))
+
+
+def shares(*names: str) -> dict[str, Share]:
+    return {name: Share(nominal_quota=8) for name in names}
+
+
+def order(spec: dict[str, Any]) -> list[str]:
+    return [flavor["name"] for group in spec["resourceGroups"] for flavor in group["flavors"]]
+
+
+def test_a_check_is_on_the_queued_flavor_and_on_no_other(fleet_queued: dict[str, Flavor]) -> None:
+    spec = cluster_queue("vision", shares("h100-reservation", QUEUED), fleet_queued)
+
+    assert spec["admissionChecksStrategy"] == {"admissionChecks": [{"name": QUEUED, "onFlavors": [QUEUED]}]}
+
+
+def test_a_queue_with_a_check_is_one_that_kueue_takes(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
+    spec = cluster_queue("vision", shares("h100-reservation", QUEUED), fleet_queued)
+
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_a_queue_without_queued_flavors_has_no_check(fleet_queued: dict[str, Flavor]) -> None:
+    assert "admissionChecksStrategy" not in cluster_queue("vision", shares("h100-reservation"), fleet_queued)
+
+
+def test_the_check_leads_to_gkes_class_through_a_config_of_its_name(
+    fleet_queued: dict[str, Flavor], crds: Crds
+) -> None:
+    check, config = admission_check(fleet_queued[QUEUED]), provisioning_request_config(fleet_queued[QUEUED])
+
+    assert check["controllerName"] == "kueue.x-k8s.io/provisioning-request"
+    assert check["parameters"] == {
+        "apiGroup": "kueue.x-k8s.io",
+        "kind": "ProvisioningRequestConfig",
+        "name": QUEUED,
+    }
+    assert config["provisioningClassName"] == "queued-provisioning.gke.io"
+    assert config["managedResources"] == ["nvidia.com/gpu"]
+    assert refusals(crds, "AdmissionCheck", check) == []
+    assert refusals(crds, "ProvisioningRequestConfig", config) == []
+
+
+def test_the_config_sets_no_parameter_that_a_job_sets(fleet_queued: dict[str, Flavor]) -> None:
+    # Where both do and differ, Kueue deletes and makes the request at each pass, and the job never starts.
+    assert "parameters" not in provisioning_request_config(fleet_queued[QUEUED])
+
+
+def test_the_longest_run_of_a_flavor_is_one_that_every_pool_allows(
+    fleet_queued: dict[str, Flavor], cluster: Build
+) -> None:
+    unlimited = flavors("main", cluster(a={**H100, "capacity": "queued-provisioning"}))
+
+    assert longest_run_hours(fleet_queued[QUEUED]) == 24
+    assert longest_run_hours(unlimited[QUEUED]) is None
+
+
+def test_the_request_that_kueue_makes_is_one_that_the_autoscaler_takes(fleet_queued: dict[str, Flavor]) -> None:
+    folder = Path(__file__).parents[3].parent / "shared" / "schemas" / "autoscaler"
+    if not folder.is_dir():
+        pytest.skip("the upstream CRD is not beside this checkout, in ../shared/schemas")
+    config = provisioning_request_config(fleet_queued[QUEUED])
+    spec = {
+        "provisioningClassName": config["provisioningClassName"],
+        "parameters": {MAX_RUN_ANNOTATION.partition("/")[2]: str(24 * 3600)},
+        "podSets": [{"count": 2, "podTemplateRef": {"name": "some"}}],
+    }
+    kind = load_crds(folder)["autoscaling.x-k8s.io", "v1", "ProvisioningRequest"]
+    named = {"metadata": {"name": "some", "namespace": "vision"}, "spec": spec}
+
+    assert kind.errors({"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", **named}) == []
+
+
+def test_pods_tolerate_what_keeps_others_off_queued_nodes(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
+    spec = resource_flavor(fleet_queued[QUEUED])
+
+    assert {each["key"]: each["value"] for each in spec["tolerations"]} == {
+        "nvidia.com/gpu": "present",
+        "cloud.google.com/gke-queued": "true",
+    }
+    assert spec["nodeLabels"]["cloud.google.com/gke-queued"] == "true"
+    assert refusals(crds, "ResourceFlavor", spec) == []
+
+
+def test_flavors_are_tried_by_their_capacity_unless_the_team_says_otherwise(fleet_queued: dict[str, Flavor]) -> None:
+    wanted = shares("h100-spot", QUEUED, "h100-reservation")
+    asked = Fallback(order={"main": ("h100-spot", "h100-reservation")})
+    vision = team_of("vision", {"main": wanted, "other": wanted}, fallback=asked)
+
+    assert order(cluster_queue("vision", wanted, fleet_queued)) == ["h100-reservation", QUEUED, "h100-spot"]
+    assert order(kueue.cluster_queue(vision, "main", fleet_queued)) == ["h100-spot", "h100-reservation", QUEUED]
+    assert order(kueue.cluster_queue(vision, "other", fleet_queued))[0] == "h100-reservation"
+
+
+def test_when_the_next_flavor_is_tried_is_the_teams(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
+    asked = Fallback(when_can_borrow="TryNextFlavor", when_can_preempt="MayStopSearch")
+    spec = cluster_queue("vision", shares("h100-reservation"), fleet_queued, fallback=asked)
+
+    assert spec["flavorFungibility"] == {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "MayStopSearch"}
+    assert refusals(crds, "ClusterQueue", spec) == []
+
+
+def test_an_order_of_what_the_team_has_no_share_of_is_refused() -> None:
+    said = {"environment": "prod", "name": "vision", "members": ("group:v@example.com",)}
+    asked = {"order": {"main": ("h100-spto",)}}
+    with pytest.raises(ValidationError) as refused:
+        Team.model_validate({**said, "shares": {"main": shares("h100-spot")}, "fallback": asked})
+
+    (error,) = refused.value.errors()
+    assert error["ctx"]["nearest"] == "h100-spot"
+    assert error["ctx"]["at"] == ("fallback", "order", "main", 0)

@@ -1,0 +1,564 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import promql_parser
+import pytest
+from pydantic import ValidationError
+
+from tests.places import ORGANISATION, ROOT
+from tests.plans import PlannedStack, composed, planned_stacks
+from tests.promql import matchers, metrics, problems, selectors
+from training_platform.config.model import environment
+from training_platform.config.model.cluster import SoftwareSpec
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.kueue import kueue_values
+from training_platform.resources.monitoring import (
+    COLUMNS,
+    UNSEEN,
+    UNTRIED,
+    AlertRule,
+    DashboardChart,
+    DashboardSubject,
+    alert_resources,
+    alert_rules,
+    dashboard,
+    log_rules,
+    parts,
+    platform_dashboard,
+    team_dashboard,
+)
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.resource_types import DASHBOARD
+from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.sandbox.cloud.requests.discovery import load
+from training_platform.sandbox.cloud.requests.validation import read_body
+
+CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
+POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
+LABELS = {"environment": "prod", "managed-by": "training-platform"}
+CLUSTERS = ("prod-us-central1", "prod-us-west4")
+WITHOUT_SOFTWARE = {"system", "pod", "dcgm", "quota", "filestore"}  # sources that nothing has to be installed for
+
+
+def deploy(
+    *, clusters: tuple[str, ...] = CLUSTERS, software: dict[str, SoftwareSpec] | None = None, **fields: Any
+) -> PlannedStack:
+    installed = {name: SoftwareSpec() for name in clusters} | (software or {})
+    scope = Scope(environment="prod", team=None, project="example-train-prod", labels=LABELS, deletion_protection=True)
+    spec = environment.AlertsSpec(**{"emails": ("oncall@example.com",), "undocumented": True, **fields})
+
+    return composed(lambda into: alert_resources("alerts", spec, installed, scope, into), "alerts")
+
+
+def test_a_policy_says_what_is_wrong_to_whom_and_what_to_do() -> None:
+    rule = alert_rules()["NodeInterruptions"]
+
+    assert deploy().one(POLICY, "alerts-NodeInterruptions").inputs == {
+        "displayName": f"prod: {rule.title}",
+        "project": "example-train-prod",
+        "combiner": "OR",
+        "conditions": [
+            {
+                "displayName": rule.title,
+                "conditionPrometheusQueryLanguage": {
+                    "query": rule.query(CLUSTERS, "example-train-prod"),
+                    "alertRule": "NodeInterruptions",
+                    "duration": "0s",
+                    "evaluationInterval": "60s",
+                    "disableMetricValidation": True,
+                },
+            }
+        ],
+        "severity": "WARNING",
+        "documentation": {"content": rule.documentation, "mimeType": "text/markdown"},
+        "notificationChannels": [UNKNOWN],
+        "userLabels": LABELS,
+    }
+
+
+def test_every_rule_is_a_policy_and_nothing_else_is() -> None:
+    plan = deploy()
+
+    assert {policy.name for policy in plan.of(POLICY)} == {f"alerts-{name}" for name in (*alert_rules(), *LOGS)}
+    assert {resource.type for resource in plan.resources if resource.custom} == {POLICY, CHANNEL}
+
+
+def test_an_alert_on_a_metric_that_no_document_confirms_is_off_unless_it_is_asked_for_and_says_so() -> None:
+    undocumented = {name for name, rule in alert_rules().items() if rule.undocumented}
+
+    policies = {policy.name.removeprefix("alerts-") for policy in deploy(undocumented=False).of(POLICY)}
+
+    assert undocumented == {"GpuXid"}
+    assert policies == (alert_rules().keys() | LOGS.keys()) - undocumented
+    assert all(str(rule.undocumented) in rule.documentation for rule in alert_rules().values() if rule.undocumented)
+    assert not environment.AlertsSpec().undocumented
+
+
+def test_how_long_a_rule_holds_and_how_bad_it_is_reaches_its_policy() -> None:
+    policy = deploy().one(POLICY, "alerts-KueueControllerDown").inputs
+
+    assert policy["conditions"][0]["conditionPrometheusQueryLanguage"]["duration"] == "300s"
+    assert policy["severity"] == "CRITICAL"
+
+
+def test_an_address_is_a_channel_named_after_it_whatever_its_place() -> None:
+    plan = deploy(emails=("b@example.com", "a@example.com"))
+    turned = deploy(emails=("a@example.com", "b@example.com"))
+
+    assert plan.one(CHANNEL, "alerts-b-at-example.com").inputs == {
+        "type": "email",
+        "displayName": "prod: b@example.com",
+        "project": "example-train-prod",
+        "labels": {"email_address": "b@example.com"},
+        "userLabels": LABELS,
+    }
+    assert {channel.name for channel in plan.of(CHANNEL)} == {channel.name for channel in turned.of(CHANNEL)}
+    assert {len(policy.inputs["notificationChannels"]) for policy in plan.of(POLICY)} == {2}
+
+
+def test_without_addresses_incidents_open_and_nobody_is_told() -> None:
+    plan = deploy(emails=())
+
+    assert plan.of(CHANNEL) == []
+    assert len(plan.of(POLICY)) == len(alert_rules()) + len(LOGS)
+
+
+@pytest.mark.parametrize("fields", [{"enabled": False}, {"clusters": ()}])
+def test_nothing_is_watched_where_nothing_is_to_be(fields: dict[str, Any]) -> None:
+    assert [resource for resource in deploy(**fields).resources if resource.custom] == []
+
+
+@pytest.mark.parametrize(
+    ("software", "missing"),
+    [
+        (SoftwareSpec(kueue="none"), {"kueue"}),
+        (SoftwareSpec(kueue="existing"), {"kueue"}),
+        (SoftwareSpec(jobset="existing"), {"jobset-controller"}),
+        (SoftwareSpec(jobset="none"), {"jobset", "jobset-controller"}),
+        (SoftwareSpec(metrics=False), {"kueue", "jobset-controller"}),
+    ],
+    ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
+)
+def test_an_alert_watches_only_clusters_that_have_its_series(software: SoftwareSpec, missing: set[str]) -> None:
+    one, other = CLUSTERS
+
+    plan = deploy(software={other: software})
+
+    for name, rule in alert_rules().items():
+        (condition,) = plan.one(POLICY, f"alerts-{name}").inputs["conditions"]
+        query = condition["conditionPrometheusQueryLanguage"]["query"]
+        assert query == rule.query((one,) if rule.needs in missing else CLUSTERS, "example-train-prod")
+
+
+def test_no_alert_is_made_that_no_cluster_has_series_for() -> None:
+    plan = deploy(software={name: SoftwareSpec(kueue="none", jobset="none") for name in CLUSTERS})
+
+    made = {each.name.removeprefix("alerts-") for each in plan.of(POLICY)}
+    assert made == {name for name, rule in alert_rules().items() if rule.needs in WITHOUT_SOFTWARE} | LOGS.keys()
+
+
+def test_an_entry_of_a_log_that_tells_of_maintenance_is_an_incident_for_each_node() -> None:
+    policy = deploy().one(POLICY, "alerts-HostMaintenance").inputs
+
+    matched = policy["conditions"][0]["conditionMatchedLog"]
+    assert set(matched["labelExtractors"]) == {"node", "starts"}
+    assert policy["alertStrategy"] == {"notificationRateLimit": {"period": "3600s"}}
+    assert policy["notificationChannels"] == [UNKNOWN]
+    assert policy["documentation"]["content"].endswith(UNSEEN)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, True),
+        ({"methodName": "compute.instances.upcomingInfraMaintenance"}, True),
+        ({"methodName": "compute.instances.preempted"}, False),
+        ({"resourceName": "projects/p/zones/z/instances/notebook"}, False),
+        ({"status": "Maintenance window has completed for this instance."}, False),
+    ],
+    ids=["planned", "of infrastructure", "preempted", "no node of GKE", "over"],
+)
+def test_the_filter_takes_entries_that_tell_of_coming_maintenance_and_no_others(
+    changed: dict[str, str], told: bool
+) -> None:
+    """The filter's comparisons, read by themselves: Cloud Logging is not at hand."""
+    entry = {"methodName": "compute.instances.upcomingMaintenance", "status": "",
+             "resourceName": "projects/p/zones/z/instances/gke-prod-h100-1", **changed}  # fmt: skip
+    text = LOGS["HostMaintenance"].filter
+    methods = re.findall(r'methodName=\("([^"]+)" OR "([^"]+)"\)', text)[0]
+    nodes, over = re.findall(r'resourceName=~"([^"]+)"', text)[0], re.findall(r'NOT \S+message:"([^"]+)"', text)[0]
+
+    assert told == (
+        entry["methodName"] in methods
+        and re.search(nodes, entry["resourceName"]) is not None
+        and over not in entry["status"]
+    )
+
+
+LOGS = log_rules()
+RULES = alert_rules()
+PROJECT = "example-train-prod"
+LIMIT_CHARACTERS, LIMIT_BYTES = 8192, 10240  # of the documentation of an alert policy
+ROW: dict[str, Any] = {
+    "title": "Something",
+    "severity": "WARNING",
+    "needs": "system",
+    "for_seconds": 30,
+    "expr": 'up{cluster=~"${clusters}"} == 0',
+    "meaning": "It is so.",
+    "action": "Look.",
+    "source": "nowhere",
+}
+
+
+def test_what_google_cloud_measures_itself_is_watched() -> None:
+    assert {name for name, rule in RULES.items() if rule.needs == "system"} == {
+        "AcceleratorIdle",
+        "GcsFuseErrors",
+        "HostErrors",
+        "JobSetGoodputLow",
+        "NodeInterruptions",
+        "NodeNotReady",
+        "TpuNodePoolUnavailable",
+        "TpuTensorcoreIdle",
+    }
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_expression_is_promql(name: str) -> None:
+    assert promql_parser.parse(RULES[name].query(CLUSTERS, PROJECT)).prettify()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_no_expression_looks_at_another_environment(name: str) -> None:
+    rule = RULES[name]
+    label = {"system": "cluster_name", "quota": "project_id", "filestore": "project_id"}.get(rule.needs, "cluster")
+    found = selectors(rule.query(CLUSTERS, PROJECT))
+
+    assert found
+    matched = {matchers(selector)[label] for selector in found}
+    together = PROJECT if label == "project_id" else "|".join(CLUSTERS)
+    assert matched == (set(CLUSTERS) if rule.each_cluster else {together})
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_metric_and_label_has_a_source(name: str) -> None:
+    rule = RULES[name]
+
+    assert problems(rule.query(CLUSTERS, PROJECT), rule.needs) == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_system_metrics_say_which_resource_they_are_of(name: str) -> None:
+    rule = RULES[name]
+    for selector in selectors(rule.query(CLUSTERS, PROJECT)):
+        of_google = rule.needs in ("system", "quota", "filestore")
+        assert of_google == ("monitored_resource" in matchers(selector))
+        assert of_google == (":" in str(selector.name))
+        assert (rule.needs == "system") == str(selector.name).startswith("kubernetes_io:")
+
+
+def test_idle_quota_counts_every_job_that_waits() -> None:
+    # A waiting job of a BestEffortFIFO queue, which ours are, counts as inadmissible and not as active.
+    waiting = [
+        each
+        for each in selectors(RULES["QuotaIdleWhileJobsWait"].query(CLUSTERS, PROJECT))
+        if "pending" in str(each.name)
+    ]
+
+    assert [set(matchers(each)) for each in waiting] == [{"cluster", "replica_role"}]
+
+
+def test_a_gpus_fault_is_one_of_hardware_and_new() -> None:
+    query = RULES["GpuXid"].query(CLUSTERS, PROJECT)
+    codes = {int(code) for code in re.findall(r"== (\d+)", query)}
+
+    assert {48, 64, 79, 95} <= codes
+    assert codes.isdisjoint({13, 31, 43, 45})  # a program's own
+    assert "changes(DCGM_FI_DEV_XID_ERRORS" in query
+
+
+def test_what_the_controllers_measure_reaches_people_too() -> None:
+    assert {name for name, rule in RULES.items() if rule.needs in ("kueue", "jobset", "jobset-controller")} >= {
+        "AdmissionChecksSlow", "JobSetControllerDown", "JobSetFailed", "JobSetNotReady", "KueueControllerDown",
+        "KueueReplicaDown", "ManyPreemptions", "QuotaIdleWhileJobsWait",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("query", ["up{", "sum by up", "rate(up)", "up == on"])
+def test_a_broken_expression_is_no_promql(query: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        promql_parser.parse(query)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_who_is_told_reads_what_it_means_what_to_do_and_that_the_threshold_is_untried(name: str) -> None:
+    text = RULES[name].documentation
+
+    assert RULES[name].meaning in text
+    assert f"**What to do:** {RULES[name].action}" in text
+    assert text.endswith(UNTRIED)
+    assert len(text) <= LIMIT_CHARACTERS
+    assert len(text.encode()) <= LIMIT_BYTES
+
+
+def test_no_two_rules_have_one_title() -> None:
+    assert len({rule.title for rule in RULES.values()}) == len(RULES)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rules_name_is_a_prometheus_label_name(name: str) -> None:
+    assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name)
+
+
+def test_a_rule_for_each_cluster_is_true_where_it_is_true_for_one() -> None:
+    rule = AlertRule(**{**ROW, "each_cluster": True, "expr": 'absent(up{cluster="${cluster}"})'})
+
+    assert rule.query(("a", "b"), PROJECT) == 'absent(up{cluster="a"}) or absent(up{cluster="b"})'
+
+
+def test_other_rules_match_all_clusters_at_once() -> None:
+    assert AlertRule(**ROW).query(("a", "b"), PROJECT) == 'up{cluster=~"a|b"} == 0'
+
+
+def test_kueue_has_as_many_replicas_as_its_chart_is_given() -> None:
+    cluster = read_workspace(ORGANISATION).stacks["prod"].environment
+    assert cluster
+    for spec in cluster.clusters.values():
+        planned_replicas = kueue_values("a", spec)["controllerManager"]["replicas"]
+        assert RULES["KueueReplicaDown"].query(("a",), PROJECT).endswith(f" < {planned_replicas}")
+
+
+def test_a_placeholder_of_the_other_kind_is_refused() -> None:
+    with pytest.raises(KeyError, match="clusters"):
+        AlertRule(**{**ROW, "each_cluster": True}).query(("a",), PROJECT)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("severity", "PAGE"),
+        ("needs", "loki"),
+        ("for_seconds", -30),
+        ("for_seconds", 31),
+        ("title", ""),
+        ("expr", ""),
+        ("meaning", ""),
+        ("action", ""),
+        ("source", ""),
+        ("runbook", "a key that no rule has"),
+    ],
+)
+def test_a_spoiled_rule_is_refused(field: str, value: Any) -> None:
+    assert AlertRule(**ROW).for_seconds == 30
+    with pytest.raises(ValidationError, match=field):
+        AlertRule(**{**ROW, field: value})
+
+
+def test_the_page_for_who_is_on_call_has_a_section_for_each_alert_and_no_other() -> None:
+    sections = re.split(r"^### (\w+)$", (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    assert sorted(sections[1::2]) == sorted([*RULES, *LOGS])
+    assert [name for name, text in zip(sections[1::2], sections[2::2], strict=True) if len(text.split()) < 10] == []
+
+
+PLATFORM = DashboardSubject(
+    kind="platform",
+    title="prod: platform",
+    project="example-train-prod",
+    clusters=["prod-us-central1", "prod-us-west4"],
+    instances=["prod-homes", "prod-scratch"],
+)
+TEAM = DashboardSubject(
+    kind="team",
+    title="prod-vision: queues and jobs",
+    project="example-train-prod",
+    clusters=["prod-us-central1"],
+    team="vision",
+    instances=["prod-scratch"],
+)
+SUBJECTS = {"platform": PLATFORM, "team": TEAM}
+CHARTS = {chart.title: chart for part in parts() for chart in part.charts}
+ROW_DASHBOARDS: dict[str, Any] = {"title": "Something", "needs": "kueue", "expr": "kueue_pending_workloads"}
+
+
+def tiles(subject: DashboardSubject) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = dashboard(subject)["mosaicLayout"]["tiles"]
+    return found
+
+
+def queries(subject: DashboardSubject) -> Iterator[tuple[str, str]]:
+    """Yield every query of a dashboard, with the source that its chart names."""
+    for tile in tiles(subject):
+        widget = tile["widget"]
+        for line in widget.get("xyChart", {}).get("dataSets", ()):
+            yield line["timeSeriesQuery"]["prometheusQuery"], CHARTS[widget["title"]].needs
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_every_metric_and_label_of_a_dashboard_has_a_source(kind: str) -> None:
+    asked = list(queries(SUBJECTS[kind]))
+
+    assert len(asked) > 10
+    assert [problem for query, needs in asked for problem in problems(query, needs)] == []
+
+
+def test_gauges_of_kueue_are_asked_of_its_leader_since_each_replica_has_them() -> None:
+    asked = [query for subject in SUBJECTS.values() for query, needs in queries(subject) if needs == "kueue"]
+    asked += [rule.query(("a",), "p") for rule in alert_rules().values() if rule.needs == "kueue"]
+    found = [each for query in asked for each in selectors(query)]
+    counted = re.compile("up|.*_(total|bucket)")  # which the leader alone counts, or each replica its own
+
+    assert len(found) > 20
+    for selector in found:
+        assert counted.fullmatch(str(selector.name)) or matchers(selector).get("replica_role") == "follower"
+
+
+@pytest.mark.parametrize("name", metrics())
+def test_every_source_says_where_it_was_read_and_all_of_its_metrics_are_used(name: str) -> None:
+    asked = [pair for subject in SUBJECTS.values() for pair in queries(subject)]
+    asked += [(rule.query(("a",), "p"), rule.needs) for rule in alert_rules().values()]
+    used = {str(each.name) for query, needs in asked if needs == name for each in selectors(query)}
+
+    assert re.search(r"https://|/", metrics()[name]["source"])
+    assert {re.sub("_bucket$", "", each) for each in used} == set(metrics()[name]["metrics"])
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("kueue_pending_workload", "metric kueue_pending_workload is not among those of kueue"),
+        ('kueue_pending_workloads{queue="a"}', "kueue_pending_workloads has no label queue"),
+        ("sum by (queue) (kueue_pending_workloads)", "no metric has the label queue"),
+        ("up > on (queue) up", "no metric has the label queue"),
+        ("kube_jobset_restarts", "metric kube_jobset_restarts is not among those of kueue"),
+        ("sum by (le) (kueue_pending_workloads)", "no metric has the label le"),
+    ],
+)
+def test_a_metric_or_label_without_a_source_is_a_problem(query: str, problem: str) -> None:
+    assert problems(query, "kueue") == [problem]
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_the_api_takes_it(kind: str) -> None:
+    api = load("monitoring", "v1")
+    body = dashboard(SUBJECTS[kind])
+
+    assert read_body(api, api.methods["monitoring.projects.dashboards.create"], body) == body
+
+
+def test_a_field_that_the_api_does_not_know_is_noticed() -> None:
+    api = load("monitoring", "v1")
+    body = {**dashboard(TEAM), "mosaicLayout": {"columns": COLUMNS, "tiles": [{"hight": 1}]}}
+
+    with pytest.raises(Exception, match="hight"):
+        read_body(api, api.methods["monitoring.projects.dashboards.create"], body)
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_tiles_fill_the_grid_without_lying_on_each_other(kind: str) -> None:
+    taken: set[tuple[int, int]] = set()
+    for tile in tiles(SUBJECTS[kind]):
+        left = tile.get("xPos", 0)
+        cells = {
+            (x, y)
+            for x in range(left, left + tile["width"])
+            for y in range(tile["yPos"], tile["yPos"] + tile["height"])
+        }
+        assert left + tile["width"] <= COLUMNS
+        assert not cells & taken
+        taken |= cells
+
+    assert len(tiles(SUBJECTS[kind])) < 100  # widgets that a dashboard may have
+
+
+def test_a_team_sees_its_own_queues_pods_and_instances_alone() -> None:
+    for query, needs in queries(TEAM):
+        for selector in selectors(query):
+            asked = matchers(selector)
+            if needs == "kueue":
+                assert asked["cluster_queue"] == "vision"
+            elif needs == "filestore":
+                assert asked["instance_name"] == "prod-scratch"
+            else:
+                own = asked.get("namespace") or asked.get("namespace_name") or asked.get("entity_namespace")
+                assert own == "vision"
+            if needs != "filestore":
+                assert asked.get("cluster", asked.get("cluster_name")) == "prod-us-central1"
+
+
+def test_a_teams_dashboard_says_that_it_is_no_security_boundary() -> None:
+    texts = [tile["widget"]["text"]["content"] for tile in tiles(TEAM) if "text" in tile["widget"]]
+
+    assert any("no security boundary" in text for text in texts)
+
+
+def test_the_platform_sees_all_clusters_of_its_environment_and_no_other() -> None:
+    for query, needs in queries(PLATFORM):
+        for selector in selectors(query):
+            asked = matchers(selector)
+            if needs in ("quota", "filestore"):
+                assert asked["project_id"] == "example-train-prod"
+            else:
+                assert asked.get("cluster", asked.get("cluster_name")) == "prod-us-central1|prod-us-west4"
+
+
+def test_without_filestore_no_chart_looks_for_it() -> None:
+    without = DashboardSubject(kind="platform", title="a", project="example-train-prod", clusters=["a"])
+
+    assert "filestore" not in {needs for _, needs in queries(without)}
+    assert "Filestore" not in {tile["widget"].get("title") for tile in tiles(without)}
+
+
+def test_errors_of_gpus_are_told_apart_by_the_codes_that_the_alert_knows() -> None:
+    kinds = CHARTS["GPUs whose last XID error came within an hour, by kind"].lines
+    hardware = {code for kind, expr in kinds.items() if "program" not in kind for code in re.findall(r"== (\d+)", expr)}
+
+    assert hardware == set(re.findall(r"== (\d+)", alert_rules()["GpuXid"].expr))
+    for kind, expr in kinds.items():
+        assert sorted(re.findall(r"== (\d+)", expr), key=int) == re.findall(r"\d+", kind)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("title", ""), ("needs", "loki"), ("only", "nobody"), ("plot", "PIE"), ("expr", 1), ("on", "platform")],
+)
+def test_a_spoiled_chart_is_refused(field: str, value: Any) -> None:
+    assert DashboardChart(**ROW_DASHBOARDS).unit == "1"
+    with pytest.raises(ValidationError, match=field):
+        DashboardChart(**{**ROW_DASHBOARDS, field: value})
+
+
+def planned(*stacks: str) -> Iterator[list[Planned]]:
+    """Yield what is registered of each stack's dashboards."""
+    workspace = read_workspace(ORGANISATION)
+    for _, plan in planned_stacks(workspace, [workspace.stacks[stack] for stack in stacks]):
+        yield plan.of(DASHBOARD)
+
+
+def test_an_environment_and_each_team_of_it_have_one_in_the_environments_project() -> None:
+    (platform,), (team,) = planned("prod", "prod-vision")
+
+    assert platform.inputs["project"] == team.inputs["project"] == "example-train-prod"
+    assert (platform.name, team.name) == ("dashboard-platform", "dashboard-team")
+    assert json.loads(team.inputs["dashboardJson"])["displayName"] == "prod-vision: queues and jobs"
+    assert "prod-us-central1" in platform.inputs["dashboardJson"]
+
+
+@pytest.mark.parametrize("field", ["clusters", "dashboards"])
+def test_without_clusters_or_dashboards_there_is_none(field: str) -> None:
+    stacks = read_workspace(ORGANISATION).stacks
+    environment, team = stacks["prod"].environment, stacks["prod-vision"].team
+    assert environment
+    assert team
+    without = environment.model_copy(update={field: {} if field == "clusters" else False})
+    alone = team.model_copy(update={"shares": {}} if field == "clusters" else {})
+
+    assert list(platform_dashboard(without, environment_scope("prod", without))) == []
+    assert list(team_dashboard(alone, without, team_scope(alone, without))) == []
+    assert len(list(platform_dashboard(environment, environment_scope("prod", environment)))) == 1
+    assert len(list(team_dashboard(team, environment, team_scope(team, environment)))) == 1

@@ -1,0 +1,292 @@
+"""Managed Lustre instances of an environment, and data sets on them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.plans import PlannedStack, composed
+from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from training_platform.config.model import environment, team
+from training_platform.resources.plan import Component
+from training_platform.resources.resource_types import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION
+from training_platform.resources.scope import Scope, bucket_id, repository_id, repository_url
+from training_platform.resources.storage import image_repositories, secret_reader, team_bucket, team_secret
+
+BUCKET = "gcp:storage/bucket:Bucket"
+LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}
+LEFT_UPLOADS = {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 7}}
+names = st.from_regex(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", fullmatch=True)
+
+
+def scope(environment: str = "prod", project: str = "example-train-prod", *, protected: bool = True) -> Scope:
+    return Scope(environment=environment, team="vision", project=project, labels=LABELS, deletion_protection=protected)
+
+
+def deploy(*, protected: bool = True, **fields: Any) -> PlannedStack:
+    spec = team.BucketSpec(**{"location": "us-central1", **fields})
+
+    bucket = team_bucket("checkpoints", spec, scope(protected=protected))
+    return composed(lambda into: into.add(bucket).output("name"))
+
+
+def test_a_bucket_is_closed_to_the_public_and_opened_by_iam_alone() -> None:
+    plan = deploy()
+
+    assert plan.one(BUCKET, "bucket-checkpoints-bucket").inputs == {
+        "name": "example-train-prod-prod-vision-checkpoints",
+        "project": "example-train-prod",
+        "location": "us-central1",
+        "storageClass": "STANDARD",
+        "uniformBucketLevelAccess": True,
+        "publicAccessPrevention": "enforced",
+        "versioning": {"enabled": False},
+        "lifecycleRules": [LEFT_UPLOADS],
+        "labels": LABELS,
+        "forceDestroy": False,
+    }
+    assert plan.outputs["value"] == "example-train-prod-prod-vision-checkpoints"
+    assert [resource.type for resource in plan.resources if resource.custom] == [BUCKET]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "name", "wanted"),
+    [
+        ("location", "us-west4", "location", "us-west4"),
+        ("storage_class", "NEARLINE", "storageClass", "NEARLINE"),
+        ("versioning", True, "versioning", {"enabled": True}),
+        (
+            "delete_after_days",
+            30,
+            "lifecycleRules",
+            [{"action": {"type": "Delete"}, "condition": {"age": 30}}, LEFT_UPLOADS],
+        ),
+    ],
+)
+def test_every_field_reaches_the_bucket(field: str, value: Any, name: str, wanted: object) -> None:
+    assert deploy(**{field: value}).one(BUCKET).inputs[name] == wanted
+
+
+def test_objects_age_from_the_first_day_on() -> None:
+    assert deploy(delete_after_days=1).one(BUCKET).inputs["lifecycleRules"][0]["condition"] == {"age": 1}
+
+
+def test_a_protected_bucket_keeps_its_objects() -> None:
+    bucket = deploy().one(BUCKET)
+
+    assert bucket.options["protect"] is True
+    assert bucket.inputs["forceDestroy"] is False
+
+
+def test_without_deletion_protection_a_bucket_goes_with_its_objects() -> None:
+    bucket = deploy(protected=False).one(BUCKET)
+
+    assert "protect" not in bucket.options
+    assert bucket.inputs["forceDestroy"] is True
+
+
+def test_the_fixed_name_is_free_before_it_is_taken_again() -> None:
+    assert deploy().one(BUCKET).options["deleteBeforeReplace"] is True
+
+
+def test_a_name_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
+    whole = scope(environment="e" * 20, project="p" * 20)  # 20 + 1 + 20 + 1 + len("vision") + 1 = 49
+
+    assert bucket_id(whole, "k" * 14) == f"{'p' * 20}-{'e' * 20}-vision-{'k' * 14}"
+    assert re.fullmatch(r"p{20}-e{20}-vision-k{7}-[0-9a-f]{6}", bucket_id(whole, "k" * 15))
+
+
+@given(names, names, names)
+def test_every_bucket_has_a_name_that_cloud_storage_takes(environment: str, project: str, key: str) -> None:
+    name = bucket_id(scope(environment=environment, project=project), key)
+
+    assert re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", name)
+
+
+REPOSITORY = "gcp:artifactregistry/repository:Repository"
+LABELS_IMAGES = {"environment": "prod", "managed-by": "training-platform"}
+
+
+def deploy_images(
+    location: str = "us-central1", keep_versions: int = 20, *, protected: bool = True, **more: Any
+) -> PlannedStack:
+    spec = environment.ImageRepositorySpec(location=location, keep_versions=keep_versions, **more)
+    scope = Scope(
+        environment="prod", team=None, project="example-train-prod", labels=LABELS_IMAGES, deletion_protection=protected
+    )
+
+    return composed(lambda into: image_repositories("images", spec, scope, into), "images")
+
+
+def test_images_are_kept_in_one_repository_per_environment() -> None:
+    plan = deploy_images()
+
+    assert plan.one(REPOSITORY, "images-repository").inputs == {
+        "repositoryId": "prod-images",
+        "project": "example-train-prod",
+        "location": "us-central1",
+        "format": "DOCKER",
+        "description": "Images of environment prod",
+        "cleanupPolicies": [
+            {"id": "keep-newest", "action": "KEEP", "mostRecentVersions": {"keepCount": 20}},
+            {
+                "id": "delete-untagged",
+                "action": "DELETE",
+                "condition": {"tagState": "UNTAGGED", "olderThan": f"{30 * 86400}s"},
+            },
+        ],
+        "labels": LABELS_IMAGES,
+    }
+    assert [resource.type for resource in plan.resources if resource.custom] == [REPOSITORY]
+
+
+def test_every_field_reaches_the_repository() -> None:
+    inputs = deploy_images(location="europe-west4", keep_versions=1).one(REPOSITORY).inputs
+
+    assert inputs["location"] == "europe-west4"
+    assert inputs["cleanupPolicies"][0]["mostRecentVersions"] == {"keepCount": 1}
+
+
+def test_caches_keep_the_images_of_the_repository_in_further_locations() -> None:
+    plan = deploy_images(caches=("us", "europe-west4"))
+    cache = plan.one(REPOSITORY, "images-us-repository")
+
+    assert (cache.inputs["repositoryId"], cache.inputs["location"]) == ("prod-images", "us")
+    assert cache.inputs["mode"] == "REMOTE_REPOSITORY"
+    upstream = "projects/example-train-prod/locations/us-central1/repositories/prod-images"
+    assert cache.inputs["remoteRepositoryConfig"] == {"commonRepository": {"uri": upstream}}
+    assert (REPOSITORY, "images-repository") in cache.options["dependsOn"]
+    assert "protect" not in cache.options  # it fetches its images again
+    assert plan.one(REPOSITORY, "images-europe-west4-repository").inputs["location"] == "europe-west4"
+
+
+def test_each_location_has_a_repository_for_each_foreign_registry() -> None:
+    plan = deploy_images(caches=("us",), remotes={"docker-hub": "https://registry-1.docker.io"})
+    remotes = [plan.one(REPOSITORY, f"images-{place}.docker-hub-repository").inputs for place in ("us-central1", "us")]
+
+    assert [each["location"] for each in remotes] == ["us-central1", "us"]
+    assert {each["repositoryId"] for each in remotes} == {"prod-images-docker-hub"}
+    for each in remotes:
+        assert each["remoteRepositoryConfig"] == {"commonRepository": {"uri": "https://registry-1.docker.io"}}
+
+
+def test_the_url_of_images_is_of_the_environment_and_the_location() -> None:
+    assert repository_url("dev", "example-train-dev", "us-west4") == (
+        "us-west4-docker.pkg.dev/example-train-dev/dev-images"
+    )
+
+
+def test_deletion_protection_decides_whether_the_images_can_go() -> None:
+    assert deploy_images().one(REPOSITORY).options["protect"] is True
+    assert "protect" not in deploy_images(protected=False).one(REPOSITORY).options
+
+
+def test_an_id_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
+    assert repository_id("e" * 56) == "e" * 56 + "-images"
+    assert len(repository_id("e" * 57)) == 63
+    assert repository_id("e" * 57) != repository_id("e" * 58)
+
+
+SECRET = "gcp:secretmanager/secret:Secret"
+MEMBER = "gcp:secretmanager/secretIamMember:SecretIamMember"
+LABELS_SECRET = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}
+
+
+def deploy_secret(*, protected: bool = True) -> PlannedStack:
+    scope = Scope(
+        environment="prod",
+        team="vision",
+        project="example-train-prod",
+        labels=LABELS_SECRET,
+        deletion_protection=protected,
+    )
+
+    def compose(into: Component) -> None:
+        secret = into.add(team_secret("token", scope))
+        into.add(secret_reader("secret-token-jobs", scope, secret, "serviceAccount:jobs@example.com"))
+
+    return composed(compose)
+
+
+def test_a_secret_has_a_name_by_which_jobs_find_it_and_no_value() -> None:
+    assert deploy_secret().one(SECRET, "secret-token-secret").inputs == {
+        "secretId": "prod-vision-token",
+        "project": "example-train-prod",
+        "replication": {"auto": {}},
+        "labels": LABELS_SECRET,
+    }
+
+
+def test_the_jobs_of_the_team_read_it_and_nobody_else() -> None:
+    (member,) = [each for each in deploy_secret().resources if each.type == MEMBER]
+
+    assert (member.inputs["role"], member.inputs["member"]) == (
+        "roles/secretmanager.secretAccessor",
+        "serviceAccount:jobs@example.com",
+    )
+    assert member.inputs["secretId"] == "prod-vision-token"
+
+
+def test_versions_are_protected_where_data_is() -> None:
+    assert deploy_secret().one(SECRET, "secret-token-secret").options["protect"] is True
+    assert "protect" not in deploy_secret(protected=False).one(SECRET, "secret-token-secret").options
+
+
+VOLUME = "kubernetes:core/v1:PersistentVolume"
+
+
+def environment_lustre(**changes: Any) -> dict[str, Any]:
+    scratch = {"location": "us-central1-a", "capacity_gib": 18000, **changes}
+    return {**ENVIRONMENT, "lustre": {"scratch": scratch}, "data_sets": {"fast": {"lustre": {"instance": "scratch"}}}}
+
+
+def plan(stack: str = "env", **changes: Any) -> PlannedStack:
+    return planned(environment_lustre(**changes), TEAM, stack)
+
+
+def test_an_instance_is_in_the_vpc_with_its_key_and_labels() -> None:
+    found = plan(mbps_per_tib=500).one(LUSTRE, "lustre-scratch-instance")
+
+    assert found.inputs["instanceId"] == "env-scratch"
+    assert (found.inputs["capacityGib"], found.inputs["perUnitStorageThroughput"]) == ("18000", "500")
+    assert found.inputs["kmsKey"] == ENVIRONMENT["encryption"]["keys"][0]
+    assert found.inputs["labels"]["environment"] == "env"
+    assert found.inputs["accessRulesOptions"] == {"defaultSquashMode": "NO_SQUASH"}
+    assert found.options["protect"]
+    assert (SERVICE_CONNECTION, "network-services") in found.options["dependsOn"]
+
+
+def test_root_is_squashed_to_nobody() -> None:
+    options = plan(squash_root=True).one(LUSTRE).inputs["accessRulesOptions"]
+
+    assert options == {"defaultSquashMode": "ROOT_SQUASH", "defaultSquashUid": 65534, "defaultSquashGid": 65534}
+
+
+def test_its_servers_reach_their_clients_and_its_api_is_enabled() -> None:
+    whole = plan()
+    rule = whole.one(FIREWALL, "network-lustre").inputs
+
+    assert rule["sourceRanges"] == [ENVIRONMENT["private_services_range"]]
+    assert rule["allows"] == [{"protocol": "tcp"}]
+    assert "lustre.googleapis.com" in {each.inputs["service"] for each in whole.of(SERVICE)}
+    assert whole.one(CLUSTER).inputs["addonsConfig"]["lustreCsiDriverConfig"] == {"enabled": True}
+
+
+def test_an_environment_without_one_has_nothing_of_it() -> None:
+    without = planned({**ENVIRONMENT, "lustre": {}, "data_sets": {}}, TEAM, "env")
+
+    assert not without.of(LUSTRE)
+    assert "network-lustre" not in {each.name for each in without.of(FIREWALL)}
+    assert "lustre.googleapis.com" not in {each.inputs["service"] for each in without.of(SERVICE)}
+
+
+def test_a_team_mounts_it_by_the_address_that_the_environment_exports() -> None:
+    found = plan("team").one(VOLUME, "data-fast-c-volume").inputs["spec"]["csi"]
+
+    assert found["volumeHandle"] == "example-reach/us-central1-a/env-scratch"
+    assert found["volumeAttributes"]["filesystem"] == "lustre"
+    assert "ip" in found["volumeAttributes"]

@@ -1,0 +1,471 @@
+"""The disks and volumes of data sets, for a team that fills them and one that reads."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.demand_of_model import model_demand
+from tests.plans import PlannedStack, composed
+from tests.stack_files import workspace_of
+from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from training_platform.catalog import FILESTORE_TIERS
+from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
+from training_platform.checks.cost import stack_cost
+from training_platform.checks.reports.json_report import file_document
+from training_platform.checks.reports.sections import file_section
+from training_platform.config.data_sets import access_mode, with_own_data
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import DataSetSpec, FileClassSpec, FilestoreSpec, TeamDataSpec
+from training_platform.config.model.team import Team
+from training_platform.quota.demand import demand_of_views
+from training_platform.quota.ledger import file_ledger
+from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
+from training_platform.resources.kubernetes_objects import kubernetes_object
+from training_platform.resources.plan import Component
+from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.resource_types import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
+from training_platform.resources.scope import Scope
+from training_platform.resources.volumes import filestore_volume
+from training_platform.rules import views_of_plan
+
+VOLUME = "kubernetes:core/v1:PersistentVolume"
+CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+NAME = "directory-datasets-us-central1"
+LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}
+SCOPE = Scope(environment="prod", team="vision", project="example-train-prod", labels=LABELS, deletion_protection=True)
+
+
+def deploy(*, ip: str | None = "10.9.0.2", size_gib: int = 4096, **fields: Any) -> PlannedStack:
+    spec = FilestoreSpec(**{"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 10240, **fields})
+
+    def compose(into: Component) -> None:
+        namespace = into.add(kubernetes_object(NAMESPACE, "share", SCOPE, "vision", {}))
+        filestore_volume(
+            into,
+            SCOPE,
+            "datasets",
+            spec,
+            address=ip or namespace.output("id"),
+            namespace=namespace.output("metadata", "name"),
+            claim="datasets",
+            size_gib=size_gib,
+        )
+
+    return composed(compose, NAME)
+
+
+def test_the_volume_is_the_instances_share() -> None:
+    volume = deploy().one(VOLUME, f"{NAME}-volume").inputs
+
+    assert volume["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "capacity": {"storage": "4096Gi"},
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "",
+        "volumeMode": "Filesystem",
+        "claimRef": {"namespace": "vision", "name": "datasets"},
+        "csi": {
+            "driver": "filestore.csi.storage.gke.io",
+            "volumeHandle": "modeInstance/us-central1/prod-datasets/share",
+            "volumeAttributes": {"ip": "10.9.0.2", "volume": "share", "fileProtocol": "NFS_V3"},
+        },
+    }
+
+
+def test_the_claim_takes_that_volume_and_no_other() -> None:
+    plan = deploy()
+    claim = plan.one(CLAIM, f"{NAME}-claim").inputs
+
+    assert claim["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "4096Gi"}},
+        "storageClassName": "",
+        "volumeMode": "Filesystem",
+        "volumeName": "vision.datasets",
+    }
+    assert claim["metadata"]["namespace"] == "vision"
+    assert claim["metadata"]["name"] == "datasets"
+
+
+def test_volume_and_claim_name_each_other() -> None:
+    plan = deploy()
+    volume, claim = plan.one(VOLUME).inputs, plan.one(CLAIM).inputs
+    reference = {key: claim["metadata"][key] for key in ("namespace", "name")}
+
+    assert volume["spec"]["claimRef"] == reference
+    assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "handle", "attributes"),
+    [
+        ({"share": "vol1"}, "modeInstance/us-central1/prod-datasets/vol1", {"volume": "vol1"}),
+        ({"location": "us-central1-a"}, "modeInstance/us-central1-a/prod-datasets/share", {}),
+        ({"protocol": "NFS_V4_1"}, "modeInstance/us-central1/prod-datasets/share", {"fileProtocol": "NFS_V4_1"}),
+    ],
+)
+def test_the_instances_fields_reach_the_driver(fields: dict[str, Any], handle: str, attributes: dict[str, str]) -> None:
+    csi = deploy(**fields).one(VOLUME).inputs["spec"]["csi"]
+
+    assert csi["volumeHandle"] == handle
+    assert csi["volumeAttributes"].items() >= attributes.items()
+
+
+def test_an_address_that_only_a_deployment_tells_leaves_the_rest_known() -> None:
+    spec = deploy(ip=None).one(VOLUME).inputs["spec"]
+
+    assert spec["csi"]["volumeAttributes"]["ip"] is UNKNOWN
+    assert spec["csi"]["volumeHandle"] == "modeInstance/us-central1/prod-datasets/share"
+
+
+def test_another_size_makes_volume_and_claim_anew_since_kubernetes_resizes_neither() -> None:
+    plan = deploy(size_gib=1)
+    volume, claim = plan.one(VOLUME), plan.one(CLAIM)
+
+    assert (volume.inputs["spec"]["capacity"], volume.options["replaceOnChanges"]) == (
+        {"storage": "1Gi"},
+        ["spec.capacity"],
+    )
+    assert (claim.inputs["spec"]["resources"], claim.options["replaceOnChanges"]) == (
+        {"requests": {"storage": "1Gi"}},
+        ["spec.resources"],
+    )
+    assert volume.options["deleteBeforeReplace"] is True
+    assert claim.options["deleteBeforeReplace"] is True
+
+
+def test_the_claim_follows_its_volume_and_both_follow_the_namespace() -> None:
+    plan = deploy()
+
+    assert (NAMESPACE, "share") in plan.one(VOLUME).options["dependsOn"]
+    assert (VOLUME, f"{NAME}-volume") in plan.one(CLAIM).options["dependsOn"]
+    assert (NAMESPACE, "share") in plan.one(CLAIM).options["dependsOn"]
+
+
+def test_every_object_says_whose_it_is() -> None:
+    plan = deploy()
+    objects = [plan.one(VOLUME), plan.one(CLAIM)]
+
+    for registered in objects:
+        assert registered.inputs["metadata"]["labels"] == {
+            **LABELS,
+            "app.kubernetes.io/managed-by": "training-platform",
+        }
+    assert {resource.type for resource in plan.resources if resource.custom} == {NAMESPACE, VOLUME, CLAIM}
+
+
+VOLUME_DATA, CLAIM_DATA = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
+BUCKET = {"name": "example-images", "location": "us-central1"}
+DISK_OF = {"zone": "us-central1-a", "size_gib": 500}
+
+
+def environment(**data_set: Any) -> dict[str, Any]:
+    return {**ENVIRONMENT, "data_sets": {"images": data_set}}
+
+
+def volume(**data_set: Any) -> dict[str, Any]:
+    plan = planned(environment(**data_set), TEAM, "team")
+    found: dict[str, Any] = plan.one(VOLUME_DATA, "data-images-c-volume").inputs["spec"]
+    claim = plan.one(CLAIM_DATA, "data-images-c-claim").inputs
+    assert claim["metadata"]["name"] == found["claimRef"]["name"] == "data-set.images"
+    assert claim["spec"]["accessModes"] == found["accessModes"]
+    return found
+
+
+def test_a_bucket_is_a_volume_of_its_folder() -> None:
+    found = volume(bucket={**BUCKET, "path": "food101", "file_cache_gib": 100})
+
+    assert found["csi"] == {
+        "driver": "gcsfuse.csi.storage.gke.io", "volumeHandle": "example-images",
+        "volumeAttributes": {"fileCacheCapacity": "100Gi", "fileCacheForRangeRead": "true"},
+    }  # fmt: skip
+    assert "only-dir:food101" in found["mountOptions"]
+    assert found["accessModes"] == ["ReadOnlyMany"]
+    assert found["storageClassName"] == ""
+    assert "nodeAffinity" not in found
+
+
+def test_a_profile_is_a_class_of_gke() -> None:
+    assert volume(bucket={**BUCKET, "profile": "checkpointing"})["storageClassName"] == "gcsfusecsi-checkpointing"
+
+
+def test_a_folder_of_filestore_is_mounted_without_the_rest_of_its_share() -> None:
+    found = volume(filestore={"instance": "e", "path": "food101"})
+
+    assert found["nfs"]["path"] == "/share/food101"
+    assert "csi" not in found
+
+
+def test_a_disk_that_is_filled_is_read_by_many_and_written_by_nobody() -> None:
+    found = volume(hyperdisk_ml={**DISK_OF, "filled": True}, writer="team")
+
+    assert found["accessModes"] == ["ReadOnlyMany"]
+    assert found["capacity"] == {"storage": "500Gi"}
+    assert found["csi"]["volumeHandle"] == "projects/example-reach/zones/us-central1-a/disks/env-data-images"
+    (term,) = found["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "topology.gke.io/zone", "operator": "In", "values": ["us-central1-a"]}]
+
+
+def test_a_disk_is_filled_by_its_writer_alone() -> None:
+    data = DataSetSpec.model_validate({"hyperdisk_ml": DISK_OF, "writer": "team"})
+
+    assert (access_mode(data, "team"), access_mode(data, "others")) == ("ReadWriteOnce", None)
+    disk = planned(environment(hyperdisk_ml=DISK_OF, writer="team"), TEAM, "env").one(DISK).inputs
+    assert (disk["type"], disk["size"], disk["accessMode"]) == ("hyperdisk-ml", 500, "READ_WRITE_SINGLE")
+
+
+def test_lustre_is_mounted_by_its_driver_which_the_cluster_then_has() -> None:
+    data = {"instance": "one", "location": "us-central1-a", "address": "10.90.0.2", "filesystem": "lustre"}
+
+    assert volume(lustre=data)["csi"] == {
+        "driver": "lustre.csi.storage.gke.io", "volumeHandle": "example-reach/us-central1-a/one",
+        "volumeAttributes": {"ip": "10.90.0.2", "filesystem": "lustre"},
+    }  # fmt: skip
+    for wanted, section in ((True, environment(lustre=data)), (False, environment(bucket=BUCKET))):
+        addons = planned(section, TEAM, "env").one(CLUSTER).inputs["addonsConfig"]
+        assert ("lustreCsiDriverConfig" in addons) is wanted
+
+
+@pytest.mark.parametrize(("writer", "role"), [("team", "objectUser"), (None, "objectViewer")])
+def test_the_team_s_account_reads_the_bucket_and_writes_where_it_fills_it(writer: str | None, role: str) -> None:
+    plan = planned(environment(bucket=BUCKET, writer=writer), TEAM, "team")
+
+    assert plan.one(BUCKET_MEMBER, "data-images-access").inputs["role"] == f"roles/storage.{role}"
+
+
+def test_a_team_that_does_not_read_it_gets_nothing_of_it() -> None:
+    plan = planned(environment(bucket=BUCKET, teams=["others"]), TEAM, "team")
+
+    assert [each.name for each in plan.resources if each.name.startswith("data-images")] == []
+
+
+def test_notebooks_mount_what_all_teams_read_and_no_bucket() -> None:
+    sets = {
+        "files": {"filestore": {"instance": "e", "path": "a"}, "writer": "team"},
+        "theirs": {"filestore": {"instance": "e", "path": "b"}, "teams": ["team"]},
+        "bucket": {"bucket": BUCKET},
+        "empty": {"hyperdisk_ml": DISK_OF, "writer": "team"},
+    }
+    plan = planned({**ENVIRONMENT, "data_sets": sets}, TEAM, "env")
+
+    volumes = [each.name for each in plan.resources if each.type == VOLUME_DATA and each.name.startswith("data-")]
+    assert volumes == ["data-files-c-notebooks-volume"]
+    assert plan.one(VOLUME_DATA, volumes[0]).inputs["spec"]["accessModes"] == ["ReadOnlyMany"]
+    storage = plan.one(RELEASE, "c-notebooks-release").inputs["values"]["singleuser"]["storage"]
+    claim = {"claimName": "data-set.files", "readOnly": True}
+    assert storage["extraVolumes"] == [{"name": "data-set-files", "persistentVolumeClaim": claim}]
+    assert storage["extraVolumeMounts"] == [{"name": "data-set-files", "mountPath": "/data/files", "readOnly": True}]
+
+
+def test_a_volume_of_another_region_is_not_mounted_but_a_bucket_is() -> None:
+    far = planned(environment(hyperdisk_ml={**DISK_OF, "zone": "us-west4-a", "filled": True}), TEAM, "team")
+    bucket = planned(environment(bucket={**BUCKET, "location": "us-west4"}), TEAM, "team")
+
+    assert [each.name for each in far.resources if each.type == VOLUME_DATA and "images" in each.name] == []
+    assert bucket.one(VOLUME_DATA, "data-images-c-volume")
+
+
+OWN = {"own": {"bucket": {"name": "example-own", "location": "us-central1", "path": "crops"}, "writable": True}}
+
+
+def test_a_team_mounts_a_data_set_of_its_own_and_writes_where_it_says_so() -> None:
+    plan = planned({**ENVIRONMENT, "data_sets": {}}, {**TEAM, "data_sets": OWN}, "team")
+    spec = plan.one(VOLUME_DATA, "data-own-c-volume").inputs["spec"]
+
+    assert (spec["csi"]["volumeHandle"], spec["accessModes"]) == ("example-own", ["ReadWriteMany"])
+    grant = plan.one(BUCKET_MEMBER, "data-own-access").inputs
+    assert (grant["bucket"], grant["role"]) == ("example-own", "roles/storage.objectUser")
+
+
+def test_no_other_team_sees_it() -> None:
+    environment, team = Environment.model_validate(ENVIRONMENT, strict=False), Team.model_validate(TEAM, strict=False)
+    owning = team.model_copy(update={"data_sets": {"own": TeamDataSpec.model_validate(OWN["own"], strict=False)}})
+    seen = with_own_data(owning, environment)
+
+    assert seen.data_sets["own"].readable_by(team.name)
+    assert not seen.data_sets["own"].readable_by("others")
+    assert with_own_data(team.model_copy(update={"data_sets": {}}), environment) is environment
+
+
+CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
+LABELS_CLASS = {"managed-by": "training-platform", "environment": "prod"}
+SUBNET = SubnetSpec(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
+
+
+def deploy_class(tier: str = "ZONAL", *, protected: bool = True) -> PlannedStack:
+    scope = Scope(
+        environment="prod", team=None, project="example-train-prod", labels=LABELS_CLASS, deletion_protection=protected
+    )
+
+    declared = storage_class("us-central1-filestore", scope, tier, "prod")
+    return composed(lambda into: into.add(declared))
+
+
+def test_claims_make_instances_in_the_platforms_own_network() -> None:
+    plan = deploy_class()
+
+    assert plan.one(CLASS, "us-central1-filestore-class").inputs == {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": "filestore-zonal",
+            "labels": {**LABELS_CLASS, "app.kubernetes.io/managed-by": "training-platform"},
+        },
+        "provisioner": "filestore.csi.storage.gke.io",
+        "parameters": {
+            "tier": "zonal",
+            "network": "prod",
+            "labels": "environment=prod,managed-by=training-platform",
+        },
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": True,
+        "reclaimPolicy": "Retain",
+    }
+
+
+def test_without_deletion_protection_a_deleted_claim_takes_its_instance_along() -> None:
+    assert deploy_class(protected=False).one(CLASS).inputs["reclaimPolicy"] == "Delete"
+
+
+@pytest.mark.parametrize("tier", FILESTORE_TIERS)
+def test_a_tier_is_called_what_the_driver_calls_it(tier: str) -> None:
+    inputs = deploy_class(tier).one(CLASS).inputs
+
+    assert inputs["parameters"]["tier"] == FILESTORE_TIERS[tier].csi_tier
+    assert re.fullmatch(r"filestore-[a-z]+(-[a-z]+)*", inputs["metadata"]["name"])
+
+
+def test_no_two_tiers_share_a_class() -> None:
+    assert len({tier_class(tier) for tier in FILESTORE_TIERS}) == len(FILESTORE_TIERS)
+
+
+def test_what_kubernetes_will_not_change_makes_the_class_anew() -> None:
+    options = deploy_class().one(CLASS).options
+
+    assert options["replaceOnChanges"] == ["reclaimPolicy"]
+    assert options["deleteBeforeReplace"] is True
+
+
+def test_a_cluster_gets_a_class_for_each_tier_of_its_region_once() -> None:
+    near = ClusterSpec(location="us-central1", subnet=SUBNET)
+    environment = Environment(
+        project="example-train-prod",
+        clusters={"near": near, "far": ClusterSpec(location="us-west4", subnet=SUBNET)},
+        filestore={
+            "homes": FilestoreSpec(location="us-central1-a", tier="ZONAL", capacity_gib=1024),
+            "scratch": FilestoreSpec(location="us-central1-b", tier="ZONAL", capacity_gib=1024),
+            "datasets": FilestoreSpec(location="us-central1", tier="REGIONAL", capacity_gib=1024),
+            "other": FilestoreSpec(location="europe-west4-a", tier="BASIC_HDD", capacity_gib=1024),
+        },
+    )
+
+    assert class_tiers(environment, near) == ("REGIONAL", "ZONAL")
+    assert class_tiers(environment, environment.clusters["far"]) == ()
+
+
+SHARED = {"tier": "ENTERPRISE", "multishare": True, "largest_share_gib": 256, "teams": {"team": 2048}}
+BUILT_IN = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
+CLUSTER_class = {**ENVIRONMENT["clusters"]["c"], "storage_classes": {"shared": SHARED, "plain": {"tier": "ZONAL"}}}
+DECLARED = {**ENVIRONMENT, "clusters": {"c": CLUSTER_class}}
+
+
+def test_claims_of_a_declared_class_share_instances_of_its_own() -> None:
+    plan = planned(DECLARED, TEAM, "env")
+    shared = plan.one(CLASS, "c-files-shared-class").inputs
+
+    assert shared["metadata"]["name"] == "files-shared"
+    assert {name: shared["parameters"][name] for name in ("tier", "multishare", "max-volume-size")} == {
+        "tier": "enterprise", "multishare": "true", "max-volume-size": "256Gi",
+    }  # fmt: skip
+    assert shared["parameters"]["instance-storageclass-label"] == "files-shared"
+    assert "multishare" not in plan.one(CLASS, "c-files-plain-class").inputs["parameters"]
+
+
+def test_a_team_claims_of_a_class_what_it_is_given_and_else_nothing() -> None:
+    quota = planned(DECLARED, TEAM, "team").one("kubernetes:core/v1:ResourceQuota", "share-c-tenancy-resource-quota")
+    hard = quota.inputs["spec"]["hard"]
+
+    assert hard["files-shared.storageclass.storage.k8s.io/requests.storage"] == "2048Gi"
+    assert hard["files-shared.storageclass.storage.k8s.io/persistentvolumeclaims"] == str(2048 // 10)
+    assert hard["files-plain.storageclass.storage.k8s.io/requests.storage"] == "0Gi"
+    assert hard["files-plain.storageclass.storage.k8s.io/persistentvolumeclaims"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("section", "most", "claims"),
+    [
+        ({"tier": "ZONAL"}, 0, "0"),
+        ({"tier": "ZONAL", "teams": {"team": 100}}, 1024, "1"),  # one instance, as large as the smallest
+        ({"tier": "ZONAL", "teams": {"team": 2500, "other": 1024}}, 2560 + 1024, "2"),  # in steps of 256
+        ({"tier": "BASIC_HDD", "teams": {"team": 2500}}, 2500, "2"),
+        (
+            {"tier": "ENTERPRISE", "multishare": True, "teams": {"team": 300, "other": 300}},
+            1024,
+            "3",
+        ),  # on one instance
+        ({"tier": "ENTERPRISE", "multishare": True, "teams": {"team": 1300}}, 1536, "13"),
+    ],
+)
+def test_a_class_comes_to_what_its_teams_may_claim_of_it(section: dict[str, object], most: int, claims: str) -> None:
+    spec = FileClassSpec.model_validate(section, strict=False)
+
+    assert most_gib(spec) == most
+    assert claim_limits({"x": spec}, "team")["files-x.storageclass.storage.k8s.io/persistentvolumeclaims"] == claims
+
+
+def test_what_claims_come_to_is_counted_alike_from_the_file_and_from_the_plan() -> None:
+    workspace = workspace_of({"env": {"environment": DECLARED}})
+    of_model = [each for each in model_demand(workspace.stacks["env"], workspace) if each.holder.label == "shared"]
+    classes = [each for each in planned(DECLARED, TEAM, "env").resources if each.type == CLASS]
+    of_plan, _ = demand_of_views(views_of_plan(classes), project="example-reach")
+
+    assert [(str(each.key), each.amount) for each in of_model] == [
+        ("EnterpriseStorageGibPerRegion in us-central1", 2048)
+    ]
+    assert [(each.keys, each.amount) for each in of_plan] == [(each.keys, each.amount) for each in of_model]
+    assert of_model[0].holder.field == ("clusters", "c", "storage_classes", "shared", "teams")
+
+
+def test_the_ledger_of_files_has_a_line_for_all_that_teams_may_claim() -> None:
+    lines = {line.instance: line for line in file_ledger(workspace_of({"env": {"environment": DECLARED}}))}
+    shared, plain = lines["claims of files-shared in c"], lines["claims of files-plain in c"]
+
+    assert (shared.capacity, shared.promised, shared.over) == (2048, 2048, False)
+    assert file_section([shared]).rows[0].cells[1:4] == ("2,048", "2,048", "0")
+    assert file_section([plain]).rows[0].cells[1:4] == ("0", "0", "0")
+    assert file_document(plain)["capacity_gib"] == 0
+    assert {name for name in lines if name.startswith("claims of ")} == {shared.instance, plain.instance}
+
+
+def test_a_team_claims_nothing_of_any_class_that_the_ledger_does_not_count() -> None:
+    """Every StorageClass of Filestore that its clusters have, GKE's own too, has a limit in its namespace."""
+    plan = planned(DECLARED, TEAM, "team")
+    hard = plan.one("kubernetes:core/v1:ResourceQuota", "share-c-tenancy-resource-quota").inputs["spec"]["hard"]
+    planned_classes = [each.inputs["metadata"]["name"] for each in planned(DECLARED, TEAM, "env").resources
+                       if each.type == CLASS and "filestore" in each.inputs["provisioner"]]  # fmt: skip
+    limits = {
+        name: hard[f"{name}.storageclass.storage.k8s.io/requests.storage"] for name in (*planned_classes, *BUILT_IN)
+    }
+
+    assert "filestore-zonal" in planned_classes
+    assert {name for name, limit in limits.items() if limit != "0Gi"} == {"files-shared"}
+
+
+def test_claims_cost_nothing_at_the_least_and_all_that_teams_may_claim_at_the_most() -> None:
+    book = PriceBook(services={"filestore-ENTERPRISE": {"us-central1": 0.5}})
+    cost, without = (
+        stack_cost(Environment.model_validate(each, strict=False), book) for each in (DECLARED, ENVIRONMENT)
+    )
+
+    assert cost.least == without.least
+    assert cost.most - without.most == pytest.approx((2048 - 1024) * 0.5 / HOURS_OF_MONTH)
+
+
+def test_a_largest_share_without_shares_is_refused() -> None:
+    with pytest.raises(ValueError, match="largest_share_gib needs multishare"):
+        FileClassSpec.model_validate({"tier": "ENTERPRISE", "largest_share_gib": 128})

@@ -1,0 +1,198 @@
+"""What a check takes from the plan of a stack: the findings of rules, and what reports show of its resources."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.secrets import HIDDEN, SECRETS, can_be_secret, digest
+from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN, Planned
+from training_platform.rules import View, evaluate, program
+
+LATER = "(known after deployment)"
+_KEY = re.compile(r"[.\[\]]")
+TRIGGER = "replacementTrigger"
+"""What a program registers beside the inputs, so that a change of it replaces the resource; here it is an input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the rules find in a plan, and what it would create.
+
+    ``inputs`` has the resources with all of their inputs; None without a comparison, since they are many times the rest
+    together.
+    """
+
+    findings: tuple[Finding, ...]
+    branches: tuple[Branch, ...]
+    resources: tuple[Resource, ...]
+    inputs: tuple[FlatResource, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    """A part of a stack: a component with how many resources of each kind it holds, all levels down."""
+
+    name: str
+    kinds: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        """Resources that a provider makes; components are not counted."""
+        return sum(self.kinds.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A planned resource or component and what is made below it; ``kind`` is the short name of its type."""
+
+    name: str
+    kind: str
+    custom: bool
+    protected: bool
+    children: tuple[Resource, ...] = ()
+
+
+class FlatResource(BaseModel):
+    """A planned resource: its inputs by path (``nodeConfig.guestAccelerators[0].type``), a list of values as one.
+
+    ``ignored`` and ``replacing`` are the paths that the program registers so; ``protected`` resources the engine
+    neither deletes nor replaces. ``inputs_from`` are the resources, by type and name, that an input has outputs of,
+    ``provider`` the one that the program registers it with: None for the default one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str
+    name: str
+    inputs: dict[str, Any]
+    protected: bool = False
+    ignored: tuple[str, ...] = ()
+    replacing: tuple[str, ...] = ()
+    inputs_from: dict[str, tuple[tuple[str, str], ...]] = {}
+    provider: tuple[str, str] | None = None
+
+
+def outcome_of(stack: Stack, planned: Iterable[Planned], views: list[View], *, inputs: bool) -> Outcome:
+    """Return what a check takes from a stack's planned resources and their views; resources are in order of name."""
+    resources = sorted(planned, key=lambda resource: (resource.name, resource.type))
+    return Outcome(
+        findings=tuple(rule_findings(stack, views)),
+        branches=branches(resources),
+        resources=resource_tree(resources),
+        inputs=tuple(flat_resource(resource) for resource in resources if resource.custom) if inputs else None,
+    )
+
+
+def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
+    """Return what the rules find in a stack's views."""
+    whole = program(
+        views,
+        stack=stack.name,
+        environment=stack.environment_name,
+        team=stack.team.name if stack.team else None,
+        production=stack.production,
+    )
+    return evaluate(whole, file=stack)
+
+
+def branches(resources: Sequence[Planned]) -> tuple[Branch, ...]:
+    """Return the top-level parts by name, each with its resources counted by kind."""
+    parents = {resource.key: resource.parent for resource in resources}
+    kinds: dict[str, Counter[str]] = {}
+    for resource in resources:
+        top = resource.key
+        while (above := parents.get(top)) is not None:
+            top = above
+        name = top[1] if top != resource.key or not resource.custom else "(stack)"
+        counter = kinds.setdefault(name, Counter())
+        if resource.custom:
+            counter[kind_of(resource.type)] += 1
+    return tuple(Branch(name=name, kinds=dict(sorted(kinds[name].items()))) for name in sorted(kinds) if kinds[name])
+
+
+def resource_tree(resources: Sequence[Planned]) -> tuple[Resource, ...]:
+    """Return planned resources, each below its parent, in the order of the program."""
+    below: dict[tuple[str, str] | None, list[Planned]] = {}
+    known = {resource.key for resource in resources}
+    for resource in resources:
+        below.setdefault(resource.parent if resource.parent in known else None, []).append(resource)
+
+    def children(parent: tuple[str, str] | None) -> tuple[Resource, ...]:
+        return tuple(
+            Resource(
+                name=resource.name,
+                kind=kind_of(resource.type),
+                custom=resource.custom,
+                protected=bool(resource.options.get("protect")),
+                children=children(resource.key),
+            )
+            for resource in below.get(parent, ())
+        )
+
+    return children(None)
+
+
+def kind_of(resource_type: str) -> str:
+    """Return the short name of a resource type; a provider is marked as one."""
+    name = resource_type.rpartition(":")[2]
+    return f"Provider ({name})" if resource_type.startswith(PROVIDER_TYPES) else name
+
+
+def flat_resource(planned: Planned) -> FlatResource:
+    """Return a planned resource as a comparison looks at it."""
+    provider = planned.options.get("provider")
+    trigger = {TRIGGER: planned.options[TRIGGER]} if TRIGGER in planned.options else {}
+    return FlatResource(
+        type=planned.type,
+        name=planned.name,
+        inputs=_hidden(leaves({**planned.inputs, **trigger}), planned.options.get(SECRETS, ())),
+        protected=bool(planned.options.get("protect")),
+        ignored=tuple(planned.options.get("ignoreChanges", ())),
+        replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
+        inputs_from=dict(planned.inputs_from),
+        provider=(f"{PROVIDER_TYPES}{planned.type.partition(':')[0]}", provider) if provider else None,
+    )
+
+
+def _hidden(values: dict[str, Any], secrets: Collection[Any]) -> dict[str, Any]:
+    """Return values by path, with a digest in the place of those that can be secret or are marked so."""
+    for path, value in values.items():
+        keys = [part for part in _KEY.split(path) if part]
+        if can_be_secret(keys) or value in secrets:
+            values[path] = _digested(value)
+    return values
+
+
+def _digested(value: Any) -> Any:
+    """Return a value as its digest, a list by its items; what is not known stays, and so does a digest."""
+    if isinstance(value, list):
+        return [_digested(item) for item in value]
+    if value in (LATER, None) or (isinstance(value, str) and value.startswith(HIDDEN)):
+        return value
+    return digest(value)
+
+
+def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every value of a resource's inputs by its path; an empty mapping is no value, an unknown one ``LATER``."""
+    return dict(_leaves(inputs, ""))
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+    elif isinstance(value, list):
+        yield path, [LATER if item is UNKNOWN else item for item in value]
+    elif value is not None:
+        yield path, LATER if value is UNKNOWN else value

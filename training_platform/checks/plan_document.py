@@ -1,0 +1,128 @@
+"""A plan as JSON, for programs and for the code of another commit; secrets in it are not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from training_platform.checks.outcome import LATER
+from training_platform.config.model.stack import Stack
+from training_platform.config.names import Locator
+from training_platform.config.reading.secrets import can_be_secret, digest
+from training_platform.resources.plan import Plan, is_read
+from training_platform.resources.planned import UNKNOWN, Planned, ResourceKey
+
+
+class PlannedResource(BaseModel):
+    """A resource or component; ``inputs`` are as the provider is sent them, ``options`` as Pulumi names them.
+
+    ``place`` is the line of the stack file that it comes from. A value that only a deployment knows is
+    ``(known after deployment)``; ``inputs_from`` names the resources whose outputs an input is made from.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    type: str
+    name: str
+    place: str = ""
+    custom: bool = True
+    parent: ResourceKey | None = None
+    inputs: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    inputs_from: dict[str, tuple[ResourceKey, ...]] = {}
+
+
+class ReadResource(BaseModel):
+    """A resource that exists already, and is only read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    type: str
+    name: str
+    id: str
+
+
+class PlanDocument(BaseModel):
+    """The plan of a stack."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    stack: str
+    resources: tuple[PlannedResource, ...]
+    reads: tuple[ReadResource, ...] = ()
+    outputs: dict[str, Any] = {}
+
+
+class PlanDocuments(BaseModel):
+    """The plans of several stacks, and a sentence for each stack that has none."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    version: Literal[1] = 1
+    plans: tuple[PlanDocument, ...]
+    failures: tuple[str, ...] = ()
+
+
+def plan_document(stack: Stack, plan: Plan) -> PlanDocument:
+    """Return a stack's plan as JSON has it."""
+    assert stack.section is not None  # a stack without one has no plan
+    locator = Locator(stack.section)
+    resources = [
+        PlannedResource(
+            type=planned.type,
+            name=planned.name,
+            place=stack.place(locator.path(planned.name)),
+            custom=planned.custom,
+            parent=planned.parent,
+            inputs=_shown(planned.inputs, ()),
+            options=dict(planned.options),
+            inputs_from=dict(planned.inputs_from),
+        )
+        for planned in plan.planned()
+    ]
+    reads = [
+        ReadResource(type=resource.type, name=resource.name, id=str(resource.read_id))
+        for resource in plan.resources()
+        if is_read(resource)
+    ]
+    return PlanDocument(
+        stack=stack.name,
+        resources=tuple(resources),
+        reads=tuple(reads),
+        outputs=_shown(plan.preview_outputs(), ()),
+    )
+
+
+def planned_of(document: PlanDocument) -> Iterator[Planned]:
+    """Yield the planned resources of a document."""
+    for resource in document.resources:
+        yield Planned(
+            stack=document.stack,
+            type=resource.type,
+            name=resource.name,
+            inputs=_read(resource.inputs),
+            custom=resource.custom,
+            parent=resource.parent,
+            options=resource.options,
+            inputs_from=resource.inputs_from,
+        )
+
+
+def _shown(value: Any, keys: tuple[object, ...]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _shown(item, (*keys, key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(item, keys) for item in value]
+    if value is UNKNOWN:
+        return LATER
+    return digest(value) if value is not None and can_be_secret(keys) else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _read(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_read(item) for item in value]
+    return UNKNOWN if value == LATER else value

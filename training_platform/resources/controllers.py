@@ -1,0 +1,184 @@
+"""Controllers in one cluster, from their Helm charts: Kueue, JobSet, operators, and the scrape of their metrics.
+
+Kueue and JobSet serve metrics over HTTPS to whoever has a token that may read them. Sources, read 2026-11-21: both
+charts (names, labels, port), and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's Role).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from training_platform.catalog import CHARTS
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE
+from training_platform.resources.kubernetes_objects import (
+    CLUSTER_ROLE_BINDING,
+    PRIORITY_CLASS,
+    ROLE,
+    ROLE_BINDING,
+    SECRET_OBJECT,
+    SERVICE_ACCOUNT_OBJECT,
+    account_subject,
+    binding,
+    kubernetes_object,
+    object_type,
+    release,
+    rules_of_role,
+)
+from training_platform.resources.kueue import POD_LABELS as KUEUE_POD_LABELS
+from training_platform.resources.kueue import kueue_values
+from training_platform.resources.operators import OPERATORS, jobset_values
+from training_platform.resources.operators import POD_LABELS as JOBSET_POD_LABELS
+from training_platform.resources.plan import Component, Options, Resource
+from training_platform.resources.scope import Scope
+
+MONITORING_API = "monitoring.googleapis.com/v1"
+
+
+def system_priority(name: str, scope: Scope) -> Resource:
+    """Return the priority of the platform's own pods, which no team's pod may have."""
+    return kubernetes_object(PRIORITY_CLASS, name, scope, SYSTEM_PRIORITY, {"value": SYSTEM_PRIORITY_VALUE})
+
+
+def kueue(
+    into: Component,
+    scope: Scope,
+    cluster_name: str,
+    cluster: ClusterSpec,
+    chart: ChartOverride | None = None,
+    *,
+    fair_sharing: bool = True,
+) -> None:
+    """Add the queueing controller; ``cluster`` decides sizes and time-outs.
+
+    It needs JobSet's CRD. Every object of Kueue waits for it: they are refused until its webhook answers, and it alone
+    takes away their finalizers when they are deleted.
+    """
+    # The CRDs are part of the release: to uninstall it is to delete every queue and workload of every team.
+    options = Options(protect=scope.deletion_protection)
+    values = kueue_values(cluster_name, cluster, fair_sharing=fair_sharing)
+    release(into, CHARTS["kueue"], chart, values, options=options)
+
+
+def jobset(into: Component, chart: ChartOverride | None = None) -> None:
+    """Add the controller of JobSets: groups of Jobs that start, fail and restart together. Kueue waits for it.
+
+    Helm installs the CRD with the first release and never touches it again: a newer chart's CRD is applied by hand,
+    and JobSets outlive the release, which is why nothing protects it.
+    """
+    release(into, CHARTS["jobset"], chart, jobset_values())
+
+
+def operator(into: Component, key: str, chart: ChartOverride | None = None) -> None:
+    """Add the controller of a kind of job, whose jobs wait in the queues of Kueue; ``key`` is its chart's."""
+    release(into, CHARTS[key], chart, OPERATORS[key].values)
+
+
+COLLECTOR = account_subject("collector", "gmp-system")
+_INTERVAL = "60s"  # samples are what is paid for, and every alert looks back over 10 minutes and more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controller:
+    """The target of a scrape; ``name`` becomes the label ``job`` of its metrics, by which alert rules find it.
+
+    ``reader`` is the chart's ClusterRole that may read them.
+    """
+
+    name: str
+    namespace: str
+    pod_labels: Mapping[str, str]
+    reader: str
+
+    @property
+    def account(self) -> str:
+        """The service account of the scrape, also the name of its Secret and of its binding."""
+        return f"{self.name}-metrics-scraper"
+
+
+KUEUE = Controller(
+    name="kueue",
+    namespace=CHARTS["kueue"].namespace,
+    pod_labels=KUEUE_POD_LABELS,
+    reader="kueue-metrics-reader",
+)
+JOBSET = Controller(
+    name="jobset",
+    namespace=CHARTS["jobset"].namespace,
+    pod_labels=JOBSET_POD_LABELS,
+    reader="jobset-metrics-reader",
+)
+
+
+def cluster_pod_monitoring(controller: Controller) -> dict[str, Any]:
+    """Return the spec of a ClusterPodMonitoring; its Secret needs a namespace, which a PodMonitoring's may not have.
+
+    It has no selector of namespaces: any pod with the controller's labels is shown the token, which is why that token
+    can read metrics and nothing else. Kueue and JobSet sign their own certificates, hence no verification.
+    """
+    secret = {"name": controller.account, "namespace": controller.namespace, "key": "token"}
+    return {
+        "selector": {"matchLabels": dict(controller.pod_labels)},
+        "endpoints": [
+            {
+                "port": "metrics",
+                "scheme": "https",
+                "interval": _INTERVAL,
+                "tls": {"insecureSkipVerify": True},
+                "authorization": {"type": "Bearer", "credentials": {"secret": secret}},
+            }
+        ],
+    }
+
+
+def controller_monitoring(into: Component, scope: Scope, controller: Controller) -> None:
+    """Add the scrape of one controller; its release, which creates namespace and ClusterRole, comes first.
+
+    The cluster fills in the token, which is also in the state, as a secret; with it one can read metrics.
+    """
+    name, account, namespace = into.name, controller.account, controller.namespace
+    service_account = into.add(
+        kubernetes_object(
+            SERVICE_ACCOUNT_OBJECT,
+            f"{name}-account",
+            scope,
+            account,
+            {"automountServiceAccountToken": False},
+            namespace=namespace,
+        )
+    )
+    secret = kubernetes_object(
+        SECRET_OBJECT,
+        f"{name}-token",
+        scope,
+        account,
+        {"type": "kubernetes.io/service-account-token"},
+        namespace=namespace,
+        annotations={"kubernetes.io/service-account.name": account},
+    )
+    into.add(secret, [service_account])  # the cluster deletes a token whose account does not exist
+    _metrics_bindings(into, scope, controller)
+    scrape = kubernetes_object(
+        object_type(MONITORING_API, "ClusterPodMonitoring"),
+        f"{name}-scrape",
+        scope,
+        controller.name,
+        {"spec": cluster_pod_monitoring(controller)},
+    )
+    into.add(scrape, [secret])  # a scrape without its token is an error
+
+
+def _metrics_bindings(into: Component, scope: Scope, controller: Controller) -> None:
+    """Let the account read metrics, and Google's collector read the account's Secret."""
+    name, account, namespace = into.name, controller.account, controller.namespace
+    reads_metrics = binding("ClusterRole", controller.reader, [account_subject(account, namespace)])
+    into.add(kubernetes_object(CLUSTER_ROLE_BINDING, f"{name}-reader", scope, account, reads_metrics))
+    reads_secret = rules_of_role(
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [account], "verbs": ["get", "list", "watch"]}
+    )
+    into.add(kubernetes_object(ROLE, f"{name}-role", scope, account, reads_secret, namespace=namespace))
+    collects = binding("Role", account, [COLLECTOR])
+    into.add(kubernetes_object(ROLE_BINDING, f"{name}-collector", scope, account, collects, namespace=namespace))

@@ -1,0 +1,156 @@
+"""Kubernetes objects and Helm releases of a plan, and the provider that registers those of one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from training_platform.catalog.types import Chart
+from training_platform.config.model.environment import ChartOverride
+from training_platform.resources.gke import cluster_identifier, kubeconfig
+from training_platform.resources.plan import PLAIN, Component, Node, Options, Resource, compute
+from training_platform.resources.planned import KUBERNETES_PROVIDER
+from training_platform.resources.resource_types import RELEASE
+from training_platform.resources.scope import Scope
+
+RBAC = "rbac.authorization.k8s.io"
+ROLE, ROLE_BINDING = f"kubernetes:{RBAC}/v1:Role", f"kubernetes:{RBAC}/v1:RoleBinding"
+CLUSTER_ROLE, CLUSTER_ROLE_BINDING = f"kubernetes:{RBAC}/v1:ClusterRole", f"kubernetes:{RBAC}/v1:ClusterRoleBinding"
+
+_CORE = "core/v1"
+
+
+def object_type(api_version: str, kind: str) -> str:
+    """Return the type of a kind of object as Pulumi writes it: ``kubernetes:core/v1:Service`` for ``v1`` Service."""
+    return f"kubernetes:{_CORE if api_version == 'v1' else api_version}:{kind}"
+
+
+SERVICE_ACCOUNT_OBJECT = object_type("v1", "ServiceAccount")
+RESOURCE_QUOTA = object_type("v1", "ResourceQuota")
+LIMIT_RANGE = object_type("v1", "LimitRange")
+PERSISTENT_VOLUME = object_type("v1", "PersistentVolume")
+SECRET_OBJECT = object_type("v1", "Secret")  # a type, which holds no secret
+PRIORITY_CLASS = object_type("scheduling.k8s.io/v1", "PriorityClass")
+DAEMON_SET = object_type("apps/v1", "DaemonSet")
+NETWORK_POLICY = object_type("networking.k8s.io/v1", "NetworkPolicy")
+IDENTITY = "iam.gke.io/gcp-service-account"  # annotation: whom pods of a Kubernetes account act as in Google Cloud
+
+
+def kubernetes_object(
+    type_: str,
+    logical_name: str,
+    scope: Scope,
+    name: Any,
+    fields: Mapping[str, Any],
+    *,
+    namespace: Any = None,
+    annotations: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    options: Options = PLAIN,
+) -> Resource:
+    """Return an object; its name is explicit, since people, jobs or other objects refer to it.
+
+    ``fields`` are those beside its metadata, such as ``spec``; ``labels`` are added to the scope's.
+    """
+    _, version, kind = type_.split(":")
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "labels": {**scope.kubernetes_labels, **(labels or {})},
+        "annotations": annotations or None,
+    }
+    api_version = "v1" if version == _CORE else version
+    inputs = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+    return Resource(type=type_, name=logical_name, inputs=inputs, options=options)
+
+
+def rules_of_role(*rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a Role or ClusterRole; rules are spelt as Kubernetes spells them."""
+    return {"rules": list(rules)}
+
+
+def binding(kind: str, role: str, subjects: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return the fields of a RoleBinding or ClusterRoleBinding; ``kind`` is that of the role."""
+    return {"roleRef": {"apiGroup": RBAC, "kind": kind, "name": role}, "subjects": list(subjects)}
+
+
+def account_subject(name: str, namespace: str) -> dict[str, str]:
+    """Return a service account as the subject of a binding."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def cluster_provider(
+    into: Component, name: str, *, endpoint: Any, project: str, location: str, cluster_name: str
+) -> Resource:
+    """Add the provider of a cluster's objects, which only this function makes."""
+    inputs = {
+        # The cluster of the objects. While it stays the same, a changed kubeconfig replaces nothing.
+        "clusterIdentifier": cluster_identifier(project, location, cluster_name),
+        "enableServerSideApply": True,
+        "kubeconfig": compute(kubeconfig, endpoint),
+    }
+    return into.add(Resource(type=KUBERNETES_PROVIDER, name=name, inputs=inputs))
+
+
+_PATHS = ("/", "./", "../")
+_SECONDS = 600
+_REVISIONS = 10  # each is a Secret that holds all of the chart's objects
+
+
+class ChartRef(NamedTuple):
+    """A chart as Helm names it; ``repository`` is None for an OCI reference or a path, which are complete.
+
+    ``version`` is None for a path: the chart in the folder has its own.
+    """
+
+    chart: str
+    version: str | None
+    repository: str | None
+
+
+def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
+    """Return the source of a chart; a repository without a chart holds it under the chart's own name."""
+    override = override or ChartOverride()
+    repository = override.repository or chart.repository
+    place = override.chart or (chart.chart.rpartition("/")[2] if override.repository else chart.chart)
+    if place.startswith(_PATHS):
+        return ChartRef(place, None, None)
+    version = override.version or chart.version
+    if not place.startswith("oci://"):
+        return ChartRef(place, version, repository)
+    # Helm 3.18 and later compare both. Source: helm/helm #12690 and #13588, read 2026-11-23; that the provider's own
+    # Helm is as new is (unverified).
+    return ChartRef(f"{place}@{override.digest}" if override.digest else place, version, None)
+
+
+def release(
+    into: Component,
+    chart: Chart,
+    override: ChartOverride | None,
+    values: Mapping[str, Any],
+    *,
+    after: Sequence[Node] = (),
+    options: Options = PLAIN,
+    called: str | None = None,
+    prepared: str | None = None,
+) -> Resource:
+    """Add a release called as its chart is, or ``called``, after which charts name their objects.
+
+    Deployment ends when its pods are ready, and a failed upgrade is rolled back. ``prepared`` is a namespace that
+    exists already, in which pods wait for input from people: nothing waits for these pods then.
+    """
+    reference = chart_ref(chart, override)
+    inputs = {
+        "chart": reference.chart,
+        "version": reference.version,
+        "repositoryOpts": {"repo": reference.repository} if reference.repository else None,
+        "name": called or chart.name,
+        "namespace": prepared or chart.namespace,
+        "createNamespace": prepared is None,
+        "values": values,
+        "atomic": prepared is None,
+        "skipAwait": prepared is not None,
+        "timeout": _SECONDS,
+        "maxHistory": _REVISIONS,
+    }
+    return into.add(Resource(type=RELEASE, name=f"{into.name}-release", inputs=inputs, options=options), after)

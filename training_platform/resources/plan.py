@@ -1,0 +1,385 @@
+"""The plan of a stack: components, their resources, and references for values that only a deployment knows.
+
+Pure functions compose it, ``modules/`` registers it with Pulumi, and everything that judges a stack reads it. A
+resource is known by its type and name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from training_platform.config.reading.finding import UserError
+from training_platform.resources.planned import UNKNOWN, Planned, ResourceKey
+from training_platform.resources.spelling import wire_inputs
+
+STACK_REFERENCE = "pulumi:pulumi:StackReference"
+
+
+class PlanError(UserError):
+    """A plan that nobody could register: a name that two resources have, a circle of dependencies, a missing API."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a resource is treated, as Pulumi's resource options name it.
+
+    ``delete_before_replace`` has three values: an explicit False would override the provider's own decision.
+    ``timeouts`` are those of ``create``, ``update`` and ``delete``.
+    """
+
+    protect: bool = False
+    retain_on_delete: bool = False
+    delete_before_replace: bool | None = None
+    ignore_changes: tuple[str, ...] = ()
+    replace_on_changes: tuple[str, ...] = ()
+    replacement_trigger: str | None = None
+    timeouts: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def planned(self) -> dict[str, Any]:
+        """The options as ``Planned`` has them: those that are set."""
+        every = {
+            "protect": self.protect,
+            "retainOnDelete": self.retain_on_delete,
+            "deleteBeforeReplace": self.delete_before_replace,
+            "ignoreChanges": list(self.ignore_changes),
+            "replaceOnChanges": list(self.replace_on_changes),
+            "replacementTrigger": self.replacement_trigger,
+            "customTimeouts": dict(self.timeouts),
+        }
+        return {name: value for name, value in every.items() if value}
+
+
+PLAIN = Options()
+
+
+@dataclass(kw_only=True, eq=False)
+class Resource:
+    """A resource of a plan.
+
+    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out; those of a Kubernetes
+    object are its manifest. ``after`` is what it waits for beside the resources that its inputs refer to.
+    ``own_provider`` is a provider that is not its component's. ``read_id`` is the id of a resource that exists already
+    and is only read.
+    """
+
+    type: str
+    name: str
+    inputs: Mapping[str, Any]
+    options: Options = PLAIN
+    after: list[Node] = field(default_factory=list)
+    parent: Component | None = None
+    own_provider: Resource | None = None
+    read_id: str | None = None
+
+    @property
+    def key(self) -> ResourceKey:
+        """Its type and name, unique in its stack."""
+        return self.type, self.name
+
+    @property
+    def provider(self) -> Resource | None:
+        """The provider that it is registered with; None for a default one."""
+        if self.own_provider is not None or not self.type.startswith("kubernetes:"):
+            return self.own_provider
+        component = self.parent
+        while component is not None and component.provider is None:
+            component = component.parent
+        return component.provider if component else None
+
+    def output(self, *path: str) -> Any:
+        """Return a reference to one of its outputs, by the provider's Python name; any input takes it."""
+        return Reference(self, path)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """An output of a resource, known once the resource is deployed."""
+
+    resource: Resource
+    path: tuple[str, ...]
+
+    @property
+    def preview(self) -> Any:
+        """The value that a preview knows: an input of the same name, else ``UNKNOWN``.
+
+        Nothing is known of objects whose cluster is not deployed: their provider cannot be asked.
+        """
+        provider = self.resource.provider
+        if provider is not None and not _is_known(provider.inputs):
+            return UNKNOWN
+        value: Any = self.resource.inputs
+        for part in self.path:
+            if not isinstance(value, Mapping) or value.get(part) is None:
+                return UNKNOWN
+            value = value[part]
+        return value.preview if isinstance(value, Reference | Computed) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """A value that a named function makes of others, once all of them are known."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    @property
+    def preview(self) -> Any:
+        """The value that a preview knows."""
+        arguments = [preview(argument) for argument in self.arguments]
+        return self.function(*arguments) if _is_known(arguments) else UNKNOWN
+
+
+def compute(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function makes of values, at once if no deployment has to tell any of them."""
+    return Computed(function, arguments) if _is_deferred(arguments) else function(*arguments)
+
+
+def _is_deferred(value: Any) -> bool:
+    """Whether a value has a reference in it, or an output of somebody's Pulumi program, which nobody reads here."""
+    if isinstance(value, Mapping):
+        return any(_is_deferred(item) for item in value.values())
+    if isinstance(value, list | tuple):
+        return any(_is_deferred(item) for item in value)
+    return isinstance(value, Reference | Computed) or (hasattr(value, "is_known") and hasattr(value, "apply"))
+
+
+def text(template: str, *values: Any) -> Any:
+    """Return a template with values in place of its ``{}``."""
+    return compute(str.format, template, *values)
+
+
+def once(value: Any, *others: Any) -> Any:
+    """Return a value that is known only once the others are: whoever takes it waits for them."""
+    return compute(first, value, *others)
+
+
+def first(value: Any, *_others: Any) -> Any:
+    """Return the first of its arguments."""
+    return value
+
+
+class Component:
+    """A component of a plan, with its resources and other components in ``children``.
+
+    ``after`` is what it waits for, and its children with it. ``provider`` is that of Kubernetes objects in it.
+    """
+
+    def __init__(
+        self,
+        component_type: str,
+        name: str,
+        *,
+        parent: Component | None = None,
+        after: Iterable[Node] = (),
+        provider: Resource | None = None,
+    ) -> None:
+        self.type, self.name, self.parent = component_type, name, parent
+        self.after = list(after)
+        self.provider = provider
+        self.children: list[Node] = []
+
+    @property
+    def key(self) -> ResourceKey:
+        """Its type and name, unique in its stack."""
+        return self.type, self.name
+
+    def add(self, resource: Resource, after: Iterable[Node] = ()) -> Resource:
+        """Add a resource, which waits for ``after`` too, and return it."""
+        resource.parent = self
+        resource.after.extend(after)
+        self.children.append(resource)
+        return resource
+
+    def component(
+        self, component_type: str, name: str, *, after: Iterable[Node] = (), provider: Resource | None = None
+    ) -> Component:
+        """Add a component and return it."""
+        child = Component(component_type, name, parent=self, after=after, provider=provider)
+        self.children.append(child)
+        return child
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield everything below it, parents first."""
+        for child in self.children:
+            yield child
+            if isinstance(child, Component):
+                yield from child.nodes()
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield all resources below it."""
+        return (node for node in self.nodes() if isinstance(node, Resource))
+
+
+Node = Resource | Component
+
+
+class Plan(Component):
+    """The plan of a stack; ``outputs`` is what the stack exports."""
+
+    def __init__(self, stack: str) -> None:
+        super().__init__("pulumi:pulumi:Stack", stack)
+        self.outputs: dict[str, Any] = {}
+
+    def check(self) -> None:
+        """Raise PlanError for a type and name that two resources have, and for a circle of dependencies."""
+        counts = Counter(node.key for node in self.nodes())
+        repeated = [f"{name} ({kind})" for (kind, name), count in counts.items() if count > 1]
+        if repeated:
+            raise PlanError(f"stack {self.name}: two resources have the same type and name: {', '.join(repeated)}.")
+        in_order(self)
+
+    def check_providers(self) -> None:
+        """Raise PlanError for a Kubernetes object without a provider: Pulumi would use its caller's own cluster."""
+        homeless = [
+            f"{resource.name} ({resource.type})"
+            for resource in self.resources()
+            if resource.type.startswith("kubernetes:") and resource.provider is None
+        ]
+        if homeless:
+            raise PlanError(
+                f"stack {self.name}: {', '.join(homeless)} is in no cluster: add it to a component that has the "
+                "cluster's provider."
+            )
+
+    def planned(self, types: Container[str] | None = None) -> list[Planned]:
+        """Return every resource and component as a preview would register it, but for those that are only read.
+
+        ``types`` are the only ones to return; None for all.
+        """
+        nodes = (node for node in self.nodes() if not is_read(node))
+        return [_planned(node, self) for node in nodes if types is None or node.type in types]
+
+    def preview_outputs(self) -> dict[str, Any]:
+        """Return its outputs as a preview knows them."""
+        return {name: preview(value) for name, value in self.outputs.items()}
+
+
+def is_read(node: Node) -> bool:
+    """Whether a resource exists already: it is read, and nothing of it is registered."""
+    return isinstance(node, Resource) and node.read_id is not None
+
+
+def preview(value: Any) -> Any:
+    """Return a value with everything in it as a preview knows it."""
+    if isinstance(value, Mapping):
+        return {key: preview(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [preview(item) for item in value]
+    return _preview(value)
+
+
+def _preview(value: Any) -> Any:
+    return value.preview if isinstance(value, Reference | Computed) else value
+
+
+def _is_known(value: Any) -> bool:
+    if isinstance(value, Reference | Computed):
+        return _is_known(value.preview)
+    if isinstance(value, Mapping):
+        return all(_is_known(item) for item in value.values())
+    if isinstance(value, list | tuple):
+        return all(_is_known(item) for item in value)
+    return value is not UNKNOWN
+
+
+def referenced(value: Any) -> Iterator[Resource]:
+    """Yield the resources whose outputs a value is made from, perhaps repeatedly."""
+    if isinstance(value, Reference):
+        yield value.resource
+    elif isinstance(value, Computed):
+        yield from referenced(value.arguments)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from referenced(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from referenced(item)
+
+
+def awaited(node: Node) -> Iterator[Resource]:
+    """Yield the resources that a node waits for: it refers to them, or they are what ``after`` names or contains."""
+    for other in node.after:
+        if isinstance(other, Component):
+            yield from other.resources()
+        else:
+            yield other
+    if isinstance(node, Resource):
+        yield from referenced(node.inputs)
+
+
+def _planned(node: Node, plan: Plan) -> Planned:
+    parent = None if node.parent is None or node.parent is plan else node.parent.key
+    waits = {resource.key for resource in awaited(node)}
+    if isinstance(node, Component):
+        options: dict[str, Any] = {"dependsOn": sorted(waits)} if waits else {}
+        return Planned(
+            stack=plan.name, type=node.type, name=node.name, inputs={}, custom=False, parent=parent, options=options
+        )
+    options = dict(node.options.planned)
+    if waits:
+        options["dependsOn"] = sorted(waits)
+    if node.provider:
+        options["provider"] = node.provider.name
+    return Planned(
+        stack=plan.name,
+        type=node.type,
+        name=node.name,
+        inputs=wire_inputs(node.type, node.inputs, preview),
+        parent=parent,
+        options=options,
+        inputs_from=_sources(node),
+    )
+
+
+def _sources(resource: Resource) -> dict[str, tuple[ResourceKey, ...]]:
+    """Return from which resources' outputs each input is made, by the wire's name."""
+    sources = {}
+    for name, value in resource.inputs.items():
+        keys = tuple(sorted({origin.key for origin in referenced(value)}))
+        if keys:
+            (wire_name,) = wire_inputs(resource.type, {name: ""})
+            sources[wire_name] = keys
+    return sources
+
+
+def in_order(root: Component) -> list[Node]:
+    """Return everything below a component, each after its parent and after all that it waits for. Raises PlanError."""
+    return _Order(root).nodes
+
+
+class _Order:
+    """The nodes of a plan in topological order, otherwise as they were composed."""
+
+    def __init__(self, root: Component) -> None:
+        self.nodes: list[Node] = []
+        self._root = root
+        self._states: dict[int, Literal["open", "done"]] = {}
+        self._trail: list[Node] = []
+        for node in root.nodes():
+            self._visit(node)
+
+    def _visit(self, node: Node) -> None:
+        """Visit a node after its parents and after all that it waits for."""
+        state = self._states.get(id(node))
+        if state == "done":
+            return
+        if state == "open":
+            start = next(index for index, other in enumerate(self._trail) if other is node)
+            circle = " -> ".join(other.name for other in (*self._trail[start:], node))
+            raise PlanError(f"resources wait for each other in a circle: {circle}.")
+        self._states[id(node)] = "open"
+        self._trail.append(node)
+        if node.parent is not None and node.parent is not self._root:
+            self._visit(node.parent)
+        if isinstance(node, Resource) and node.provider is not None:
+            self._visit(node.provider)
+        for other in awaited(node):
+            self._visit(other)
+        self._trail.pop()
+        self._states[id(node)] = "done"
+        self.nodes.append(node)

@@ -1,0 +1,116 @@
+"""The plan of a stack, from its file, the workspace around it, and the organisation's own ``own_resources.py``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from traceback import extract_tb
+
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.workspace import Workspace, lending
+from training_platform.resources.environment import add_environment
+from training_platform.resources.plan import Plan, PlanError, Resource
+from training_platform.resources.project import ProjectApis
+from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.team import ORGANIZATION, add_team
+
+OWN_RESOURCES = "own_resources.py"
+
+
+@dataclass(frozen=True)
+class OwnResources:
+    """What ``own_resources.py`` is called with: a stack's plan, to which it adds, and what the stack is.
+
+    ``team`` is None for an environment stack; ``scope`` has the project, labels and names of the stack.
+    """
+
+    plan: Plan
+    environment: Environment
+    team: Team | None
+    scope: Scope
+    apis: ProjectApis
+
+    def enable_api(self, api: str) -> Resource:
+        """Enable an API, such as ``pubsub.googleapis.com``, and return its service, for which a resource can wait."""
+        return self.apis.enable(api)
+
+
+def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZATION) -> Plan | None:
+    """Return the plan of a stack; None if the model rejects its file, or the team's environment is missing.
+
+    ``organization`` is Pulumi's, in which a team's environment is deployed. Raises PlanError.
+    """
+    home = workspace.environment_of(stack)
+    if home is None or stack.section is None:
+        return None
+    flavors = {cluster: workspace.flavors(stack.environment_name, cluster) for cluster in home.clusters}
+    plan = Plan(stack.name)
+    if stack.team:
+        apis = add_team(plan, stack.team, home, flavors, organization)
+        scope = team_scope(stack.team, home)
+    else:
+        home = lending(workspace, stack.name)
+        apis = add_environment(plan, home, flavors)
+        scope = environment_scope(stack.name, home)
+    add_own_resources = _own_resources(workspace.root)
+    if add_own_resources is not None:
+        try:
+            add_own_resources(OwnResources(plan, home, stack.team, scope, apis))
+        except (Exception, SystemExit) as error:  # whatever the organisation's own code raises is about its file
+            raise _failed(error, f"stops for stack {stack.name}") from error
+    apis.let_wait()
+    plan.check()
+    plan.check_providers()
+    return plan
+
+
+@cache
+def _own_resources(root: Path) -> Callable[[OwnResources], None] | None:
+    """Return the function of a repository's ``own_resources.py``; None without that file. Raises PlanError."""
+    path = root / OWN_RESOURCES
+    if not path.is_file():
+        return None
+    spec = spec_from_file_location("own_resources", path)
+    assert spec is not None  # a file that ends in .py has a loader
+    assert spec.loader is not None
+    module = sys.modules["own_resources"] = module_from_spec(spec)  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # as above
+        raise _failed(error, "cannot be loaded") from error
+    function = getattr(module, "add_resources", None)
+    if not callable(function):
+        raise PlanError(f"{OWN_RESOURCES} has no function add_resources: docs/own-resources.md shows one.")
+    return function  # type: ignore[no-any-return] # of a module that nobody knows before
+
+
+def _failed(error: BaseException, what: str) -> PlanError:
+    """Return an error of the organisation's own code with the last line in its file that it came by."""
+    lines = [
+        f":{frame.lineno}" for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES
+    ]
+    return PlanError(f"{OWN_RESOURCES}{lines[-1] if lines else ''} {what}: {error!r}.")
+
+
+def plannable(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:
+    """Return the stacks of ``selected`` that have a plan, each after its environment, which is among them.
+
+    A stack with findings has none, nor has any team of it. An environment that lends what no team was promised is left
+    out, too, if the model rejects one of its teams: nobody knows what it lends.
+    """
+    names = dict.fromkeys(selected)
+    homes = dict.fromkeys(workspace.stacks[name].environment_name for name in names)
+    rejected = [stack.home_said for stack in workspace.stacks.values() if stack.findings]  # anything: not hashable
+    sound = {
+        name: stack
+        for name, stack in workspace.stacks.items()
+        if not stack.findings and not (stack.lends and name in rejected)
+    }
+    stacks = [sound[name] for name in {**homes, **names} if name in sound and sound[name].environment_name in sound]
+    return sorted(stacks, key=lambda stack: stack.team is not None)

@@ -1,0 +1,162 @@
+"""The service account that a team's jobs run as, its rights, and grants that other accounts share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from training_platform.resources import gcp
+from training_platform.resources.plan import Component, Resource
+from training_platform.resources.scope import NAME_LIMIT, Scope, jobs_account_id, short_name, slug
+
+# In the team's project: write metrics, write logs. Every pod of the team can act as the account, so it has no role that
+# starts anything: who may create a job of Vertex AI without an account of its own acts as Google's agent there, which
+# reads and writes the storage of the whole project.
+PROJECT_ROLES = ("roles/monitoring.metricWriter", "roles/logging.logWriter")
+# What writes and reads curves in a TensorBoard, and nothing else of Vertex AI: no predefined role is as narrow. That
+# Vertex AI's own uploader is content with it is (unverified). IAM has no such grant on one TensorBoard alone.
+# Source: Vertex AI, IAM permissions by REST method, read 2026-11-22.
+TENSORBOARD_PERMISSIONS = (
+    "aiplatform.tensorboards.get",
+    *(f"aiplatform.tensorboardExperiments.{verb}" for verb in ("create", "get", "list", "update", "write")),
+    *(f"aiplatform.tensorboardRuns.{verb}" for verb in ("batchCreate", "create", "get", "list", "update", "write")),
+    *(
+        f"aiplatform.tensorboardTimeSeries.{verb}"
+        for verb in ("batchCreate", "batchRead", "create", "get", "list", "read", "update")
+    ),
+)
+# What reads managed data sets, and registers models with their versions and evaluations. IAM has no grant on one of
+# them: whoever may do so in a project sees those of all of its teams. Nothing here deploys, exports or deletes.
+# Source: Vertex AI, IAM permissions and predefined roles, read 2026-11-22.
+REGISTRY_PERMISSIONS = (
+    *(f"aiplatform.datasets.{verb}" for verb in ("get", "list")),
+    *(f"aiplatform.{kind}.list" for kind in ("annotations", "dataItems")),
+    *(f"aiplatform.{kind}.{verb}" for kind in ("annotationSpecs", "datasetVersions") for verb in ("get", "list")),
+    *(f"aiplatform.models.{verb}" for verb in ("get", "list", "update", "upload")),
+    *(f"aiplatform.modelEvaluations.{verb}" for verb in ("get", "import", "list")),
+)
+
+WORKLOAD_USER = "roles/iam.workloadIdentityUser"
+BucketRole = Literal["roles/storage.objectViewer", "roles/storage.objectUser"]
+RepositoryRole = Literal["roles/artifactregistry.reader", "roles/artifactregistry.writer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesAccount:
+    """A Kubernetes service account; ``project`` is the clusters', whose workload identity pool all of them share."""
+
+    project: str
+    namespace: str
+    name: str
+
+    @property
+    def member(self) -> str:
+        """The account as IAM knows it."""
+        return f"serviceAccount:{self.project}.svc.id.goog[{self.namespace}/{self.name}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepositoryRef:
+    """An Artifact Registry repository by its place."""
+
+    project: str
+    location: str
+    repository_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamAccount:
+    """A service account, ``{environment}-{team}-jobs``, with what jobs need: the team's buckets, images, TensorBoards.
+
+    ``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account.
+    ``tensorboard`` says whether the team has one that its jobs write to, ``registry`` whether they register models.
+    Pods get it by workload identity, in every cluster of the project, through one Kubernetes service account.
+    """
+
+    scope: Scope
+    buckets: Mapping[str, Any]
+    members: tuple[str, ...]
+    tensorboard: bool = False
+    registry: bool = False
+    repository: RepositoryRef | None = None
+    kubernetes: KubernetesAccount | None = None
+
+
+def team_account(into: Component, args: TeamAccount) -> Resource:
+    """Add a team's account with its rights, and return the account."""
+    name, scope = into.name, args.scope
+    account = into.add(service_account(f"{name}-account", scope, jobs_account_id(scope), f"Jobs of {scope.prefix}"))
+    member = account.output("member")
+    for role in PROJECT_ROLES:
+        into.add(project_role(f"{name}-{role_part(role)}", scope.project, role, member))
+    if args.tensorboard:
+        _custom_role(into, account, scope, "tensorboard", title="TensorBoard", permissions=TENSORBOARD_PERMISSIONS)
+    if args.registry:
+        title = "Models and data sets"
+        _custom_role(into, account, scope, "registry", title=title, permissions=REGISTRY_PERMISSIONS)
+    for key, bucket in args.buckets.items():
+        into.add(bucket_grant(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", member))
+    if args.repository:
+        into.add(repository_grant(f"{name}-images", args.repository, "roles/artifactregistry.reader", member))
+    for user in dict.fromkeys(args.members):
+        into.add(acting(f"{name}-user-{slug(user)}", account, "roles/iam.serviceAccountUser", user))
+    if args.kubernetes:
+        into.add(acting(f"{name}-workload", account, WORKLOAD_USER, args.kubernetes.member))
+    return account
+
+
+def _custom_role(
+    into: Component, account: Resource, scope: Scope, part: str, *, title: str, permissions: Sequence[str]
+) -> None:
+    """Add a role of the project for this team, ``{environment}_{team}_{part}`` without dashes, and grant it."""
+    name = f"{into.name}-{part}"
+    # The account waits for IAM's API, which this role is of too, unlike what its module says.
+    role = into.add(
+        gcp.custom_role(
+            f"{name}-role",
+            role_id=short_name(f"{scope.prefix}-{part}", NAME_LIMIT).replace("-", "_"),
+            project=scope.project,
+            title=f"{title} of {scope.prefix}",
+            permissions=list(permissions),
+        ),
+        [account],
+    )
+    into.add(project_role(name, scope.project, role.output("name"), account.output("member")))
+
+
+def role_part(role: str) -> str:
+    """Return a role as part of a logical name: ``aiplatform-user``."""
+    return role.removeprefix("roles/").replace(".", "-")
+
+
+def service_account(name: str, scope: Scope, account_id: str, title: str) -> Resource:
+    """Return a service account of the project."""
+    return gcp.service_account(name, account_id=account_id, project=scope.project, display_name=title)
+
+
+def acting(name: str, account: Resource, role: str, member: str) -> Resource:
+    """Return the right of a member to act as an account."""
+    return gcp.service_account_member(name, service_account_id=account.output("name"), role=role, member=member)
+
+
+def project_role(name: str, project: str, role: Any, member: Any) -> Resource:
+    """Return a role in a project."""
+    return gcp.iam_member(name, project=project, role=role, member=member)
+
+
+def bucket_grant(name: str, bucket: Any, role: BucketRole, member: Any) -> Resource:
+    """Return a role on a bucket, by its name."""
+    return gcp.bucket_member(name, bucket=bucket, role=role, member=member)
+
+
+def repository_grant(name: str, repository: RepositoryRef, role: RepositoryRole, member: Any) -> Resource:
+    """Return a role on an image repository: reader to pull, writer to push too."""
+    return gcp.repository_member(
+        name,
+        project=repository.project,
+        location=repository.location,
+        repository=repository.repository_id,
+        role=role,
+        member=member,
+    )

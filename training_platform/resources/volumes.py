@@ -1,0 +1,178 @@
+"""Volumes in a cluster: a PersistentVolume of storage that exists already, and the one claim that may take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.names import data_claim
+from training_platform.resources import data_sets
+from training_platform.resources.filestore import PROVISIONER, instance_name
+from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, kubernetes_object
+from training_platform.resources.plan import Component, Options, text
+from training_platform.resources.resource_types import PERSISTENT_VOLUME_CLAIM
+from training_platform.resources.scope import Scope
+
+FILESTORE_VOLUME = "training-platform:filestore:FilestoreVolume"
+DATA_VOLUME = "training-platform:storage:DataVolume"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimedVolume:
+    """The fields of a volume and its claim; ``source`` is the storage, as ``csi`` or ``nfs``.
+
+    ``size`` is a Kubernetes quantity. An empty ``storage_class`` keeps the cluster's default class from making another
+    volume. A change of ``volume_fields`` and ``claim_fields`` replaces the objects, since Kubernetes refuses it.
+    """
+
+    scope: Scope
+    namespace: Any
+    claim: str
+    access_mode: str
+    size: str
+    source: Mapping[str, Any]
+    storage_class: str = ""
+    mount_options: Sequence[str] | None = None
+    zone: str | None = None  # of the only VMs that mount it
+    volume_fields: str = "spec"
+    claim_fields: str = "spec"
+
+
+def claimed_volume(into: Component, args: ClaimedVolume) -> None:
+    """Add a volume, which survives its claim and which no other claim may take, and its claim."""
+    shared = {
+        "accessModes": [args.access_mode],
+        "storageClassName": args.storage_class,
+        "volumeMode": "Filesystem",
+    }
+    volume_spec = {
+        **shared,
+        "capacity": {"storage": args.size},
+        "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": {"namespace": args.namespace, "name": args.claim},
+        "mountOptions": args.mount_options,
+        "nodeAffinity": _in_zone(args.zone) if args.zone else None,
+        **args.source,
+    }
+    # A dot, which neither part can have: vision and x-data are not vision-x and data.
+    volume_name = text("{}.{}", args.namespace, args.claim)
+    volume = into.add(
+        kubernetes_object(
+            PERSISTENT_VOLUME,
+            f"{into.name}-volume",
+            args.scope,
+            volume_name,
+            {"spec": volume_spec},
+            options=_replaced(args.volume_fields),
+        )
+    )
+    claim_spec = {
+        **shared,
+        "resources": {"requests": {"storage": args.size}},
+        # The name as an output: a new volume makes a new claim, since it would wait for the old one's uid.
+        "volumeName": volume.output("metadata", "name"),
+    }
+    into.add(
+        kubernetes_object(
+            PERSISTENT_VOLUME_CLAIM,
+            f"{into.name}-claim",
+            args.scope,
+            args.claim,
+            {"spec": claim_spec},
+            namespace=args.namespace,
+            options=_replaced(args.claim_fields),
+        )
+    )
+
+
+def _in_zone(zone: str) -> dict[str, Any]:
+    """Return the affinity to a zone; the label is the Persistent Disk driver's own, which GKE's nodes have."""
+    in_zone = {"key": "topology.gke.io/zone", "operator": "In", "values": [zone]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_zone]}]}}
+
+
+def _replaced(fields: str) -> Options:
+    return Options(
+        # No data is touched, but pods in use hold it up.
+        replace_on_changes=(fields,),
+        # The names are fixed, and taken until the old objects are gone.
+        delete_before_replace=True,
+    )
+
+
+def filestore_volume(
+    into: Component,
+    scope: Scope,
+    key: str,
+    spec: FilestoreSpec,
+    *,
+    address: Any,
+    namespace: Any,
+    claim: str,
+    size_gib: int,
+) -> None:
+    """Add a PersistentVolume, ``{namespace}.{claim}``, on an instance of the environment, and its claim.
+
+    ``key`` and ``spec`` are the instance's; ``namespace`` is best an output of the namespace, which then comes first.
+    All claims on an instance mount the root of its one share. Unless it is one team's alone, admission holds the
+    pods of each to a folder of the team's name (``subPath: {team}/...``, which the kubelet makes as root); the
+    nodes and whoever reaches the instance's address see it all, and root is not squashed, since it makes the folders.
+    The size is nominal: Filestore enforces none. A pod mounts one claim of an instance only, since the node knows a
+    volume by its handle and would wait for the second for ever (general knowledge, not tried).
+    """
+    attributes = {"ip": address, "volume": spec.share, "fileProtocol": spec.protocol}
+    handle = volume_handle(scope.environment, key, spec)
+    volume = ClaimedVolume(
+        scope=scope,
+        namespace=namespace,
+        claim=claim,
+        access_mode="ReadWriteMany",
+        size=f"{size_gib}Gi",
+        source={"csi": {"driver": PROVISIONER, "volumeHandle": handle, "volumeAttributes": attributes}},
+        # Kubernetes refuses to resize a volume that it did not make.
+        volume_fields="spec.capacity",
+        claim_fields="spec.resources",
+    )
+    claimed_volume(into, volume)
+
+
+def volume_handle(environment: str, key: str, spec: FilestoreSpec) -> str:
+    """Return the handle by which the driver knows an existing instance.
+
+    Source: GKE page on the Filestore CSI driver, and driver 2edb466 (2026-06-24), ``getFileInstanceFromID``.
+    """
+    return f"modeInstance/{spec.location}/{instance_name(environment, key)}/{spec.share}"
+
+
+def data_volume(
+    into: Component,
+    scope: Scope,
+    home: Scope,
+    environment: Environment,
+    key: str,
+    *,
+    mode: str,
+    namespace: Any,
+    address: Any,
+) -> None:
+    """Add a PersistentVolume of a data set for one namespace, and the claim that it is reserved for.
+
+    ``mode`` is how the team mounts it; ``address`` that of the environment's instance that it is on, if any. ``home``
+    is the scope of the environment, whose disks and instances these are.
+    """
+    spec = environment.data_sets[key]
+    volume = ClaimedVolume(
+        scope=scope,
+        namespace=namespace,
+        claim=data_claim(key),
+        access_mode=mode,
+        size=data_sets.volume_size(spec),
+        source=data_sets.volume_source(key, environment, home, address),
+        storage_class=data_sets.volume_class(spec),
+        mount_options=data_sets.mount_options(spec),
+        zone=spec.hyperdisk_ml.zone if spec.hyperdisk_ml else None,
+    )
+    claimed_volume(into, volume)
