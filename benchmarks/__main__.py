@@ -9,19 +9,16 @@ import os
 import platform
 import sys
 
-from benchmarks import commands, engine, organisation, others, queues, rules, traces
+from benchmarks import commands, engine, queues, rules, traces
 
 BENCHMARKS = {
     "commands": commands.measure,
     "jobs": commands.measure_jobs,
     "rules": rules.measure,
-    "others": others.measure,
     "engine": engine.measure,
-    "organisation": organisation.measure,
     "simulate": queues.measure,
     "traces": traces.measure,
     "sandbox": engine.measure_sandbox,
-    "scheduler": organisation.measure_scheduler,
     "start": commands.measure_start,
 }
 
