@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,10 +11,9 @@ from pathlib import Path
 
 import click
 
-from training_platform.policy.serving import DESCRIPTION
-
 ROOT = Path(__file__).resolve().parents[2]
 _CACHES = shutil.ignore_patterns("__pycache__")
+_OWN_ENVIRONMENT = re.compile(r"^ +(?:#|virtualenv:).*\n", re.MULTILINE)  # in a project file, with the comment on it
 
 
 def build(target: Path) -> Path:
@@ -22,7 +22,10 @@ def build(target: Path) -> Path:
     target.mkdir(parents=True)
     wheel = make_wheel(target)
     shutil.copy(ROOT / "policies" / "__main__.py", target)
-    (target / "PulumiPolicy.yaml").write_text(_project_file(wheel.name.split("-")[1]), encoding="utf-8")
+    project = (ROOT / "policies" / "PulumiPolicy.yaml").read_text(encoding="utf-8")
+    (target / "PulumiPolicy.yaml").write_text(
+        _OWN_ENVIRONMENT.sub("", project) + "    virtualenv: venv\n", encoding="utf-8"
+    )
     (target / "requirements.txt").write_text(f"./{wheel.name}[policy]\n", encoding="utf-8")
     shutil.copytree(ROOT / "policies" / "config", target / "config")
     return wheel
@@ -40,18 +43,6 @@ def make_wheel(target: Path) -> Path:
         shutil.copytree(ROOT / "training_platform", Path(sources) / "training_platform", ignore=_CACHES)
         subprocess.run([*pip, *offline, sources], check=True)  # noqa: S603 # our own interpreter and paths
     return next(target.glob("*.whl"))
-
-
-def _project_file(version: str) -> str:
-    return f"""\
-description: {DESCRIPTION}
-version: {version}
-runtime:
-  name: python
-  options:
-    toolchain: pip
-    virtualenv: venv
-"""
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ that is not known yet. Advice waits for the advisory policies, which report it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import is_
@@ -29,13 +29,11 @@ from pulumi_policy.proxy import (
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding, others_go_on, printable
-from training_platform.config.reading.secrets import SECRETS
 from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.resource_types import NAMESPACE, NODE_POOL, labels_path
+from training_platform.resources.resource_types import NODE_POOL, labels_path
 from training_platform.rules import RULES, Program, Rule, evaluate, program
-from training_platform.rules.documents.shapes import check_of
 from training_platform.rules.exemptions import Exempted
 from training_platform.views.adapters import kinds_of
 from training_platform.views.program import ObjectView
@@ -55,8 +53,7 @@ class Evaluation:
     """The rules in one run of the engine; ``root`` is the folder that may hold ``stacks/``.
 
     ``seen`` holds every resource's inputs by URN; ``left`` what is advice, by URN or stack and then by policy, until
-    the advisory policies say it. The engine may ask for several resources at once. A servicer may read a resource, or
-    all of a stack, before the policies, which are then given none of it.
+    the advisory policies say it. The engine may ask for several resources at once.
     """
 
     def __init__(self, root: Path | None) -> None:
@@ -67,16 +64,9 @@ class Evaluation:
         for rule in RULES.values():
             self._rules.setdefault(rule.ruleset, []).append(rule)
         self._concerned: dict[str, set[str]] = {}  # policies by type of resource
-        self._read: _Stacks = {}
         self._judged_last: tuple[tuple[Planned, ...], Facts, Program] | None = None
 
-    def load(self) -> None:
-        """Read the stack files and upstream's documents, by which every resource is judged."""
-        _ = self.checkout.workspace, self.checkout.exemptions
-        for token in (NODE_POOL, NAMESPACE):
-            check_of(token)
-
-    def concerns(self, policy: str, kind: str) -> bool:
+    def _concerns(self, policy: str, kind: str) -> bool:
         """Whether a policy has a rule that reads a type of resource."""
         if kind not in self._concerned:
             views = kinds_of(kind)
@@ -88,30 +78,13 @@ class Evaluation:
             }
         return policy in self._concerned[kind]
 
-    def has_advice(self, urn: str) -> bool:
-        """Whether anything that was found in a resource is advice."""
-        return any(self.left.get(urn, {}).values())
-
-    def read_resource(self, args: ResourceValidationArgs, secrets: tuple[Any, ...] = ()) -> Planned:
-        """Return a resource, and keep it; without properties it is one that was read for all policies together.
-
-        ``secrets`` are the values that its program marks as such.
-        """
-        if args.props or args.urn not in self.seen:
-            read = planned(args)
-            self.seen[args.urn] = replace(read, options={**read.options, SECRETS: secrets}) if secrets else read
-        return self.seen[args.urn]
-
-    def read_stacks(self, resources: Iterable[PolicyResource]) -> None:
-        """Keep all resources for the policies of stacks, which are then given none."""
-        self._read = self._by_place(resources)
-
     def resource(self, policy: str, args: ResourceValidationArgs, report: ReportViolation) -> None:
         """Report the errors of a resource, and keep its advice."""
-        if self.concerns(policy, args.resource_type):
+        resource = self._read(args)
+        if self._concerns(policy, args.resource_type):
             home = self._home(_at(args.urn))
             with _reporting(f"{policy}: {args.urn}", report):
-                errors, advice = self._judged_resource(policy, args)
+                errors, advice = self._judged(_at(args.urn), [resource], self._rules[policy], args.get_config())
                 for finding in errors:
                     report(_text(finding, home), None)
                 self.left.setdefault(args.urn, {})[policy] = [_Message(_text(warning, home)) for warning in advice]
@@ -121,21 +94,23 @@ class Evaluation:
         rule, fix = FIXES[policy]
         if labels_path(args.resource_type) is None:
             return None
-        if rule not in {error.rule for error in self._judged_resource(policy, args)[0]}:
+        place, config = _at(args.urn), args.get_config()
+        errors, _ = self._judged(place, [self._read(args)], self._rules[policy], config)
+        if rule not in {error.rule for error in errors}:
             return None
-        whole = self._program(_at(args.urn), (), args.get_config())
+        whole = self._program(place, (), config)
         return args.props if fix(args.resource_type, args.props, whole) else None  # type: ignore[arg-type]
 
     def stacks(self, policy: str, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report the errors of whole stacks, and keep their advice."""
-        for place, resources in self._stacks(args.resources).items():
+        for place, resources in self._by_place(args.resources).items():
             with _reporting(f"{policy}: stack {place.stack}", report):
                 judged = self._judged(place, resources.values(), self._rules[policy], args.get_config())
                 self._report(policy, place, judged, resources, report)
 
     def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report violations of quotas and capacity, and keep the notes on resources that were not counted."""
-        for place, resources in self._stacks(args.resources).items():
+        for place, resources in self._by_place(args.resources).items():
             config, home = args.get_config(), self._home(place)
             with _reporting(f"{QUOTA}: stack {place.stack}", report):
                 findings, sentences = home.quota_findings(place.stack, resources.values(), config)
@@ -149,7 +124,7 @@ class Evaluation:
 
     def say_stacks(self, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report the advice of whole stacks."""
-        for place in self._stacks(args.resources):
+        for place in self._by_place(args.resources):
             self._say(place.stack, report)
 
     def _say(self, of: str, report: ReportViolation) -> None:
@@ -157,8 +132,15 @@ class Evaluation:
             for message in messages:
                 report(*message)
 
-    def _judged_resource(self, policy: str, args: ResourceValidationArgs) -> _Judged:
-        return self._judged(_at(args.urn), [self.read_resource(args)], self._rules[policy], args.get_config())
+    def _read(self, args: ResourceValidationArgs) -> Planned:
+        """Return a resource, and keep it; an update asks for it again, with inputs that a preview did not know.
+
+        Each policy of a resource gets the same object, by which ``_program`` knows that it has read it.
+        """
+        resource = planned(args)
+        if self.seen.get(args.urn) != resource:
+            self.seen[args.urn] = resource
+        return self.seen[args.urn]
 
     def _judged(
         self, place: _Place, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
@@ -189,9 +171,6 @@ class Evaluation:
             (errors if counts else advice).append(finding)
         return errors, advice
 
-    def _stacks(self, resources: Collection[PolicyResource]) -> _Stacks:
-        return self._by_place(resources) if resources else self._read
-
     def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
         """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state.
 
@@ -200,8 +179,7 @@ class Evaluation:
         stacks: _Stacks = {}
         for resource in resources:
             seen = self.seen.get(resource.urn)
-            kept = {SECRETS: seen.options[SECRETS]} if seen and SECRETS in seen.options else {}
-            current = replace(seen, options=options(resource) | kept) if seen else planned(resource)
+            current = replace(seen, options=options(resource)) if seen else planned(resource)
             stacks.setdefault(_at(resource.urn), {})[resource.urn] = current
         return stacks
 
@@ -308,7 +286,7 @@ def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]
 def plain(value: Any) -> Any:
     """Return a value without the wrappers that raise where something unknown is read: they would end a whole policy.
 
-    Resources of the servicer and of a remediation have none of them, but the marks of unknown values instead.
+    Those of a remediation have none of them, but the marks of unknown values instead.
     """
     kind = value.__class__
     if kind is dict:

@@ -4,14 +4,13 @@ A mandatory policy never stops at an unknown value; the advisory policies, which
 and the advice of the others.
 
 The engine starts the program once it knows the policies, so this file describes them without loading a rule. The
-rules are loaded while the program loads its SDK.
+rules are loaded for the first resource.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,34 +45,28 @@ def policies(root: Path | None) -> list[Policy]:
 
     ``root`` is the folder that may hold ``stacks/``, whose files describe our own program's resources.
     """
-    return Pack(root).policies
+    return list(_Pack(root).policies())
 
 
-class Pack:
+class _Pack:
     """The policies of one run of the engine; ``root`` as in ``policies``."""
 
     def __init__(self, root: Path | None) -> None:
-        self.root = root
-        self.policies: list[Policy] = list(self._policies())
-        self._loading = threading.Lock()
+        self._root = root
+        self._loading = threading.Lock()  # the engine may ask for several resources at once
         self._evaluation: Evaluation | None = None
 
-    @property
-    def evaluation(self) -> Evaluation:
-        """The rules, which are loaded when they are first asked for."""
+    def _rules(self) -> Evaluation:
+        """Return the rules, which are loaded when they are first asked for."""
         with self._loading:
             if self._evaluation is None:
                 from training_platform.policy.evaluation import Evaluation  # noqa: PLC0415 # it takes a quarter second
 
-                self._evaluation = Evaluation(self.root)
+                self._evaluation = Evaluation(self._root)
             return self._evaluation
 
-    def load(self) -> None:
-        """Load the rules, and read the documents by which every program is judged."""
-        with suppress(Exception):  # whoever asks for it next is told
-            self.evaluation.load()
-
-    def _policies(self) -> Iterator[Policy]:
+    def policies(self) -> Iterator[Policy]:
+        """Yield the policies, those that advise last."""
         for name, ruleset in RULESETS.items():
             if name != QUOTA:
                 yield (self._of_stacks if ruleset.across else self._of_resources)(name, ruleset)
@@ -81,9 +74,8 @@ class Pack:
             QUOTA, RULESETS[QUOTA].title, self._later(lambda rules: rules.quota),
             config_schema=_schema(QUOTA), severity=REFUSED,
         )  # fmt: skip
-        yield ResourcePolicy(
+        yield ResourceValidationPolicy(
             ADVICE, _ADVICE, self._later(lambda rules: rules.say_resource),
-            concerns=lambda _kind, urn: self.evaluation.has_advice(urn),
             enforcement_level=EnforcementLevel.ADVISORY, severity=SEVERITIES[ADVICE],
         )  # fmt: skip
         yield StackValidationPolicy(
@@ -92,9 +84,8 @@ class Pack:
         )  # fmt: skip
 
     def _of_resources(self, name: str, ruleset: Ruleset) -> Policy:
-        return ResourcePolicy(
+        return ResourceValidationPolicy(
             name, ruleset.title, self._later(lambda rules: partial(rules.resource, name)),
-            concerns=lambda kind, _urn: self.evaluation.concerns(name, kind),
             config_schema=_schema(name),
             remediate=self._later(lambda rules: partial(rules.remedied, name)) if ruleset.fixes else None,
             severity=SEVERITIES.get(name, REFUSED),
@@ -108,21 +99,10 @@ class Pack:
 
     def _later(self, method: Callable[[Evaluation], Callable[..., Any]]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
-            return method(self.evaluation)(*arguments)
+            return method(self._rules())(*arguments)
 
         return call
 
 
 def _schema(policy: str) -> PolicyConfigSchema:
     return PolicyConfigSchema(properties=dict(settings()[policy]))
-
-
-Concerns = Callable[[str, str], bool]
-
-
-class ResourcePolicy(ResourceValidationPolicy):
-    """A policy of single resources; ``concerns`` says by type and URN whether it has anything to look at."""
-
-    def __init__(self, *args: Any, concerns: Concerns, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.concerns = concerns

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.utils import canonicalize_name
 
 from tests.places import ROOT
 from training_platform.policy.build import build
@@ -83,3 +85,10 @@ def test_rules_run_from_the_installed_wheel(folder: Path, tmp_path: Path) -> Non
 
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("dev: nodeConfig.diskType: a4-highgpu-8g cannot boot from pd-ssd\n")
+
+
+def test_the_pack_needs_no_provider() -> None:
+    installed = {canonicalize_name(each.metadata["Name"]) for each in distributions()}
+
+    assert "pulumi-policy" in installed
+    assert not {"pulumi-gcp", "pulumi-kubernetes"} & installed

@@ -264,3 +264,23 @@ def test_what_the_pack_says_does_nothing_in_a_log(checkout: Path) -> None:
 
     assert any("gone" in each for each in said)
     assert [each for each in said if DOES.search(each)] == []
+
+
+def test_no_message_has_a_value_that_can_be_secret() -> None:
+    marker = "Zx9-secret-of-nobody-4711"
+    inputs = {"stringData": {"a": 5.0, "b": [marker]}, "data": {"c": marker}}
+
+    said = str(Run(None)(("kubernetes:core/v1:Secret", "one", inputs)))
+
+    assert "stringData" in said
+    assert marker not in said
+
+
+def test_a_resource_of_an_update_is_judged_by_its_new_inputs() -> None:
+    run = Run(None)
+    run(pool(size=9.0))
+    before = run.messages.pop("disks")
+    after = run(pool(size=200.0))
+
+    assert "boot-disk-size" in str(before)
+    assert "disks" not in after

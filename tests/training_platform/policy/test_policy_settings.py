@@ -9,20 +9,23 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from click.testing import CliRunner
-from google.protobuf import empty_pb2
-from pulumi.runtime.proto import analyzer_pb2
-from pulumi_policy import EnforcementLevel, Policy, Severity, StackValidationPolicy
+from pulumi_policy import (
+    EnforcementLevel,
+    Policy,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+    Severity,
+    StackValidationPolicy,
+)
 
 from tests.places import ORGANISATION
-from tests.training_platform.policy.pack_run import SNAPSHOT, Run, pool
+from tests.training_platform.policy.pack_run import OPTIONS, SNAPSHOT, Run, pool, urn
 from training_platform.cli.main import app
 from training_platform.policy import evaluation, registered
 from training_platform.policy.evaluation import FIXES
-from training_platform.policy.pack import Pack, ResourcePolicy, policies
-from training_platform.policy.serving import LOADER, CheckedServicer
+from training_platform.policy.pack import policies
 from training_platform.policy.settings import LEVELS, RULESETS, RULESETS_FILE, settings, wrong_configs, wrong_settings
 from training_platform.rules import RULES
 
@@ -137,7 +140,7 @@ def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Pa
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copytree(POLICIES / "config", tmp_path / "policies" / "config")
     shutil.copy(POLICIES.parent / "Pulumi.yaml", tmp_path)
-    command = ["check", "--fast", "--root", str(tmp_path)]
+    command = ["check", "--root", str(tmp_path)]
     right = CliRunner().invoke(app, command)
     (tmp_path / "policies" / "config" / "prod.json").write_text('{"labls": {}, "quota": "mandtory"}')
 
@@ -146,34 +149,6 @@ def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Pa
     assert (right.exit_code, wrong.exit_code) == (0, 2)
     assert "not checked: policies/config/prod.json:1:2: labls: there is no policy 'labls'." in wrong.stdout
     assert "not checked: policies/config/prod.json:1:15: quota: 'mandtory' is not an enforcement level." in wrong.stdout
-
-
-class Refused(Exception):
-    """What a call was ended with."""
-
-
-class Context:
-    def abort(self, code: grpc.StatusCode, message: str) -> None:
-        raise Refused(code, message)
-
-
-def configure(name: str, pack: dict[str, Policy]) -> None:
-    request = analyzer_pb2.ConfigureAnalyzerRequest()
-    request.policyConfig[name].enforcementLevel = analyzer_pb2.ADVISORY
-    made = CheckedServicer("p", "1.0.0", list(pack.values()), EnforcementLevel.MANDATORY)
-    made.Configure(request, Context())
-
-
-def test_the_engine_is_refused_a_config_with_a_wrong_name(pack: dict[str, Policy]) -> None:
-    with pytest.raises(Refused, match="the policy config is wrong: there is no policy 'labls'"):
-        configure("labls", pack)
-
-
-def test_the_engine_may_configure_a_policy_that_the_pack_has(
-    pack: dict[str, Policy], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CheckedServicer, "pack", Pack(None), raising=False)
-    configure("labels", pack)
 
 
 def test_the_configs_that_come_along_are_ones_that_the_pack_takes() -> None:
@@ -188,23 +163,15 @@ def test_an_advisory_rule_of_a_mandatory_policy_is_advice(tmp_path: Path) -> Non
     assert any("Rule: boot-disk-size." in each for each in found["advice"])
 
 
-TOLD = """
+STARTED = """
 import sys
-from google.protobuf import empty_pb2
-from pulumi_policy import EnforcementLevel
-from training_platform.policy.pack import Pack
-from training_platform.policy.serving import CheckedServicer
+from pulumi_policy import PolicyPack
+from training_platform.policy.pack import policies
 
-pack = Pack(None)
-servicer = CheckedServicer("p", "1.0.0", pack.policies, EnforcementLevel.MANDATORY)
-print(len(servicer.GetAnalyzerInfo(empty_pb2.Empty(), None).policies))
-print(*{"pydantic", "yaml", "training_platform.rules", "training_platform.catalog.loader"} & set(sys.modules) - BEFORE)
+before = set(sys.modules)
+print(len(policies(None)))
+print(*{"pydantic", "yaml", "training_platform.rules", "training_platform.catalog.loader"} & set(sys.modules) - before)
 """
-
-
-def servicer(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> CheckedServicer:
-    monkeypatch.setattr(CheckedServicer, "pack", pack, raising=False)
-    return CheckedServicer("p", "1.0.0", pack.policies, EnforcementLevel.MANDATORY)
 
 
 def test_the_file_says_what_the_registered_rules_say() -> None:
@@ -219,7 +186,9 @@ def test_each_policy_is_of_the_kind_that_its_rules_want() -> None:
         *across, "quota", "stack-advice",
     }  # fmt: skip
     assert {
-        name for name, policy in found.items() if isinstance(policy, ResourcePolicy) and policy.has_remediation()
+        name
+        for name, policy in found.items()
+        if isinstance(policy, ResourceValidationPolicy) and policy.has_remediation()
     } == set(FIXES)
     assert {name: policy.description for name, policy in found.items() if name in RULESETS} == {
         name: ruleset.title for name, ruleset in RULESETS.items()
@@ -227,70 +196,31 @@ def test_each_policy_is_of_the_kind_that_its_rules_want() -> None:
 
 
 def test_the_engine_is_told_of_the_policies_before_any_rule_is_loaded() -> None:
-    program = f"import pulumi, pulumi_policy, sys\nBEFORE = set(sys.modules)\n{TOLD}"
-
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ran = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, check=True)
 
     assert ran.stdout.splitlines() == [str(len(policies(None))), ""]
 
 
-def test_the_rules_are_loaded_once_the_engine_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = Pack(None)
-    asks = servicer(pack, monkeypatch)
-    loaded = threading.Event()
-    monkeypatch.setattr(Pack, "load", lambda _pack: loaded.set())
-    asks.GetAnalyzerInfo(empty_pb2.Empty(), None)  # type: ignore[no-untyped-call]
-    before = loaded.is_set()
-    asks.Configure(analyzer_pb2.ConfigureAnalyzerRequest(), None)
-
-    for thread in threading.enumerate():
-        if thread.name == LOADER:
-            thread.join()
-    assert (before, loaded.is_set()) == (False, True)
-
-
-def test_stack_files_and_documents_are_read_before_the_first_resource(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "stacks").mkdir()
-    pack = Pack(tmp_path)
-    documents: list[str] = []
-    monkeypatch.setattr(evaluation, "check_of", documents.append)
-
-    pack.load()
-
-    assert {"workspace", "exemptions"} <= vars(pack.evaluation.checkout).keys()
-    assert {token.partition(":")[0] for token in documents} == {"gcp", "kubernetes"}
-
-
-def test_what_cannot_be_loaded_is_said_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = Pack(None)
-    monkeypatch.setitem(sys.modules, "training_platform.policy.evaluation", None)
-
-    pack.load()
-
-    with pytest.raises(ImportError, match=r"training_platform\.policy\.evaluation"):
-        _ = pack.evaluation
-
-
-def test_who_asks_while_the_rules_are_loaded_gets_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = Pack(None)
-    got: list[object] = []
+def test_resources_that_are_asked_for_at_once_share_their_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[threading.Thread] = []
+    disks = next(policy for policy in policies(None) if policy.name == "disks")
+    assert isinstance(disks, ResourceValidationPolicy)
+    kind, name, inputs = pool()
+    args = ResourceValidationArgs(kind, inputs, urn(kind, name, "dev"), name, OPTIONS, None, None)
+    whole = evaluation.Evaluation
 
     def ask() -> None:
-        got.append(pack.evaluation)
+        disks.validate(args, lambda _message, _urn: None)
 
-    def load(_root: Path | None) -> object:
+    def load(root: Path | None) -> object:
         loads.append(threading.Thread(target=ask))
         if len(loads) == 1:
             loads[0].start()
             loads[0].join(0.05)  # it waits for this one
-        return object()
+        return whole(root)
 
     monkeypatch.setattr(evaluation, "Evaluation", load)
     ask()
     loads[0].join()
 
     assert len(loads) == 1
-    assert got == [pack.evaluation] * 2

@@ -22,8 +22,6 @@ from pulumi_policy.proxy import unknown_checking_proxy
 
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.policy.pack_run import marked, urn
-from training_platform.checks.planning.planner import plan_order
-from training_platform.checks.planning.recorder import plan_stacks
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -32,6 +30,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.policy.pack import policies
 from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import plannable, stack_plan
 
 PLANTED = {  # in prod's file: an error of one resource, one of the ledgers, and a warning that needs both
     "zone: us-central1-b": "zone: us-central1-f",
@@ -69,8 +68,8 @@ def report(checkout: Path) -> Report:
 @pytest.fixture(scope="module")
 def plans(checkout: Path) -> dict[str, list[Planned]]:
     workspace = read_workspace(checkout)
-    order = plan_order(workspace, workspace.stacks)
-    return {stack.name: plan.resources for stack, plan in plan_stacks(workspace, order)}
+    plans = {stack.name: stack_plan(stack, workspace) for stack in plannable(workspace, workspace.stacks)}
+    return {name: plan.planned() for name, plan in plans.items() if plan}
 
 
 @pytest.mark.parametrize("stack", sorted(read_workspace(ORGANISATION).stacks))
