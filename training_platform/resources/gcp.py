@@ -94,7 +94,9 @@ def _creates(
 ) -> Create[Inputs]:
     """Return the function for a type; the constructor of the provider's class is for the type checker alone."""
 
-    def create(name: str, options: Options = PLAIN, /, **inputs: Any) -> Resource:
+    def create(name: str, options: Options = PLAIN, /, *positional: Any, **inputs: Any) -> Resource:
+        if positional:
+            raise TypeError(f"{resource_type} takes its inputs by name")
         return Resource(type=resource_type, name=name, inputs=inputs, options=options)
 
     return create
