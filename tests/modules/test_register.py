@@ -22,7 +22,7 @@ from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.sandbox.kubernetes.wire import plain, plain_struct
 
-NETWORK, RELEASE = "gcp:compute/network:Network", "kubernetes:helm.sh/v3:Release"
+NETWORK = "gcp:compute/network:Network"
 OF_THE_SDK = {
     "acceptResources": "the SDK reads resources as values",
     "acceptSecrets": "the SDK reads secrets",
@@ -37,11 +37,6 @@ OF_THE_SDK = {
     "version": "the installed version of the provider",
 }
 """Fields of requests that no plan decides, each with its reason."""
-IN_THE_CLASS = {
-    (KUBERNETES_PROVIDER, "enableServerSideApply"): "true",  # settings of a provider travel as JSON in strings
-    (RELEASE, "compat"): "true",  # the class says that it sends inputs as Helm's own client has them
-}
-"""Inputs that a provider's class writes otherwise than the plan: by type and name of the input, what it writes."""
 
 
 def assert_registered(monitor: RecordingMonitor, plan: Plan) -> None:
@@ -103,9 +98,6 @@ def expected(node: Node, planned: Planned) -> dict[str, Any]:
             fields["providers"] = {"kubernetes": provider.key}
         return fields
     fields["custom"] = True
-    for (kind, name), value in IN_THE_CLASS.items():
-        if kind == node.type:
-            fields["object"][name] = value
     if node.provider is not None:
         fields["provider"] = node.provider.key
     options = {

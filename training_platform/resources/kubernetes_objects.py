@@ -152,5 +152,6 @@ def release(
         "skipAwait": prepared is not None,
         "timeout": _SECONDS,
         "maxHistory": _REVISIONS,
+        "compat": "true",  # the SDK's class always says that its inputs are Helm's own
     }
     return into.add(Resource(type=RELEASE, name=f"{into.name}-release", inputs=inputs, options=options), after)

@@ -6,12 +6,14 @@ name is a map in one type and a block or a list in another; ``make documents`` w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from training_platform.catalog.reading import read_file
+from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN
 from training_platform.resources.resource_types import KUBERNETES
 
 FILE = Path(__file__).parent / "data" / "map_inputs.yaml"
@@ -29,14 +31,22 @@ def wire_inputs(
 ) -> dict[str, Any]:
     """Return inputs as the provider is sent them: respelt, tuples as lists, without a key whose value is None.
 
-    Below a map no key is respelt, and in a Kubernetes object none at all. ``leaf`` is called with every value that is
-    no dictionary, list or tuple, None in a list included; what it returns is not looked into.
+    Below a map no key is respelt, and in a Kubernetes object none at all; settings of a provider are JSON in strings.
+    ``leaf`` is called with every value that is no dictionary, list or tuple, None in a list included; what it returns
+    is not looked into.
     """
     if resource_type.startswith(KUBERNETES):
         wire: dict[str, Any] = _kept(dict(inputs), leaf)
     else:
         wire = _respelt(dict(inputs), _maps(resource_type), leaf)
+    if resource_type.startswith(PROVIDER_TYPES):
+        wire = {name: _setting(value) for name, value in wire.items()}
     return wire
+
+
+def _setting(value: Any) -> Any:
+    """Return a setting of a provider as the wire has it: JSON in a string."""
+    return value if value is UNKNOWN or isinstance(value, str) else json.dumps(value)
 
 
 @cache
