@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import re
 from collections.abc import Callable, Iterator
@@ -98,6 +99,15 @@ class Run:
             if request.parent == urn:
                 yield request
                 yield from self.below(child)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loop() -> None:
+    """Set the event loop that Pulumi's mocks take for granted: a test before this file may have left none.
+
+    It is not closed, as Python's own default loop is not, since mocks leave tasks in it.
+    """
+    asyncio.set_event_loop(asyncio.new_event_loop())
 
 
 def run(program: Callable[[], Any], outputs: dict[str, dict[str, Any]] | None = None) -> Run:
