@@ -91,7 +91,7 @@ class Registered:
             return output
         if isinstance(value, Computed):
             arguments = [self.resolve(argument) for argument in value.arguments]
-            return pulumi.Output.all(*arguments).apply(lambda known: _call(value.function, known))
+            return pulumi.Output.all(*arguments).apply(lambda values: _call(value.function, values))
         if isinstance(value, Mapping):
             return {key: self.resolve(item) for key, item in value.items() if item is not None}
         if isinstance(value, list | tuple):

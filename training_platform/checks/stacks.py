@@ -94,7 +94,9 @@ def _planned(
 ) -> Checked:
     """Plan every stack, one at a time since a plan is many times its file, and sum up what all of them hold."""
     today = options.today
-    snapshots, exemptions, usages = read_snapshots(root, today), read_exemptions(root, today), read_usages(root)
+    snapshots = read_snapshots(root, today)
+    exemptions = read_exemptions(root, today)
+    usages = read_usages(root)
     failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
     failures += usages.unreadable
     charges: list[Charge] = []

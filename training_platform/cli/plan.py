@@ -52,9 +52,9 @@ def plan(
         else:
             documents.append(plan_document(stack, composed))
     if resource is not None:
-        known = [each.name for document in documents for each in document.resources if each.custom]
-        if resource not in known:
-            fail(" ".join((*failures, _unknown(resource, names, known))))
+        resource_names = [planned.name for document in documents for planned in document.resources if planned.custom]
+        if resource not in resource_names:
+            fail(" ".join((*failures, _unknown(resource, names, resource_names))))
         documents = [_with_one(document, resource) for document in documents]
     if output_format == "json":
         click.echo(PlanDocuments(plans=tuple(documents), failures=tuple(failures)).model_dump_json(indent=1))
@@ -68,14 +68,14 @@ def plan(
 
 
 def _with_one(document: PlanDocument, name: str) -> PlanDocument:
-    found = tuple(each for each in document.resources if each.name == name and each.custom)
-    return document.model_copy(update={"resources": found, "outputs": {}})
+    same_name = tuple(planned for planned in document.resources if planned.name == name and planned.custom)
+    return document.model_copy(update={"resources": same_name, "outputs": {}})
 
 
-def _unknown(name: str, stacks: Sequence[str], known: Sequence[str]) -> str:
+def _unknown(name: str, stacks: Sequence[str], resource_names: Sequence[str]) -> str:
     from training_platform.catalog.nearest import find_nearest
 
-    nearest = find_nearest(name, known)
+    nearest = find_nearest(name, resource_names)
     hint = f" Nearest: {nearest}." if nearest else ""
     return f"No resource of {', '.join(stacks)} is called {name!r}: training-platform plan lists them.{hint}"
 

@@ -107,19 +107,22 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
     shared = _shared_resources(plan, parts)
     clusters = {key: _ClusterPlan(plan, key, shared, flavors[key]).add() for key in environment.clusters}
     if shared.metrics is not None:
-        let_pods_act(shared.metrics.component, shared.metrics.account, scope, [each.gke for each in clusters.values()])
+        gke_clusters = [cluster.gke for cluster in clusters.values()]
+        let_pods_act(shared.metrics.component, shared.metrics.account, scope, gke_clusters)
     _further_resources(plan, parts)
     plan.outputs = {
-        "clusters": {key: {"endpoint": each.endpoint, "flavors": each.flavors} for key, each in clusters.items()},
+        "clusters": {
+            key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
+        },
         "filestore": {key: instance._asdict() for key, instance in shared.instances.items()},
         "lustre": {key: instance._asdict() for key, instance in shared.lustre.items()},
         "subnets": {
             region_of(environment.clusters[key].location): {
                 "network": shared.network.network_id,
-                "subnet": each.subnet,
+                "subnet": cluster.subnet,
             }
-            for key, each in clusters.items()
-            if each.subnet is not None
+            for key, cluster in clusters.items()
+            if cluster.subnet is not None
         },
         "google_apis": shared.network.google_apis,
     }

@@ -20,9 +20,7 @@ from training_platform.config.model.storage import BackupScheduleSpec, ExportSpe
 from training_platform.config.names import declared_name, name_in_cluster
 from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Options, Resource, compute
-from training_platform.resources.resource_types import (
-    STORAGE_CLASS,
-)
+from training_platform.resources.resource_types import STORAGE_CLASS
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
 if TYPE_CHECKING:

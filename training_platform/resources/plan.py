@@ -178,7 +178,9 @@ class Component:
         after: Iterable[Node] = (),
         provider: Resource | None = None,
     ) -> None:
-        self.type, self.name, self.parent = component_type, name, parent
+        self.type = component_type
+        self.name = name
+        self.parent = parent
         self.after = list(after)
         self.provider = provider
         self.children: list[Node] = []
@@ -270,10 +272,6 @@ def preview(value: Any) -> Any:
         return {key: preview(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [preview(item) for item in value]
-    return _preview(value)
-
-
-def _preview(value: Any) -> Any:
     return value.preview if isinstance(value, Reference | Computed) else value
 
 

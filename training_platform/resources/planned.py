@@ -1,4 +1,4 @@
-"""A resource as a program registers it, however it was learnt: recorded by ``check``, or given to a policy pack."""
+"""A resource as a program registers it: planned by our own code, or given to a policy pack."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ResourceKey = tuple[str, str]
 class Planned:
     """A planned resource: type and inputs as the provider names them (``gcp:container/nodePool:NodePool``, camelCase).
 
-    Whole numbers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type
+    Integers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type
     and name. ``options`` holds the options of the registration: ``protect``, ``ignoreChanges``,
     ``deleteBeforeReplace``, ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
     ``inputs_from`` says, where it is known, from which resources' outputs an input is made.

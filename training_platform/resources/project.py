@@ -12,9 +12,7 @@ from training_platform.config.model.environment import QuotaRequest
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Options, Plan, PlanError, Resource, compute, text
-from training_platform.resources.resource_types import (
-    api_of,
-)
+from training_platform.resources.resource_types import api_of
 from training_platform.resources.scope import Scope, short_name
 
 # Beside the APIs of what a stack creates: the one that turns a Kubernetes service account into a Google one, and the
@@ -122,7 +120,8 @@ class ProjectApis:
         ``key_users`` are the APIs whose resources the stack encrypts, if the environment has keys; ``host_project`` is
         the one of a Shared VPC in which GKE's agents get their roles.
         """
-        self._plan, self._scope = plan, scope
+        self._plan = plan
+        self._scope = scope
         self._apis_component = plan.component("training-platform:project:ProjectServices", "apis")
         self._agents_component = plan.component(SERVICE_AGENTS, "agents")
         names = sorted({*apis, KMS_API}) if scope.keys else sorted(set(apis))
@@ -138,8 +137,7 @@ class ProjectApis:
     def let_wait(self) -> None:
         """Let every resource of the plan wait for its API, and for the roles of that API's agent. Raises PlanError.
 
-        The agents themselves wait for their APIs alone. A type of which the register does not know the API has to wait
-        for a service already.
+        The agents themselves wait only for their APIs. A type without a known API has to wait for a service already.
         """
         missing = []
         enabled = set(self.services.values())
@@ -209,7 +207,7 @@ def _agents(
 
 
 def _kept_role(name: str, project: str, role: str, member: Any) -> Resource:
-    """Return a role that is kept on destroy: other stacks' clusters and disks in the project stand on it."""
+    """Return a role that is kept on destroy: other stacks' clusters and disks in the project depend on it."""
     return gcp.iam_member(name, Options(retain_on_delete=True), project=project, role=role, member=member)
 
 
@@ -234,17 +232,9 @@ def _key_users(into: Component, scope: Scope, api: str, members: Mapping[str, An
             # Kept on destroy: without it, all that was encrypted by anybody in the project is out of reach.
             kept = Options(retain_on_delete=True)
             name = f"agents-{agent}-key-{region}"
-            added.append(
-                into.add(
-                    gcp.crypto_key_member(
-                        name,
-                        kept,
-                        crypto_key_id=key,
-                        role=KEY_ROLE,
-                        member=text(f"serviceAccount:service-{{}}@{agent}.iam.gserviceaccount.com", number),
-                    )
-                )
-            )
+            member = text(f"serviceAccount:service-{{}}@{agent}.iam.gserviceaccount.com", number)
+            grant = gcp.crypto_key_member(name, kept, crypto_key_id=key, role=KEY_ROLE, member=member)
+            added.append(into.add(grant))
     return added
 
 

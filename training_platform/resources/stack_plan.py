@@ -87,11 +87,11 @@ def _own_resources(root: Path) -> Callable[[OwnResources], None] | None:
     function = getattr(module, "add_resources", None)
     if not callable(function):
         raise PlanError(f"{OWN_RESOURCES} has no function add_resources: docs/own-resources.md shows one.")
-    return function  # type: ignore[no-any-return] # of a module that nobody knows before
+    return function  # type: ignore[no-any-return] # the module is the organisation's
 
 
 def _failed(error: BaseException, what: str) -> PlanError:
-    """Return an error of the organisation's own code with the last line in its file that it came by."""
+    """Return an error of the organisation's own code with its last line in that file."""
     lines = [
         f":{frame.lineno}" for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES
     ]

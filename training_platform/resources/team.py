@@ -90,10 +90,8 @@ def add_team(
         )
         for key, spec in team.buckets.items()
     }
-    account = team_account(
-        plan.component("training-platform:storage:TeamServiceAccount", "account"),
-        _account(team, environment, scope, buckets),
-    )
+    account_component = plan.component("training-platform:storage:TeamServiceAccount", "account")
+    account = team_account(account_component, _account(team, environment, scope, buckets))
     _add_grants(plan, team, environment, scope, account)
     budget = stack_budget(team.budget, environment)
     if budget:
@@ -107,7 +105,7 @@ def add_team(
         component.add(secret_reader(f"{component.name}-jobs", scope, secret, account.output("member")))
     for cluster in team.shares:
         _ClusterShare(plan, team, environment, scope, cluster, flavors[cluster], outputs, account).add()
-    boards = _add_vertex(plan, team, scope, outputs)
+    boards = _add_vertex(plan, team, scope, outputs, account_component)
     plan.outputs = {
         "service_account": account.output("email"),
         "buckets": {key: f"gs://{bucket_id(scope, key)}" for key in buckets},
@@ -172,13 +170,15 @@ def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, 
             )
 
 
-def _add_vertex(plan: Plan, team: Team, scope: Scope, outputs: Reference) -> dict[str, Resource]:
-    """Add what the team has on Vertex AI, and return its TensorBoards by region."""
+def _add_vertex(plan: Plan, team: Team, scope: Scope, outputs: Reference, account: Component) -> dict[str, Resource]:
+    """Add what the team has on Vertex AI, and return its TensorBoards by region.
+
+    A Workbench instance acts as the team's account and waits for all of its rights.
+    """
     for key, resource in team.vertex.persistent_resources.items():
         name = declared_name("vertex.persistent_resources", key)
         component = plan.component("training-platform:vertex:PersistentResource", name)
         component.add(persistent_resource(key, resource, scope))
-    account = next(child for child in plan.children if child.name == "account")
     for key, instance in team.vertex.workbench.items():
         network = subnet = None
         if not instance.subnet:
