@@ -14,7 +14,7 @@ unless a table says something else of a flavor::
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -209,22 +209,28 @@ def _cohort(spec: Json) -> dict[str, Any]:
     """Return the spec of a ClusterQueue or Cohort whose groups have the fields that the model reads."""
     groups = spec.get("resourceGroups") or []
     for group in groups:
-        resources = group["coveredResources"]
         for flavor in group["flavors"]:
-            rows = {row["name"]: row for row in flavor["resources"]}
-            if set(rows) != set(resources):
-                covered = ", ".join(map(str, resources))
-                raise ValueError(f"flavor {flavor['name']} has quota of {', '.join(rows)}, not of {covered}")
-            for name, row in rows.items():
-                for key in ("nominalQuota", "borrowingLimit", "lendingLimit"):
-                    if row.get(key) is not None:
-                        amount(name, row[key])
+            _check_quota(flavor, group["coveredResources"])
+    readable = {**spec, "resourceGroups": groups}
     weight = (spec.get("fairSharing") or {}).get("weight")
-    found = {**spec, "resourceGroups": groups}
     if weight is not None:
-        found["fairSharing"] = {"weight": amount("cpu", weight) / units("cpu")}
+        readable["fairSharing"] = {"weight": amount("cpu", weight) / units("cpu")}
     parent = spec.get("parentName") or spec.get("parent")
-    return {**found, **({"parentName": parent} if parent else {})}
+    if parent:
+        readable["parentName"] = parent
+    return readable
+
+
+def _check_quota(flavor: Json, covered: Sequence[object]) -> None:
+    """Raise ValueError if a flavor's quota is not of the covered resources, or is no amount."""
+    rows = {row["name"]: row for row in flavor["resources"]}
+    if set(rows) != set(covered):
+        resources = ", ".join(map(str, covered))
+        raise ValueError(f"flavor {flavor['name']} has quota of {', '.join(rows)}, not of {resources}")
+    for name, row in rows.items():
+        for key in ("nominalQuota", "borrowingLimit", "lendingLimit"):
+            if row.get(key) is not None:
+                amount(name, row[key])
 
 
 def _circles(rows: Mapping[str, Object], cohorts: Mapping[str, Json]) -> Iterator[str]:
