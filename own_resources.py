@@ -9,6 +9,7 @@ from training_platform.resources.stack_plan import OwnResources
 def add_resources(own: OwnResources) -> None:
     """Add resources to the plan of one stack, an environment's or a team's; called once for each stack.
 
-    ``own.plan.add(Resource(type=..., name=..., inputs=...))`` adds one, spelt as pulumi-gcp's Python spells it, or the
-    manifest of a Kubernetes object. ``own.team`` is None in an environment's stack.
+    ``own.plan.add(Resource(type=..., name=..., inputs=...))`` adds one, spelt as pulumi-gcp's Python spells it. A
+    Kubernetes object is its manifest, in a component with its cluster's provider. ``own.team`` is None in the stack of
+    an environment.
     """
