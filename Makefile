@@ -13,7 +13,7 @@ COMPLETE := .venv/.complete
 POLICIES := .venv-policies/.installed
 EXAMPLES := .venv-examples/.installed
 PACK_CODE := policies training_platform/policy tests/training_platform/policy
-EXTRAS := deploy adopt documents jobs quota sandbox scheduler
+EXTRAS := deploy adopt documents jobs quota sandbox simulate verify
 COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 # A file's tests stay in one process, which makes their shared fixtures once; files are handed out in their order, which has
@@ -23,7 +23,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help check setup test lint format schema inventories alerts documents reference site policy-pack bench holdout test-policies test-engine test-examples changelog lock clean
+.PHONY: help check setup test lint format test-core schema inventories alerts documents reference site policy-pack bench holdout test-policies test-engine test-examples changelog lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ setup: $(COMPLETE) $(POLICIES) ## Install all that deploys and tests; targets th
 
 test: lint $(if $(ARGS),,test-policies) ## Lint, then run every test on all cores; ARGS="-k name" runs some, but for the pack's.
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+
+test-core: $(COMPLETE) ## Run the tests of the core; ARGS is passed on to pytest.
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/training_platform tests/stacks tests/modules $(ARGS)
 
 test-policies: $(POLICIES) ## Run the policy pack's tests in its own virtualenv; ARGS is passed on to pytest.
 	@.venv-policies/bin/python -m pytest tests/training_platform/policy $(ARGS)

@@ -33,7 +33,7 @@ from tests.engine.workspace import Workspace
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.config.reading.clock import today
-from training_platform.sandbox.kubernetes.plugin import serve
+from training_platform.parts.sandbox.kubernetes.plugin import serve
 
 RUNS = 5
 STACK = "dev"

@@ -13,11 +13,11 @@ from typing import Any
 
 from benchmarks.measure import ROOT, table
 from training_platform.catalog.types import Capacity
-from training_platform.simulate.machines import DEFAULTS
-from training_platform.simulate.queues import Pods
-from training_platform.simulate.replay import NEVER, play
-from training_platform.simulate.stacks import Cluster, FlavorMachines
-from training_platform.simulate.traces import TraceJob
+from training_platform.parts.simulate.machines import DEFAULTS
+from training_platform.parts.simulate.queues import Pods
+from training_platform.parts.simulate.replay import NEVER, play
+from training_platform.parts.simulate.stacks import Cluster, FlavorMachines
+from training_platform.parts.simulate.traces import TraceJob
 
 GPU = "nvidia.com/gpu"
 TEAMS, FLAVORS, OWN, QUOTA = 20, 10, 4, 16  # flavors that each team has, and GPUs of each

@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 from benchmarks.measure import ROOT, table
 from benchmarks.queues import GPU, queue_spec
-from training_platform.simulate.machines import DEFAULTS
-from training_platform.simulate.page import Bar, bars
-from training_platform.simulate.queues import Pods
-from training_platform.simulate.replay import play
-from training_platform.simulate.results import duration, figures
-from training_platform.simulate.stacks import Cluster, FlavorMachines
-from training_platform.simulate.traces import TraceJob
+from training_platform.parts.simulate.machines import DEFAULTS
+from training_platform.parts.simulate.page import Bar, bars
+from training_platform.parts.simulate.queues import Pods
+from training_platform.parts.simulate.replay import play
+from training_platform.parts.simulate.results import duration, figures
+from training_platform.parts.simulate.stacks import Cluster, FlavorMachines
+from training_platform.parts.simulate.traces import TraceJob
 
 DAY: Final = 86_400.0
 PICTURES: Final = ROOT / "docs" / "pictures"

@@ -20,12 +20,12 @@ from training_platform.config.reading.section import listed
 from training_platform.config.reading.source import read_source
 from training_platform.config.schema import stack_schema
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.model import Job
-from training_platform.jobs.schema import job_schema
+from training_platform.parts.jobs.model import Job
+from training_platform.parts.jobs.schema import job_schema
+from training_platform.parts.verify.probes import probes
+from training_platform.parts.verify.report import WORDS
+from training_platform.parts.verify.run import GOOGLE
 from training_platform.rules.descriptions import GROUPS, rule_sheets
-from training_platform.verify.probes import probes
-from training_platform.verify.report import WORDS
-from training_platform.verify.run import GOOGLE
 
 FOLDER = Path(__file__).parent
 VERIFIED = FOLDER.parent / "verified"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.traces import CHANGES, alibaba, cluster, gavel, measure, most_in_use, rows
-from training_platform.simulate.page import Bar
+from training_platform.parts.simulate.page import Bar
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
 

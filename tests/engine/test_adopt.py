@@ -16,11 +16,11 @@ from pulumi.automation import Deployment
 from pulumi.automation.events import EngineEvent
 from rich.console import Console
 
-from tests.training_platform.sandbox.run.conftest import Sandbox, small
-from training_platform.adopt.import_file import settled
+from tests.parts.sandbox.run.conftest import Sandbox, small
 from training_platform.cli.main import app
-from training_platform.sandbox.run.servers import announced, serving
-from training_platform.sandbox.run.session import RunOptions, read_stacks, session
+from training_platform.parts.adopt.import_file import settled
+from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.session import RunOptions, read_stacks, session
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

@@ -17,9 +17,9 @@ import yaml
 
 from tests.engine.test_adopt import adopt, first_preview, rows_of, throw_away_state
 from tests.engine.test_sandbox_life import SCHEMAS
-from tests.training_platform.sandbox.run.conftest import Sandbox, small
-from training_platform.sandbox.run.servers import announced, serving
-from training_platform.sandbox.run.session import read_stacks
+from tests.parts.sandbox.run.conftest import Sandbox, small
+from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.session import read_stacks
 
 pytestmark = [
     pytest.mark.engine,

@@ -12,12 +12,12 @@ from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.repository.test_checkov import FULL, FULL_TEAM
 from tests.stacks.test_encryption import CENTRAL, ENVIRONMENT, FIELDS, below
 from tests.training_platform.catalog.test_every_family_plans import environment
-from training_platform.sandbox.cloud.endpoints import endpoints
-from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.quota import Projects, number
-from training_platform.sandbox.run.engine import variable
-from training_platform.sandbox.run.servers import provider_settings
+from training_platform.parts.sandbox.cloud.endpoints import endpoints
+from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects, number
+from training_platform.parts.sandbox.run.engine import variable
+from training_platform.parts.sandbox.run.servers import provider_settings
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 STACKS = {

@@ -18,12 +18,12 @@ from pulumi.runtime.proto import provider_pb2
 
 from tests.training_platform.resources.test_vertex import RESOURCE, deploy
 from tests.violations.refusers import Provider, provider, struct
+from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.resources.planned import Planned
-from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.sandbox.cloud.state.quota import Projects
-from training_platform.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
+from tests.parts.sandbox.kubernetes.client import Client, connect
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack
-from tests.training_platform.sandbox.kubernetes.client import Client, connect
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.planned import UNKNOWN, Planned
 

@@ -12,12 +12,12 @@ import pytest
 
 from tests.engine.test_sandbox_changes import done_to
 from tests.engine.test_sandbox_life import SCHEMAS, Fleet
-from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.quota import Projects
-from training_platform.sandbox.cloud.state.store import Store
-from training_platform.sandbox.run.servers import announced, serving
-from training_platform.sandbox.run.session import read_stacks
+from tests.parts.sandbox.run.conftest import Sandbox, without_stacks
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.session import read_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
+from tests.parts.sandbox.run.conftest import without_stacks
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
-from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.checks.comparison.changes import resource_changes, result_of
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.quota import Projects
-from training_platform.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(3600)]
 

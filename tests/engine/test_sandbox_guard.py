@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.training_platform.sandbox.run.conftest import STACK, Sandbox, small
-from training_platform.sandbox.cloud.state.store import Store
+from tests.parts.sandbox.run.conftest import STACK, Sandbox, small
+from training_platform.parts.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

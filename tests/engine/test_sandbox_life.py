@@ -23,14 +23,14 @@ from typing import Any
 
 import pytest
 
+from tests.parts.sandbox.run.conftest import Sandbox, without_stacks
+from tests.parts.sandbox.run.test_run_engine import held
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack
-from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
-from tests.training_platform.sandbox.run.test_run_engine import held
 from training_platform.config.workspace import read_workspace
-from training_platform.sandbox.run.folder import SandboxFolder
-from training_platform.sandbox.run.servers import announced, serving
-from training_platform.sandbox.run.session import read_stacks
+from training_platform.parts.sandbox.run.folder import SandboxFolder
+from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.session import read_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

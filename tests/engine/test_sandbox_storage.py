@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.sandbox.run.conftest import without_stacks
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.quota import Projects
-from training_platform.sandbox.cloud.state.store import Store
+from tests.parts.sandbox.run.conftest import without_stacks
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.parts.sandbox.run.conftest import Sandbox, without_stacks
 from tests.places import ROOT
 from tests.releases import commit_of, releases
-from tests.training_platform.sandbox.run.conftest import Sandbox, without_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

@@ -13,11 +13,11 @@ import yaml
 
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_finetune_vit import MAKE
+from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from tests.places import ROOT
-from tests.training_platform.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
-from training_platform.jobs.model import Job
-from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.state.cloud import CloudSettings
+from training_platform.parts.jobs.model import Job
+from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 
 PROGRAM = ROOT / "examples" / "data" / "prefetch.py"
 

@@ -25,15 +25,15 @@ from tests.violations.draw import valid
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.operations import Clock
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.snapshot import Snapshots
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import RELEASE
 from training_platform.rules import evaluate, program, views_of_plan
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.operations import Clock
-from training_platform.sandbox.cloud.state.quota import Projects
-from training_platform.sandbox.cloud.state.store import Store
 from training_platform.views.access import ReleaseView
 from training_platform.views.adapters import VIEWS_OF
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from training_platform.catalog.types import Json
-from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import find_binaries, run_controllers
-from training_platform.sandbox.kubernetes.definitions import read_definitions
+from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
+from training_platform.parts.sandbox.kubernetes.controllers import find_binaries, run_controllers
+from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 KINDS = ("jobset", "kueue", "autoscaler")  # folders of definitions

@@ -21,11 +21,11 @@ from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.render import job_files, render_job
+from training_platform.parts.jobs.render import job_files, render_job
+from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
+from training_platform.parts.sandbox.kubernetes.controllers import run_controllers
+from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.resources.planned import Planned
-from training_platform.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import run_controllers
-from training_platform.sandbox.kubernetes.definitions import read_definitions
 
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.

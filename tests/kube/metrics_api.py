@@ -11,8 +11,8 @@ from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from tests.kube.server import Json
+from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, VERSIONS, api_service
-from training_platform.sandbox.kubernetes.api_servers import ApiServer
 
 
 class MetricsApi:

@@ -31,7 +31,7 @@ from tests.kube.test_admission import (
     templated,
 )
 from tests.places import ROOT
-from training_platform.verify.tenancy import EVERY_DAY, Write, rights, writes
+from training_platform.parts.verify.tenancy import EVERY_DAY, Write, rights, writes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -29,9 +29,9 @@ from training_platform.catalog import CHARTS
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
+from training_platform.parts.sandbox.kubernetes.controllers import NAMESPACES
 from training_platform.resources.kueue import configuration
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.sandbox.kubernetes.controllers import NAMESPACES
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 

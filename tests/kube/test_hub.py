@@ -28,9 +28,9 @@ from tests.kube.deployed import FLAVOR, GPU, TEAM, Deployed, deployed
 from tests.kube.queues import Json, Queues, until
 from tests.kube.server import role_objects
 from training_platform.catalog import CHARTS
+from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, free_port
+from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.resources.notebooks import HUB_NAMESPACE
-from training_platform.sandbox.kubernetes.api_servers import ApiServer, free_port
-from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

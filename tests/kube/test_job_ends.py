@@ -14,9 +14,9 @@ from tests.kube.server import Server
 from tests.kube.test_admission import QUEUED, job
 from tests.kube.test_jobs_admitted import case, lab, left, node
 from tests.kube.test_pathways import JOBSETS, Heads
-from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.naming import as_run
-from training_platform.jobs.runs.logs import RESTARTS
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.jobs.runs.logs import RESTARTS
 from training_platform.resources.admission import MAX_RUN_SECONDS, Bounds, queued_jobs
 from training_platform.resources.kueue import RUN_LABEL, configuration
 

@@ -24,12 +24,12 @@ from training_platform.config.model.capacity import Capacity
 from training_platform.config.pools import QUEUED_LABEL
 from training_platform.config.reading.source import parse_source, read_source
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.gke.gpu_direct import usable_pools
-from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.gke.pods import gke_target, layout
-from training_platform.jobs.naming import as_run
-from training_platform.jobs.resolve import ResolvedJob, parse_job
-from training_platform.jobs.rules import job_findings
+from training_platform.parts.jobs.gke.gpu_direct import usable_pools
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.gke.pods import gke_target, layout
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
+from training_platform.parts.jobs.rules import job_findings
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

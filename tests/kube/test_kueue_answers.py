@@ -14,12 +14,12 @@ import yaml
 from tests.kube.clusters import KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, Json, Queues, until
 from training_platform.clients.kubernetes_api import ClusterApi, connect
-from training_platform.jobs.runs.state import Run
-from training_platform.jobs.runs.why_on_gke import Seen, why
+from training_platform.parts.jobs.runs.state import Run
+from training_platform.parts.jobs.runs.why_on_gke import Seen, why
+from training_platform.parts.sandbox.kubernetes import controllers
+from training_platform.parts.sandbox.kubernetes.api_servers import free_port
+from training_platform.parts.sandbox.kubernetes.controllers import Ports, Start, start
 from training_platform.resources.kueue import configuration
-from training_platform.sandbox.kubernetes import controllers
-from training_platform.sandbox.kubernetes.api_servers import free_port
-from training_platform.sandbox.kubernetes.controllers import Ports, Start, start
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

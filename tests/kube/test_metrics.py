@@ -23,12 +23,12 @@ from tests.kube.clusters import KueueCluster, kueue_cluster
 from tests.kube.queues import Json, Queues, planned, stacks, until
 from tests.kube.test_serving import ADAPTER_PATHS, adapter_objects, team
 from tests.promql import OF_HISTOGRAMS, metrics
+from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, free_port
+from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.quota.chip_hours import question
 from training_platform.resources.kueue import configuration
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, adapter_deployment
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, free_port
-from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -38,14 +38,14 @@ from tests.kube.test_sandbox_jobs import CLUSTER, FILES
 from training_platform.cli.main import app
 from training_platform.config.reading.source import read_source
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.resolve import parse_job
+from training_platform.parts.jobs.resolve import parse_job
+from training_platform.parts.sandbox.kubernetes import controllers
+from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, run_program
+from training_platform.parts.sandbox.kubernetes.controllers import Ports, Start, run_controllers
+from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
+from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.resources.kueue import configuration
 from training_platform.resources.monitoring import alert_rules
-from training_platform.sandbox.kubernetes import controllers
-from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, run_program
-from training_platform.sandbox.kubernetes.controllers import Ports, Start, run_controllers
-from training_platform.sandbox.kubernetes.definitions import read_definitions
-from training_platform.sandbox.kubernetes.tied_process import TiedProcess
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

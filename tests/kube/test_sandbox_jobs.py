@@ -15,15 +15,15 @@ from click.testing import CliRunner
 
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until
+from tests.parts.sandbox.kubernetes import client as plugin
+from tests.parts.sandbox.run.conftest import without_stacks
 from tests.plans import planned_stacks
-from tests.training_platform.sandbox.kubernetes import client as plugin
-from tests.training_platform.sandbox.run.conftest import without_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.cloud.state.store import Record, Store
+from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
+from training_platform.parts.sandbox.run.servers import serving
 from training_platform.resources.planned import UNKNOWN
-from training_platform.sandbox.cloud.state.store import Record, Store
-from training_platform.sandbox.kubernetes.api_servers import ApiServer
-from training_platform.sandbox.run.servers import serving
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

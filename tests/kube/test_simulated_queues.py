@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.kube.clusters import needed_binaries
-from tests.training_platform.simulate.clusters import sections, shares
-from tests.training_platform.simulate.record import Cluster, Played, is_played, play_for_real, running_cluster
-from tests.training_platform.simulate.scenarios import GPU, Json, random_scenario
+from tests.parts.simulate.clusters import sections, shares
+from tests.parts.simulate.record import Cluster, Played, is_played, play_for_real, running_cluster
+from tests.parts.simulate.scenarios import GPU, Json, random_scenario
 from training_platform.cli.main import app
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(900)]

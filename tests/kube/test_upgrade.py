@@ -24,13 +24,13 @@ from tests.kube.queues import KUEUE, Queues, planned, until
 from tests.kube.test_jobs_admitted import case, lab, node
 from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.catalog.types import Json
-from training_platform.jobs.gke.jobset import jobset as rendered
-from training_platform.jobs.naming import as_run
+from training_platform.parts.jobs.gke.jobset import jobset as rendered
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
+from training_platform.parts.sandbox.kubernetes.controllers import run_controllers
+from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
+from training_platform.parts.sandbox.kubernetes.store import ObjectRefused
 from training_platform.resources.kueue import configuration
-from training_platform.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
-from training_platform.sandbox.kubernetes.controllers import run_controllers
-from training_platform.sandbox.kubernetes.definitions import read_definitions
-from training_platform.sandbox.kubernetes.store import ObjectRefused
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

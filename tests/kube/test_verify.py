@@ -27,18 +27,18 @@ from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.kube.server import Server
 from tests.kube.test_every_object import ApiServer, rendered
+from tests.parts.adopt.conftest import Repository
+from tests.parts.adopt.conftest import _repository as repository  # noqa: F401 # a fixture
+from tests.parts.verify.conftest import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from tests.plans import PlannedStack
-from tests.training_platform.adopt.conftest import Repository
-from tests.training_platform.adopt.conftest import _repository as repository  # noqa: F401 # a fixture
-from tests.training_platform.verify.conftest import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from training_platform.clients.kubernetes_api import ClusterApi
+from training_platform.parts.sandbox.cloud.state.store import Record
+from training_platform.parts.sandbox.kubernetes.api_servers import free_port
+from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, kubelets, node_objects
+from training_platform.parts.verify.probes import Platform, probes
+from training_platform.parts.verify.run import go_on
+from training_platform.parts.verify.tenancy import writes
 from training_platform.resources import resource_types
-from training_platform.sandbox.cloud.state.store import Record
-from training_platform.sandbox.kubernetes.api_servers import free_port
-from training_platform.sandbox.kubernetes.nodes import SimulatedPool, kubelets, node_objects
-from training_platform.verify.probes import Platform, probes
-from training_platform.verify.run import go_on
-from training_platform.verify.tenancy import writes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 

@@ -16,11 +16,11 @@ from tests.recording_monitor import STACK, RecordingMonitor, record, run_program
 from tests.stack_files import text_of
 from tests.stacks import test_reach as reach
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.kubernetes.wire import plain, plain_struct
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.plan import Component, Computed, Node, Options, Plan, Resource, awaited, is_read
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.stack_plan import stack_plan
-from training_platform.sandbox.kubernetes.wire import plain, plain_struct
 
 NETWORK = "gcp:compute/network:Network"
 OF_THE_SDK = {

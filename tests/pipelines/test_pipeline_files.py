@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from pipelines.operator.objects import main, object_name
 from tests.places import ORGANISATION, ROOT
 from training_platform.config.workspace import read_workspace
-from training_platform.sandbox.kubernetes.definitions import load_crds
+from training_platform.parts.sandbox.kubernetes.definitions import load_crds
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SCHEMAS = {

@@ -23,10 +23,10 @@ from training_platform.cli.main import app
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.model import Job
-from training_platform.jobs.render import check_job
+from training_platform.parts.jobs.model import Job
+from training_platform.parts.jobs.render import check_job
+from training_platform.parts.verify.probes import probes
 from training_platform.rules import RULES
-from training_platform.verify.probes import probes
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which has commands and options of earlier versions
@@ -81,7 +81,7 @@ def test_the_map_names_every_folder_and_nothing_else() -> None:
     listed = ["git", "ls-files", "-z"]
     files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     folders = {Path(file).parts[0] for file in files if "/" in file and not file.startswith(".")}
-    rooms = {"/".join(Path(file).parts[:2]) for file in files if re.match(r"training_platform/\w+/", file)}
+    rooms = {match[0] for file in files if (match := re.match(r"training_platform/(parts/)?\w+(?=/)", file))}
 
     assert (folders | rooms) - named == {"docs", "changelog.d", "training_platform"}
     assert [name for name in sorted(named) if "/" in name and not (ROOT / name).exists()] == []

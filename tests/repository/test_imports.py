@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -22,31 +23,20 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "rules": ("quota", "views", "resources", "config", "catalog"),
     "clients": ("quota", "resources", "config", "catalog"),
     "policy": ("rules", "quota", "views", "resources", "config", "catalog"),
-    "checks": ("jobs", "rules", "quota", "views", "resources", "config", "catalog"),
-    "adopt": ("clients", "sandbox", "rules", "quota", "views", "resources", "config", "catalog"),
-    "simulate": ("checks", "resources", "config", "catalog"),
-    "jobs": ("clients", "rules", "quota", "views", "resources", "config", "catalog"),
-    "sandbox": ("checks", "rules", "quota", "views", "resources", "config", "catalog"),
-    "verify": ("adopt", "checks", "jobs", "clients", "sandbox", "quota", "views", "resources", "config", "catalog"),
-    "cli": (
-        "verify",
-        "adopt",
-        "checks",
-        "clients",
-        "jobs",
-        "policy",
-        "sandbox",
-        "simulate",
-        "rules",
-        "quota",
-        "views",
-        "resources",
-        "config",
-        "catalog",
-    ),
+    "checks": ("rules", "quota", "views", "resources", "config", "catalog"),
+    "cli": ("policy", "checks", "clients", "rules", "quota", "views", "resources", "config", "catalog"),
 }
-"""What a part of ``training_platform`` may import beside itself; ``modules`` may import what ``views`` may."""
-PLAIN = tuple(f"training_platform.{part}" for part in ("catalog", "config", "resources", "views", "quota", "rules"))
+"""What a room of the core may import beside itself; ``modules`` may import what ``views`` may."""
+CORE = tuple(f"training_platform.{room}" for room in ARROWS)
+PARTS: dict[str, tuple[str, ...]] = {
+    "jobs": (),
+    "sandbox": (),
+    "simulate": ("jobs",),
+    "adopt": ("sandbox",),
+    "verify": ("adopt", "jobs"),
+}
+"""The parts beside the core, each with those that it may import."""
+PLAIN = tuple(f"training_platform.{room}" for room in ("catalog", "config", "resources", "views", "quota", "rules"))
 OURS = ("modules", "training_platform")
 FOLDERS = (*OURS, "policies")
 STORY_NAMES = {
@@ -66,7 +56,7 @@ sys.exit(f"loads {loaded[0]} and {len(loaded) - 1} more" if loaded else 0)
 """
 
 
-@pytest.mark.parametrize("package", [*PLAIN, "training_platform.jobs", "training_platform.simulate"])
+@pytest.mark.parametrize("package", [*PLAIN, "training_platform.parts.jobs", "training_platform.parts.simulate"])
 def test_importing_all_of_a_plain_package_loads_no_pulumi(package: str) -> None:
     command = [sys.executable, "-c", IMPORT_ALL, package]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
@@ -75,26 +65,36 @@ def test_importing_all_of_a_plain_package_loads_no_pulumi(package: str) -> None:
     assert {package, *done.stdout.split()} == {name for name, _ in _sources(package)}
 
 
-@pytest.mark.parametrize("part", [*ARROWS, "modules"])
-def test_a_part_imports_only_itself_and_those_below_it(part: str) -> None:
-    package = "modules" if part == "modules" else f"training_platform.{part}"
-    below = ARROWS["views" if part == "modules" else part]
-    allowed = (package, *(f"training_platform.{name}" for name in below))
-    modules = [(name, path) for name, path in _sources(package) if _within(name, package)]
+@pytest.mark.parametrize("room", [*ARROWS, "modules"])
+def test_a_room_of_the_core_imports_only_itself_and_those_below_it(room: str) -> None:
+    package = "modules" if room == "modules" else f"training_platform.{room}"
+    below = ARROWS["views" if room == "modules" else room]
 
-    assert modules
-    assert [
-        f"{name} imports {imported}"
-        for name, path in modules
-        for imported in _imports(path)
-        if _within(imported, *OURS) and not _within(imported, *allowed)
-    ] == []
+    assert _other_imports(package, [package, *(f"training_platform.{name}" for name in below)]) == []
 
 
-def test_every_part_has_its_arrows() -> None:
-    parts = {path.name for path in (ROOT / "training_platform").iterdir() if any(path.glob("*.py"))}
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_imports_the_core_and_as_little_of_other_parts_as_is_written_here(part: str) -> None:
+    package = f"training_platform.parts.{part}"
+    used = tuple(f"training_platform.parts.{name}" for name in PARTS[part])
 
-    assert parts == set(ARROWS)
+    assert _other_imports(package, [package, *used, *CORE]) == []
+    assert all(any(_within(imported, name) for _, imported in _ours(package)) for name in used)
+
+
+def test_every_room_and_part_has_its_arrows() -> None:
+    package = ROOT / "training_platform"
+
+    assert {path.name for path in package.iterdir() if any(path.glob("*.py"))} == {*ARROWS, "parts"}
+    assert {path.name for path in (package / "parts").iterdir() if any(path.glob("*.py"))} == set(PARTS)
+
+
+@pytest.mark.parametrize("folder", [*(f"training_platform/{room}" for room in ARROWS), "modules"])
+def test_the_core_names_no_part_in_a_path_or_a_text(folder: str) -> None:
+    naming = re.compile(rf"parts[./](?:{'|'.join(PARTS)})\b")
+    files = [path for path in (ROOT / folder).rglob("*.py") if naming.search(path.read_text(encoding="utf-8"))]
+
+    assert [path.relative_to(ROOT).as_posix() for path in files] == []
 
 
 def test_no_two_files_import_each_other_by_any_way_round() -> None:
@@ -126,7 +126,7 @@ def test_plain_packages_import_no_pulumi_inside_a_function_either() -> None:
 
 
 def test_the_files_of_the_model_defer_no_annotations() -> None:
-    files = [*(ROOT / "training_platform/config/model").glob("*.py"), ROOT / "training_platform/jobs/model.py"]
+    files = [*(ROOT / "training_platform/config/model").glob("*.py"), ROOT / "training_platform/parts/jobs/model.py"]
 
     assert len(files) > 10
     assert [path.name for path in files if "__future__" in path.read_text()] == []
@@ -149,6 +149,18 @@ def test_every_form_of_import_is_seen(line: str, tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(line)
 
     assert _imports(tmp_path / "x.py") == ("a.b.c",)
+
+
+def _ours(package: str) -> Iterator[tuple[str, str]]:
+    """Yield each module of a package with each of our modules that it imports."""
+    for name, path in _sources(package):
+        yield from ((name, imported) for imported in _imports(path) if _within(imported, *OURS))
+
+
+def _other_imports(package: str, allowed: Collection[str]) -> list[str]:
+    imports = list(_ours(package))
+    assert imports or package == "training_platform.catalog"
+    return [f"{name} imports {imported}" for name, imported in imports if not _within(imported, *allowed)]
 
 
 def _sources(package: str) -> Iterator[tuple[str, Path]]:

@@ -88,7 +88,7 @@ COMMANDS = {
     "sandbox status": "sandbox",
     "sandbox up dev": "sandbox",
     "trace pull": "jobs",
-    "verify dev --plan": "adopt",
+    "verify dev --plan": "verify",
 }
 EACH = """
 import json, sys

@@ -23,7 +23,7 @@ from training_platform.cli.main import app
 from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.render import check_jobs, job_files
+from training_platform.parts.jobs.render import check_jobs, job_files
 from training_platform.quota.demand import stack_demand
 
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))

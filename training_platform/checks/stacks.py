@@ -12,6 +12,7 @@ from training_platform.catalog.prices import LIST, Cost, PriceBook
 from training_platform.checks.causes import with_causes
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.outcome import Outcome, outcome_of
+from training_platform.checks.parts import part_findings
 from training_platform.checks.process import Progress, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
 from training_platform.config.model.stack import Stack
@@ -21,7 +22,6 @@ from training_platform.config.reading.finding import Finding, UserError, others_
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.jobs.render import check_jobs, job_files
 from training_platform.quota.charges import Charge
 from training_platform.quota.chip_hours import Usages, budget_findings, read_usages
 from training_platform.quota.demand import stack_demand
@@ -35,6 +35,9 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.suggestions import Suggestions
+
+JOBS = "jobs"
+"""The folder of job files, at the root of a repository; a part judges them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +67,7 @@ class Checked:
     outcomes: Mapping[str, Outcome]
     plan_findings: list[Finding] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    jobs: list[Finding] = field(default_factory=list)
+    part_findings: list[Finding] = field(default_factory=list)
     prices: PriceBook = LIST
     price_findings: list[Finding] = field(default_factory=list)
 
@@ -79,8 +82,14 @@ def check_stacks(
     workspace = read_workspace(root)
     names = stack_names(workspace, names)
     check = _planned(workspace, root, names, options, inputs=inputs)
-    check.jobs, unreadable = check_jobs(job_files(root), root, workspace, options.today)
-    check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
+    for judge in part_findings().values():
+        findings, unreadable = judge(root, workspace, options.today)
+        check.part_findings += findings
+        check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
+    if (root / JOBS).is_dir() and JOBS not in part_findings():
+        check.failures.append(
+            f"{JOBS}/ was not checked: the part of training-platform that checks it is not installed."
+        )
     check.report = _report(check, names, options)
     failures: list[str] = []
     with others_go_on("which finding follows from which", failures):
@@ -172,7 +181,9 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
         files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
         # A job repeats the findings of its snapshot.
         findings=(
-            *dict.fromkeys((*check.snapshots.findings, *check.usages.findings, *check.price_findings, *check.jobs)),
+            *dict.fromkeys(
+                (*check.snapshots.findings, *check.usages.findings, *check.price_findings, *check.part_findings)
+            ),
             *_exemption_findings(check, stacks),
         ),
         known_stacks=frozenset(check.workspace.stacks),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import click
 
 from training_platform.checks.process import ended_by_signals
-from training_platform.cli.shared import DISTRIBUTION, Commands, CommandsOfModules
+from training_platform.cli.shared import DISTRIBUTION, Commands, CommandsOfModules, part_commands
 from training_platform.config.reading.finding import bug, printable
 
 if TYPE_CHECKING:
@@ -26,18 +26,27 @@ COULD_NOT = 2
 NOBODY_READS = 141  # a shell's exit code for a program that a closed pipe ended: 128 and the number of the signal
 
 
-_COMMANDS = CommandsOfModules({
-    "adopt": "adopt:adopt", "adopt-state": "adopt:adopt_state", "check": "check:check", "explain": "explain:explain",
-    "plan": "plan:plan",
-    "schema": "stacks:schema", "stacks": "stacks:stacks", "init": "init:app", "catalog": "catalog:app",
-    "job": "job:app", "rules": "explain:app", "image": "image:app", "persistent-resource": "persistent_resource:app",
-    "prices": "prices:app", "quota": "quota:app", "sandbox": "sandbox:app", "software": "software:app",
-    "simulate": "simulate:simulate", "recommend": "simulate:recommend", "trace": "simulate:trace_app",
-    "verify": "verify:verify",
-})  # fmt: skip
+_CORE = {
+    "check": "check:check", "plan": "plan:plan", "stacks": "stacks:stacks", "init": "init:app",
+    "explain": "explain:explain", "rules": "explain:app", "catalog": "catalog:app", "quota": "quota:app",
+    "prices": "prices:app", "software": "software:app", "schema": "stacks:schema",
+}  # fmt: skip
+_PARTS = part_commands()
 
 
-@click.group(cls=Commands, commands=_COMMANDS, context_settings=SETTINGS)
+class App(Commands):
+    """The commands of the core, then those of parts."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # as click calls it
+        """Write the commands in two groups."""
+        self.format_section(formatter, "Commands", _CORE)
+        self.format_section(formatter, "Commands of parts", _PARTS)
+
+
+_COMMANDS = CommandsOfModules({**{name: f"{__package__}.{command}" for name, command in _CORE.items()}, **_PARTS})
+
+
+@click.group(cls=App, commands=_COMMANDS, context_settings=SETTINGS)
 @click.version_option(package_name=DISTRIBUTION, message="%(package)s %(version)s", help="Print the version and exit.")
 def app() -> None:
     """Plan, check and run an organisation's training platform on Google Cloud."""

@@ -110,7 +110,7 @@ def init(today: str | None, root: Path | None) -> None:
     demand has grown. Exit code 2: a file could not be counted, and nothing was written.
     """
     from training_platform.checks.output import write_files
-    from training_platform.jobs.render import needs_of_jobs
+    from training_platform.checks.parts import part_quota_needs
     from training_platform.quota.snapshot import FOLDER
 
     folder = repository(root)
@@ -118,8 +118,10 @@ def init(today: str | None, root: Path | None) -> None:
     if overview.not_counted:
         say_not_counted(overview)
         fail("nothing was written.")
-    of_jobs = needs_of_jobs(folder, overview.workspace, overview.today)
-    texts = dict(_placeholders(overview, of_jobs, folder / FOLDER))
+    of_files: dict[QuotaKey, float] = {}
+    for needs in part_quota_needs():
+        of_files |= needs(folder, overview.workspace, overview.today)
+    texts = dict(_placeholders(overview, of_files, folder / FOLDER))
     write_files(texts, folders=True)
     for file in texts:
         click.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")

@@ -9,22 +9,23 @@ import shutil
 import sys
 import textwrap
 from collections import UserDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, cast
 
 import click
 
+from training_platform.checks.parts import full_name, installed_parts, loaded
 from training_platform.config.reading.finding import UserError, install, printable
 
 DISTRIBUTION = "training-platform"
 EXTRAS: Final = {
     "jobs": ("kubernetes", "requests"),
     "adopt": ("googleapiclient", "kubernetes", "requests"),
-    "scheduler": ("distributed",),
+    "verify": ("googleapiclient", "kubernetes", "requests"),
+    "simulate": ("distributed",),
     "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "httpx", "starlette", "uvicorn"),
 }
 """By extra, modules that it brings; ``quota`` is asked for by ``quota pull`` itself."""
@@ -39,16 +40,30 @@ _WHOLE = 1_000  # characters
 class CommandsOfModules(UserDict[str, Any]):
     """Commands by name, in the order of the help. A command that is named, ``module:name``, is imported when asked for.
 
-    Importing all of them takes a sixth of the time in which a job is rendered.
+    Modules are those of ``package``. Importing all of them takes a sixth of the time in which a job is rendered.
     """
+
+    def __init__(self, names: Mapping[str, str], *, package: str = "") -> None:
+        """Take the commands by name; a command without a package is a full name."""
+        super().__init__({name: f"{package}.{named}" if package else named for name, named in names.items()})
 
     def __getitem__(self, name: str) -> click.Command:
         """Return a command."""
         command = super().__getitem__(name)
         if isinstance(command, str):
-            module, _, attribute = command.partition(":")
-            command = self.data[name] = getattr(import_module(f"training_platform.cli.{module}"), attribute)
+            command = self.data[name] = loaded(command)
         return cast("click.Command", command)
+
+
+def part_commands(group: str = "") -> dict[str, str]:
+    """Return the full names of the commands that parts add, to ``training-platform`` or to one of its groups."""
+    commands: dict[str, str] = {}
+    for part, table in installed_parts().items():
+        for path, name in table.commands.items():
+            *groups, command = path.split()
+            if groups == group.split():
+                commands[command] = full_name(part, name)
+    return commands
 
 
 class Commands(click.Group):
@@ -60,10 +75,12 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # as click calls it
         """Write the commands with their first sentences, which click would cut at the line's end."""
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, command.get_short_help_str(limit=_WHOLE)) for name, command in self.commands.items()]
-            )
+        self.format_section(formatter, "Commands", self.commands)
+
+    def format_section(self, formatter: click.HelpFormatter, title: str, names: Iterable[str]) -> None:
+        """Write the named commands below a title."""
+        with formatter.section(title):
+            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=_WHOLE)) for name in names])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; an error that its user can mend ends it with exit code 2 and one sentence."""
@@ -180,7 +197,7 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def need(extra: Literal["adopt", "jobs", "sandbox", "scheduler"], command: str) -> None:
+def need(extra: Literal["adopt", "jobs", "sandbox", "simulate", "verify"], command: str) -> None:
     """End the command with exit code 2 and one sentence where an extra is not installed that ``command`` needs."""
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         fail(f"{command} needs the extra `{extra}`: {install(extra)}")

@@ -88,8 +88,8 @@ def schema(check: bool, root: Path | None) -> None:
 
 def schema_files() -> dict[str, str]:
     """Return the text of every generated schema by its path in the repository."""
+    from training_platform.checks.parts import part_schemas
     from training_platform.config import schema as stacks
-    from training_platform.jobs import schema as jobs
     from training_platform.quota import snapshot as snapshots
     from training_platform.rules import exemptions
 
@@ -97,6 +97,6 @@ def schema_files() -> dict[str, str]:
         stacks.SCHEMA_FILE: stacks.stack_schema(),
         snapshots.SCHEMA_FILE: snapshots.snapshot_schema(),
         exemptions.SCHEMA_FILE: exemptions.exemptions_schema(),
-        jobs.SCHEMA_FILE: jobs.job_schema(),
+        **part_schemas(),
     }
     return {file: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for file, schema in schemas.items()}

@@ -16,8 +16,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from functools import cache
-from pathlib import Path as FilePath
 from typing import Any
 
 from training_platform.config.model.cluster import ClusterSpec
@@ -40,6 +38,7 @@ from training_platform.resources.kueue import (
     priorities,
     resource_flavor,
 )
+from training_platform.resources.launcher import PLAN_VARIABLE, launcher
 from training_platform.resources.plan import PLAIN, Component, Options
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, Scope, secret_id
 
@@ -47,8 +46,6 @@ SERVER_LABEL = f"{MANAGED_BY}/server"
 LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 # Pods start and end with quota, VMs and load, which no deployment waits for.
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
-_PLAN_VARIABLE = "TRAINING_LAUNCH"  # the variable from which the launcher of jobs reads its orders
-_LAUNCHER = FilePath(__file__).parents[1] / "jobs" / "launch.py"
 _SHARED_MEMORY = {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
 # Weights of hundreds of GB take long to load; Kueue's own time for ready pods is over before.
 _PROBE_SECONDS, _START_PROBES = 10, 360
@@ -133,7 +130,7 @@ def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) 
     amount = {flavor.accelerator.resource: str(chips)}
     own = server.command, server.args
     program, arguments = own if answers or not server.worker_command else (server.worker_command, ())
-    command = ["python3", "-c", _launcher()] if server.secrets else list(program)
+    command = ["python3", "-c", launcher()] if server.secrets else list(program)
     args = [*program, *arguments] if server.secrets else list(arguments)
     asked = {"startupProbe": {**_probe(server), "failureThreshold": _START_PROBES}, "readinessProbe": _probe(server)}
     return {
@@ -149,12 +146,6 @@ def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) 
     }
 
 
-@cache
-def _launcher() -> str:
-    """Return the program of jobs that fetches secrets and then becomes the container's own."""
-    return _LAUNCHER.read_text(encoding="utf-8")
-
-
 def _orders(server: ServerSpec, scope: Scope) -> dict[str, str]:
     if not server.secrets:
         return {}
@@ -163,7 +154,7 @@ def _orders(server: ServerSpec, scope: Scope) -> dict[str, str]:
         variable: f"projects/{scope.project}/secrets/{secret_id(scope, key)}/versions/{version or 'latest'}"
         for variable, (key, _, version) in parts.items()
     }
-    return {_PLAN_VARIABLE: json.dumps({"secrets": versions})}
+    return {PLAN_VARIABLE: json.dumps({"secrets": versions})}
 
 
 def _ports(server: ServerSpec) -> dict[str, int]:

@@ -14,8 +14,8 @@ import pytest
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_first_run import PROJECT, REGION, cloud, root
 from tests.examples.jobs.test_job_files import VERTEX, rendered
-from tests.training_platform.jobs.runs.vertex_cloud import Cloud, write_repository
-from training_platform.sandbox.cloud.http.server import serve
+from tests.parts.jobs.runs.vertex_cloud import Cloud, write_repository
+from training_platform.parts.sandbox.cloud.http.server import serve
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 

@@ -16,14 +16,14 @@ from click.testing import CliRunner, Result
 
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE, VERTEX
+from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from tests.parts.jobs.runs.test_runs_on_vertex import replica
+from tests.parts.jobs.runs.vertex_cloud import Cloud
 from tests.places import ORGANISATION
-from tests.training_platform.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
-from tests.training_platform.jobs.runs.test_runs_on_vertex import replica
-from tests.training_platform.jobs.runs.vertex_cloud import Cloud
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.resources.scope import persistent_resource_id, team_scope
-from training_platform.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 

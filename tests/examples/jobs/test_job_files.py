@@ -12,10 +12,10 @@ import yaml
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.places import ORGANISATION
 from training_platform.config.reading.clock import today
-from training_platform.jobs.render import render_job
-from training_platform.sandbox.cloud.requests.discovery import load
-from training_platform.sandbox.cloud.requests.validation import read_body
-from training_platform.sandbox.kubernetes.definitions import load_crds
+from training_platform.parts.jobs.render import render_job
+from training_platform.parts.sandbox.cloud.requests.discovery import load
+from training_platform.parts.sandbox.cloud.requests.validation import read_body
+from training_platform.parts.sandbox.kubernetes.definitions import load_crds
 
 SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas" / "jobset"
 GKE = {"pretrain_jax": "nlp", "fsdp_torch": "vision", "wandb_launch": "vision"}

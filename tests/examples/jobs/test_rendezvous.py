@@ -10,12 +10,12 @@ import pytest
 
 from tests.examples.jobs.conftest import EXAMPLES, free_port
 from tests.examples.jobs.test_fsdp_torch import MAKE
-from tests.training_platform.jobs.conftest import ENVIRONMENT, write_lab
+from tests.parts.jobs.conftest import ENVIRONMENT, write_lab
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
-from training_platform.jobs.gke.jobset import jobset
-from training_platform.jobs.naming import as_run
-from training_platform.jobs.resolve import parse_job
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.jobs.resolve import parse_job
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(400)]
 RUN = "train-bcdfg"

@@ -16,7 +16,7 @@ from training_platform.catalog import fact_sheets
 from training_platform.catalog.fact_sheets import decision, undecided
 from training_platform.catalog.reading import table
 from training_platform.cli.main import app
-from training_platform.verify.probes import probes
+from training_platform.parts.verify.probes import probes
 
 ROWS = table(fact_sheets.__file__, "deciding.yaml")
 CODE = table(fact_sheets.__file__, "deciding-code.yaml")
@@ -74,4 +74,4 @@ def test_the_command_lists_them() -> None:
     assert "machine type max_gbps" in done.output
     assert "None" not in done.output
     assert len(json.loads(as_json.output)) == len(undecided()) + sum(map(len, CODE.values()))
-    assert "code a constant is taken as a condition: training_platform/verify/google_cloud.py" in done.output
+    assert "code a constant is taken as a condition: training_platform/parts/verify/google_cloud.py" in done.output

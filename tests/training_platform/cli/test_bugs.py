@@ -114,7 +114,7 @@ def test_a_job_whose_check_fails_hides_no_other(root: Path, fails: Callable[...,
     broken, other = root / "jobs" / "vision" / "broken.yaml", root / "jobs" / "vision" / "other.yaml"
     for path in (broken, other):
         path.write_text("environment: nowhere\nimage: a:1\ngke: {cluster: a, flavor: b, nodes: 1}\n")
-    fails("training_platform.jobs.render.check_job", lambda path, *_: path == broken)
+    fails("training_platform.parts.jobs.render.check_job", lambda path, *_: path == broken)
 
     alone, whole = run(root, "job", "check"), run(root, "check")
 

@@ -55,7 +55,7 @@ def test_every_rule_can_be_explained() -> None:
 
 
 def test_every_rule_of_jobs_can_be_explained() -> None:
-    code = " ".join(path.read_text() for path in (ROOT / "training_platform" / "jobs").rglob("*.py"))
+    code = " ".join(path.read_text() for path in (ROOT / "training_platform" / "parts" / "jobs").rglob("*.py"))
     named = {*re.findall(r'"(job-[a-z-]+[a-z])"', code), "job-quota-exceeded", "job-quota-headroom"}
 
     assert {"job-name", "job-vertex-trials", "job-pathways"} <= named

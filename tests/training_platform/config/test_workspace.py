@@ -28,11 +28,11 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, lending, read_workspace, unpromised
+from training_platform.parts.sandbox.kubernetes.wire import plain_struct
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
 from training_platform.resources.resource_types import COHORT
 from training_platform.resources.stack_plan import plannable
-from training_platform.sandbox.kubernetes.wire import plain_struct
 
 
 @pytest.fixture

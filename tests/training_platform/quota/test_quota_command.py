@@ -19,6 +19,9 @@ from tests.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota import GROUPINGS, By, print_overview
 from training_platform.cli import quota
 from training_platform.cli.main import app
+from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
 from training_platform.quota.charges import (
     Holder,
     Usage,
@@ -31,9 +34,6 @@ from training_platform.quota.charges import (
 )
 from training_platform.quota.overview import read_overview
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.sandbox.cloud.http.server import serve
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.quota import Projects
 
 TODAY = date(2026, 11, 21)
 PROD = "stacks/quotas/example-train-prod.yaml"

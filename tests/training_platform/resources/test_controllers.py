@@ -14,6 +14,7 @@ from training_platform.catalog.types import Chart
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TAINT
+from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, load_crds
 from training_platform.resources.controllers import JOBSET, KUEUE, Controller, controller_monitoring, jobset
 from training_platform.resources.kubernetes_objects import ChartRef, chart_ref
 from training_platform.resources.kubernetes_objects import release as chart_release
@@ -22,7 +23,6 @@ from training_platform.resources.metrics_adapter import adapter_deployment
 from training_platform.resources.operators import OPERATORS, POD_LABELS, jobset_values
 from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 from training_platform.views.inputs import at
 
 

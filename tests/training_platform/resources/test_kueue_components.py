@@ -15,11 +15,11 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.pools import flavors
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources.planned import Planned
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.queues import team_queues as add_team_queues
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.definitions import CrdSchema
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 Build = Callable[..., ClusterSpec]

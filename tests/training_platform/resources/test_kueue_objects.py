@@ -17,6 +17,7 @@ from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Fallback, Share
 from training_platform.config.model.team import Team
 from training_platform.config.pools import FLAVOR_LABEL, Flavor, flavors
+from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, load_crds
 from training_platform.resources import kueue
 from training_platform.resources.kueue import (
     API_VERSION,
@@ -31,7 +32,6 @@ from training_platform.resources.kueue import (
 )
 from training_platform.resources.queues import topology_objects
 from training_platform.resources.scope import Scope
-from training_platform.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]

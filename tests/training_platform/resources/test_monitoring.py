@@ -15,6 +15,8 @@ from tests.promql import matchers, metrics, problems, selectors
 from training_platform.config.model import environment
 from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.cloud.requests.discovery import load
+from training_platform.parts.sandbox.cloud.requests.validation import read_body
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.monitoring import (
     COLUMNS,
@@ -34,8 +36,6 @@ from training_platform.resources.monitoring import (
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import DASHBOARD
 from training_platform.resources.scope import Scope, environment_scope, team_scope
-from training_platform.sandbox.cloud.requests.discovery import load
-from training_platform.sandbox.cloud.requests.validation import read_body
 
 CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"

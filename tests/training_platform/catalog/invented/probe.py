@@ -11,12 +11,12 @@ from typing import Any
 from tests.demand_of_model import model_demand, planned_demand
 from tests.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.charges import Charge
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.stack_plan import plannable
-from training_platform.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.sandbox.cloud.state.quota import Projects
-from training_platform.sandbox.cloud.state.store import Store
 
 PROJECT = "example-lab"
 PARENT = f"container/v1/projects/{PROJECT}/locations/us-central1/clusters"

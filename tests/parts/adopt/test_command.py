@@ -1,0 +1,294 @@
+"""``training-platform adopt`` and ``adopt-state`` as people type them, with what they may get wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.parts.adopt.conftest import PROJECT, Repository, small_plan, standing
+from tests.parts.adopt.seeding import Seeded, served
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+
+pytestmark = pytest.mark.timeout(300)  # each plans a stack once or more
+
+LOCATIONS = f"container/v1beta1/projects/{PROJECT}/locations"
+
+
+def run(root: Path, address: str, *args: str, project: str = PROJECT) -> Result:
+    options = ["--stack", "lab", "--no-production", "--local-cloud", address, "--root", str(root), *args]
+    return CliRunner().invoke(app, ["adopt", project, *options])
+
+
+def sentence(ran: Result) -> str:
+    """Return the one sentence with which a command that wrote nothing ended."""
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    return ran.stderr.removeprefix("training-platform: ")
+
+
+@pytest.fixture(name="seeded")
+def _seeded(repository: Repository) -> Seeded:
+    return standing(small_plan(repository))
+
+
+@pytest.fixture(name="address")
+def _address(seeded: Seeded) -> Iterator[str]:
+    with served(seeded) as address:
+        yield address
+
+
+@pytest.fixture(scope="module", name="imports")
+def _imports(repository: Repository) -> Path:
+    """Return the import file that adopting the small stack writes."""
+    root = repository({})
+    with served(standing(small_plan(repository))) as address:
+        run(root, address)
+    return root / "import-lab.json"
+
+
+@pytest.fixture(name="root")
+def _root(repository: Repository) -> Path:
+    return repository({})
+
+
+def twin(seeded: Seeded, location: str = "us-central1-b") -> None:
+    """Put a cluster of the same name in another zone."""
+    body = {"name": "lab-main", "initialNodeCount": 1, "network": "lab-network", "subnetwork": "main-subnet-0a1b2c3"}
+    seeded.ask("POST", f"{LOCATIONS}/{location}/clusters", {"cluster": body})
+
+
+def test_both_files_are_written_and_the_model_takes_the_stack(root: Path, address: str) -> None:
+    ran = run(root, address)
+
+    assert ran.exit_code == 0, ran.output
+    assert "stacks/Pulumi.lab.yaml, import-lab.json: written." in ran.stdout
+    assert read_workspace(root).stacks["lab"].findings == ()
+    rows = json.loads((root / "import-lab.json").read_text())["resources"]
+    seen: set[str] = set()
+    for row in rows:
+        assert row["name"] not in seen
+        assert row.get("parent") is None or row["parent"] in seen, "a parent comes before its children"
+        assert ("id" in row) is not row.get("component", False)
+        seen.add(row["name"])
+
+
+def test_ids_are_those_under_which_the_project_has_things(root: Path, address: str) -> None:
+    run(root, address)
+
+    rows = json.loads((root / "import-lab.json").read_text())["resources"]
+    ids = {row.get("logicalName", row["name"]): row["id"] for row in rows if "id" in row}
+    regional, zonal = f"projects/{PROJECT}/regions/us-central1", f"projects/{PROJECT}/locations/us-central1-a"
+    assert ids["main-cluster"] == f"{zonal}/clusters/lab-main"
+    assert ids["main-a100-pool"] == f"{zonal}/clusters/lab-main/nodePools/a100"
+    assert ids["filestore-homes-instance"] == f"{zonal}/instances/lab-homes"
+    assert ids["main-subnet"] == f"{regional}/subnetworks/main-subnet-0a1b2c3"
+    assert ids["apis-container"] == f"{PROJECT}/container.googleapis.com"
+    account = f"serviceAccount:lab-gke-nodes@{PROJECT}.iam.gserviceaccount.com"
+    assert ids["nodes-artifactregistry.reader"] == f"{PROJECT} roles/artifactregistry.reader {account}"
+
+
+def test_a_dry_run_writes_nothing(root: Path, address: str) -> None:
+    ran = run(root, address, "--dry-run")
+
+    assert ran.exit_code == 0
+    assert (list((root / "stacks").iterdir()), (root / "import-lab.json").exists()) == ([], False)
+
+
+def test_a_file_that_is_there_is_not_written_over_unless_asked(root: Path, address: str) -> None:
+    file = root / "stacks" / "Pulumi.lab.yaml"
+    file.write_text("config: {}\n")
+
+    refused = run(root, address)
+    assert refused.exit_code == 2
+    assert "Pulumi.lab.yaml: there already, and not changed" in refused.stderr
+    assert (file.read_text(), (root / "import-lab.json").exists()) == ("config: {}\n", False)
+    assert run(root, address, "--overwrite").exit_code == 0
+    assert "main:" in file.read_text()
+
+
+def test_a_project_that_one_may_not_read_is_one_sentence(root: Path, address: str) -> None:
+    said = sentence(run(root, address, project="example-others"))
+
+    assert said.startswith("GKE does not let you in projects/example-others: ")
+
+
+def test_a_project_with_nothing_in_it_is_one_sentence(root: Path) -> None:
+    with served(Seeded(PROJECT)) as address:
+        assert "has no clusters, Filestore instances, buckets" in sentence(run(root, address))
+
+
+def test_an_address_where_nothing_listens_is_one_sentence(root: Path) -> None:
+    assert "cannot be reached" in sentence(run(root, "http://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("Lab", "is not a stack name"), ("../lab", "is not a stack name"), ("a" * 40, "is not a stack name")],
+)
+def test_a_stack_s_name_that_cannot_be_one_is_refused_before_anything_is_read(name: str, why: str, root: Path) -> None:
+    options = ["--no-production", "--local-cloud", "http://127.0.0.1:9", "--root", str(root)]
+    ran = CliRunner().invoke(app, ["adopt", PROJECT, "--stack", name, *options])
+
+    assert why in sentence(ran)
+
+
+@pytest.mark.parametrize("option", ["--only", "--leave-out"])
+def test_a_name_that_nothing_has_is_said_with_the_nearest(option: str, root: Path, address: str) -> None:
+    assert sentence(run(root, address, option, "lab-mian")) == (
+        f"{option} lab-mian: nothing in {PROJECT} is called so. Nearest: lab-main.\n"
+    )
+
+
+def test_two_clusters_of_one_name_are_told_apart_by_their_location(seeded: Seeded, root: Path, address: str) -> None:
+    twin(seeded)
+
+    said = sentence(run(root, address))
+    assert said.startswith(
+        "lab-main is there 2 times, and a stack can have only one of that name: leave the others out"
+    )
+    assert "--leave-out us-central1-b/clusters/lab-main" in said
+    ran = run(root, address, "--leave-out", "us-central1-b/clusters/lab-main")
+    assert ran.exit_code == 0, ran.output
+    assert "location: us-central1-a" in (root / "stacks" / "Pulumi.lab.yaml").read_text()
+
+
+def adopted(root: Path, address: str, *args: str) -> Any:
+    ran = run(root, address, "--dry-run", "--format", "json", *args)
+    assert ran.exit_code in (0, 1), ran.output
+    return json.loads(ran.stdout)["stacks"][0]
+
+
+def test_only_what_is_named_is_adopted_with_what_it_needs(root: Path, address: str) -> None:
+    ran = run(root, address, "--only", "lab-main")
+    assert ran.exit_code == 1, ran.output
+    assert "dashboards/" in ran.stdout  # the platform's shows the instance that is left out
+
+    text = (root / "stacks" / "Pulumi.lab.yaml").read_text()
+    assert ("a100" in text, "homes" in text) == (True, False)
+
+
+def test_a_pool_can_be_left_to_others(root: Path, address: str) -> None:
+    assert run(root, address, "--leave-out", "a*").exit_code == 0
+
+    rows = (root / "import-lab.json").read_text()
+    assert ("main-a100-pool" in rows, "main-cluster" in rows) == (False, True)
+    assert "a100" not in (root / "stacks" / "Pulumi.lab.yaml").read_text()
+
+
+def test_what_is_named_otherwise_is_left_out_with_every_field_that_stands_in_the_way(
+    seeded: Seeded, root: Path, address: str
+) -> None:
+    body = {"name": "train", "initialNodeCount": 1, "network": "lab-network", "subnetwork": "main-subnet-0a1b2c3"}
+    seeded.ask("POST", f"{LOCATIONS}/us-central1-a/clusters", {"cluster": body})
+    instance = {
+        "fileShares": [{"name": "a", "capacityGb": "1024"}],
+        "networks": [{"network": "default"}],
+        "tier": "ZONAL",
+    }
+    where = f"file/v1beta1/projects/{PROJECT}/locations/us-central1-a/instances"
+    seeded.ask("POST", where, instance, instanceId="scratch")
+
+    said = adopted(root, address)["left_out"]
+
+    train, scratch = (next(why for path, why in said.items() if path.endswith(end)) for end in ("train", "scratch"))
+    assert train == (
+        "name is train, and a stack's is lab-KEY with a key of at most 30 characters; "
+        "nodePools/default-pool: config.serviceAccount is default, and a stack's is "
+        "lab-gke-nodes@example-lab.iam.gserviceaccount.com; "
+        "it is in no release channel. As somebody else's, with pools and queues of the stack in it: "
+        "clusters: {KEY: {location: us-central1-a, existing: train}}"
+    )
+    assert scratch.split("; ") == [
+        "name is scratch, and a stack's is lab-KEY with a key of at most 30 characters",
+        "network is default, and a stack's own is lab-network (for one that is there: network: {name: default})",
+    ]
+
+
+def test_what_the_stack_would_replace_is_left_out_unless_kept(seeded: Seeded, root: Path, address: str) -> None:
+    seeded.spoil(
+        f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main/nodePools/a100",
+        lambda body: body["config"].update(serviceAccount="others@example-lab.iam.gserviceaccount.com"),
+    )
+
+    said = adopted(root, address)
+    (path, why) = next(iter(said["left_out"].items()))
+    assert path.endswith("clusters/lab-main/nodePools/a100")
+    assert why.startswith("the stack would replace it: config.serviceAccount is others@example-lab")
+    kept = adopted(root, address, "--keep-replaced")
+    assert kept["left_out"] == {}
+    assert [(each["resource"].rpartition("/")[2], each["replaces"]) for each in kept["changes"]] == [("a100", True)]
+
+
+def test_what_would_change_and_what_no_file_says_is_listed_by_field(seeded: Seeded, root: Path, address: str) -> None:
+    def other(body: dict[str, Any]) -> None:
+        body["addonsConfig"]["gcsFuseCsiDriverConfig"]["enabled"] = False
+        body["networkConfig"]["dnsConfig"] = {"clusterDns": "CLOUD_DNS"}
+
+    seeded.spoil(f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main", other)
+
+    ran = run(root, address, "--dry-run")
+    assert ran.exit_code == 1
+    lines = [line.strip() for line in ran.stdout.splitlines()]
+    assert "addonsConfig.gcsFuseCsiDriverConfig.enabled is not set, planned true" in lines
+    assert "networkConfig.dnsConfig.clusterDns is CLOUD_DNS" in lines
+
+
+def settle(state: str, file: Path) -> Result:
+    return CliRunner().invoke(app, ["adopt-state", str(file)], input=state)
+
+
+def exported(**cluster: Any) -> str:
+    urn = "urn:pulumi:lab::training-platform::a$gcp:container/cluster:Cluster::main-cluster"
+    resource = {"urn": urn, "type": "gcp:container/cluster:Cluster", "custom": True, **cluster}
+    other = {"urn": "urn:pulumi:lab::training-platform::other::x", "type": "other", "inputs": {"nodeConfig": 1}}
+    return json.dumps({"version": 3, "deployment": {"manifest": {"magic": "m"}, "resources": [resource, other]}})
+
+
+def test_a_state_loses_what_is_ignored_and_gains_what_no_api_tells(imports: Path) -> None:
+    state = exported(
+        inputs={"name": "lab-main", "nodeConfig": {"windowsNodeConfig": {"osversion": ""}}, "__defaults": []},
+        outputs={
+            "name": "lab-main",
+            "removeDefaultNodePool": None,
+            "resourceLabels": {},
+            "pulumiLabels": {},
+            "effectiveLabels": {"environment": "lab", "goog-pulumi-provisioned": "true"},
+            "__pulumi_raw_state_delta": {},
+        },
+    )
+
+    ran = settle(state, imports)
+    assert (ran.exit_code, ran.stderr) == (0, "1 resources put right: main-cluster\n")
+    cluster, other = json.loads(ran.stdout)["deployment"]["resources"]
+    labels = {"environment": "lab", "managed-by": "training-platform"}
+    assert cluster["inputs"] == {"name": "lab-main", "__defaults": []}
+    assert cluster["outputs"]["removeDefaultNodePool"] is True
+    assert cluster["outputs"]["resourceLabels"] == labels
+    assert cluster["outputs"]["pulumiLabels"] == {**labels, "goog-pulumi-provisioned": "true"}
+    assert "__pulumi_raw_state_delta" not in cluster["outputs"]
+    assert other == json.loads(state)["deployment"]["resources"][1]
+
+
+def test_what_an_api_did_tell_is_not_written_over(imports: Path) -> None:
+    outputs = {"resourceLabels": {"environment": "other"}, "removeDefaultNodePool": False}
+
+    ran = settle(exported(inputs={"name": "x"}, outputs=outputs), imports)
+
+    cluster = json.loads(ran.stdout)["deployment"]["resources"][0]
+    assert cluster["outputs"]["resourceLabels"]["environment"] == "other"
+    assert cluster["outputs"]["removeDefaultNodePool"] is False
+
+
+@pytest.mark.parametrize("state", ["", "[]", "{}", "no json"])
+def test_a_state_that_is_none_is_one_sentence(state: str, imports: Path) -> None:
+    assert "is not an export of a stack" in sentence(settle(state, imports))
+
+
+@pytest.mark.parametrize("state", [exported(), ""])  # a pulumi that failed prints nothing
+def test_an_import_file_that_is_not_there_is_one_sentence(state: str, tmp_path: Path) -> None:
+    assert "cannot be read: No such file or directory" in sentence(settle(state, tmp_path / "none.json"))

@@ -1,0 +1,306 @@
+"""Objects in clusters: which are meant, what an update would change of them, and how they are imported."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.adopt.conftest import PROJECT
+from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from training_platform.clients.project_contents import Contents
+from training_platform.parts.adopt.cluster_objects import reach_clusters
+from training_platform.parts.adopt.import_file import import_file, settled
+from training_platform.parts.adopt.matches import Match, current_values, matches, object_differences, object_matches
+from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
+from training_platform.resources.resource_types import (
+    BUCKET,
+    CLUSTER,
+    CLUSTER_QUEUE,
+    NAMESPACE,
+    RELEASE,
+    SERVICE_ACCOUNT,
+)
+
+PATH = f"projects/{PROJECT}/locations/us-central1/clusters/lab-main"
+QUOTA = "kubernetes:core/v1:ResourceQuota"
+VOLUME = "kubernetes:core/v1:PersistentVolume"
+ACCOUNT = "kubernetes:core/v1:ServiceAccount"
+EMAIL = "lab-vision-jobs@example-lab.iam.gserviceaccount.com"
+
+
+def planned(kind: str, name: str, inputs: dict[str, Any], **more: Any) -> Planned:
+    about = {"apiVersion": "v1", "kind": kind.rpartition(":")[2]} if kind != RELEASE else {}
+    options = {"provider": "main-kubernetes"}
+    return Planned(stack="lab", type=kind, name=name, inputs={**about, **inputs}, options=options, **more)
+
+
+def resource(name: str, kind: str, *, namespaced: bool) -> dict[str, Any]:
+    return {"name": name, "kind": kind, "namespaced": namespaced}
+
+
+PROVIDER = Planned(
+    stack="lab",
+    type=KUBERNETES_PROVIDER,
+    name="main-kubernetes",
+    inputs={"clusterIdentifier": PATH, "kubeconfig": UNKNOWN, "enableServerSideApply": "true"},
+)
+IN_NAMESPACE = {"metadata": ((NAMESPACE, "namespace"), (SERVICE_ACCOUNT, "cloud-account"))}
+PLAN = [
+    PROVIDER,
+    planned(NAMESPACE, "namespace", {"metadata": {"name": "vision"}}),
+    planned(
+        QUOTA,
+        "quota",
+        {"metadata": {"name": "team", "namespace": UNKNOWN}, "spec": {"hard": {"pods": "10", "cpu": "1024"}}},
+        inputs_from=IN_NAMESPACE,
+    ),
+    planned(
+        ACCOUNT,
+        "account",
+        {
+            "metadata": {
+                "name": "training",
+                "namespace": UNKNOWN,
+                "annotations": {"iam.gke.io/gcp-service-account": UNKNOWN},
+            }
+        },
+        inputs_from=IN_NAMESPACE,
+    ),
+    planned(
+        VOLUME,
+        "volume",
+        {"metadata": {"name": UNKNOWN}, "spec": {"claimRef": {"name": "homes", "namespace": UNKNOWN}}},
+        inputs_from=IN_NAMESPACE,
+    ),
+    planned(QUOTA, "other", {"metadata": {"name": "not-there", "namespace": "vision"}}),
+    planned(
+        RELEASE, "kueue", {"name": "kueue", "namespace": "kueue-system", "version": "0.19.2", "values": {"replicas": 2}}
+    ),
+    planned(RELEASE, "jobset", {"name": "jobset", "namespace": "jobset-system", "version": "0.12.0", "values": {}}),
+]
+
+
+class Cluster(ApiStub):
+    """An API server with a team's namespace, and Kueue in an older version."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        release = {"chart": {"metadata": {"version": "0.18.0"}}, "config": {"replicas": 2}}
+        packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release).encode()))).decode()
+        self.lists = {
+            "/api/v1/namespaces": [{"metadata": {"name": "vision", "uid": "1"}}],
+            "/api/v1/namespaces/vision/resourcequotas": [
+                {
+                    "metadata": {"name": "team", "namespace": "vision"},
+                    "spec": {"hard": {"pods": "9", "cpu": "1024000m"}},
+                }
+            ],
+            "/api/v1/namespaces/vision/serviceaccounts": [
+                {
+                    "metadata": {
+                        "name": "training",
+                        "namespace": "vision",
+                        "annotations": {"iam.gke.io/gcp-service-account": "other@example.com"},
+                    }
+                }
+            ],
+            "/api/v1/persistentvolumes": [
+                {"metadata": {"name": "x"}, "spec": {"claimRef": {"name": "homes", "namespace": "nlp"}}},
+                {"metadata": {"name": "pv-7"}, "spec": {"claimRef": {"name": "homes", "namespace": "vision"}}},
+            ],
+            "/api/v1/namespaces/kueue-system/secrets": [{"metadata": {"name": "k"}, "data": {"release": packed}}],
+        }
+        self.kinds = [
+            resource("namespaces", "Namespace", namespaced=False),
+            resource("resourcequotas", "ResourceQuota", namespaced=True),
+            resource("resourcequotas/status", "ResourceQuota", namespaced=True),
+            resource("serviceaccounts", "ServiceAccount", namespaced=True),
+            resource("persistentvolumes", "PersistentVolume", namespaced=False),
+        ]
+
+    def answer(self, method: str, url: str, body: dict[str, Any] | None) -> tuple[int, Any]:
+        if url == "/api/v1":
+            return 200, {"resources": self.kinds}
+        status, found = super().answer(method, url, body)
+        empty = status == 404 and url.rpartition("?")[0].endswith("/secrets")
+        return (200, {"items": [], "metadata": {}}) if empty else (status, found)
+
+
+@pytest.fixture(name="cluster")
+def _cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture(name="contents")
+def _contents(cluster: Cluster, tmp_path: Path) -> Iterator[Contents]:
+    endpoint = {"dnsEndpointConfig": {"endpoint": "gke-1.us-central1.gke.goog"}}
+    bodies = {CLUSTER: {PATH: {"name": "lab-main", "controlPlaneEndpointsConfig": endpoint}}}
+    with served(cluster) as server:
+        kubeconfig = write_kubeconfig(tmp_path / "config", server, f"gke_{PROJECT}_us-central1_lab-main")
+        yield Contents(PROJECT, bodies, clusters=reach_clusters("lab", Contents(PROJECT, bodies), str(kubeconfig)))
+
+
+def found(contents: Contents) -> dict[str, Match]:
+    account = planned(SERVICE_ACCOUNT, "cloud-account", {})
+    cloud = {account.key: Match(account, "", f"projects/{PROJECT}/serviceAccounts/{EMAIL}", {})}
+    return {name: match for (_, name), match in object_matches(PLAN, cloud, contents).items()}
+
+
+def rows(contents: Contents) -> dict[str, dict[str, Any]]:
+    matched = object_matches(PLAN, {}, contents)
+    every: list[dict[str, Any]] = import_file(PLAN, matched)["resources"]
+    return {each["name"]: each for each in every}
+
+
+def changes(match: Match) -> list[str]:
+    assert match.body is not None
+    return [str(each) for each in object_differences(match.planned, match.body)]
+
+
+def test_what_stands_in_a_cluster_is_found_by_its_name_or_by_its_claim(contents: Contents) -> None:
+    ids = {name: match.id for name, match in found(contents).items()}
+
+    assert ids == {
+        "main-kubernetes": "",
+        "namespace": "vision",
+        "quota": "vision/team",
+        "account": "vision/training",
+        "volume": "pv-7",
+        "kueue": "kueue-system/kueue",
+    }
+
+
+def test_changes_are_said_by_field_and_quantities_are_compared_as_such(contents: Contents) -> None:
+    matched = found(contents)
+
+    assert changes(matched["quota"]) == ["spec.hard.pods is 9, planned 10"]
+    assert changes(matched["namespace"]) == []
+    assert changes(matched["account"]) == [
+        f"metadata.annotations.iam.gke.io/gcp-service-account is other@example.com, planned {EMAIL}"
+    ]
+
+
+def test_what_no_stack_file_says_of_a_queue_is_listed_and_defaults_are_not() -> None:
+    queue = planned(CLUSTER_QUEUE, "queue", {"metadata": {"name": "vision"}, "spec": {"flavors": [{"name": "h100"}]}})
+    body = {
+        "spec": {
+            "queueingStrategy": "StrictFIFO",
+            "stopPolicy": "None",
+            "preemption": {"borrowWithinCohort": {"policy": "Never", "maxPriorityThreshold": 100}},
+            "flavors": [{"name": "h100", "lendable": "4"}],
+        },
+        "apiVersion": "v1",
+        "kind": "ClusterQueue",
+        "metadata": {"name": "vision", "uid": "1"},
+    }
+
+    assert [str(each) for each in object_differences(queue, body) if each.planned is None] == [
+        "spec.queueingStrategy is StrictFIFO",
+        "spec.preemption.borrowWithinCohort.maxPriorityThreshold is 100",
+        "spec.flavors[0].lendable is 4",
+    ]
+
+
+def test_parents_of_providers_are_imported_before_them() -> None:
+    home = Planned(stack="lab", type="training-platform:team:Cluster", name="share", inputs={}, custom=False)
+    provider = Planned(stack="lab", type=KUBERNETES_PROVIDER, name="inside", inputs={}, parent=home.key)
+
+    first = import_file([home, provider], {}, below=[provider.key])
+
+    assert first["resources"] == [{"type": home.type, "name": "share", "component": True}]
+
+
+def test_a_release_in_another_version_is_a_change(contents: Contents) -> None:
+    assert changes(found(contents)["kueue"]) == ["version is 0.18.0, planned 0.19.2"]
+
+
+def test_an_import_names_the_provider_that_it_makes_by_the_clusters_endpoint(contents: Contents) -> None:
+    found_rows = rows(contents)
+
+    provider = found_rows["main-kubernetes"]
+    assert "id" not in provider
+    assert "https://gke-1.us-central1.gke.goog" in provider["inputs"]["kubeconfig"]
+    assert provider["inputs"]["clusterIdentifier"] == PATH
+    assert {each["provider"] for name, each in found_rows.items() if name != "main-kubernetes"} == {"main-kubernetes"}
+
+
+def test_an_object_is_imported_with_what_the_program_says_as_it_stands(contents: Contents) -> None:
+    quota = rows(contents)["quota"]
+
+    assert (quota["type"], quota["id"]) == (QUOTA, "vision/team")
+    assert quota["inputs"]["metadata"] == {"name": "team", "namespace": "vision"}
+    assert quota["inputs"]["spec"] == {"hard": {"pods": "9", "cpu": "1024"}}
+
+
+def test_a_release_is_imported_with_its_chart_and_the_version_that_stands(contents: Contents) -> None:
+    release = rows(contents)["kueue"]
+
+    assert release["id"] == "kueue-system/kueue"
+    assert release["inputs"] == {
+        "name": "kueue", "namespace": "kueue-system", "version": "0.18.0", "values": {"replicas": 2},
+    }  # fmt: skip
+
+
+def test_a_bucket_is_imported_with_its_project() -> None:
+    bucket = Planned(stack="lab", type=BUCKET, name="data", inputs={"name": "example-lab-data"})
+
+    match = matches([bucket], Contents(PROJECT, {BUCKET: {"example-lab-data": {}}}))[bucket.key]
+
+    assert (match.id, match.path) == (f"{PROJECT}/example-lab-data", "example-lab-data")
+
+
+def test_a_cluster_that_was_not_asked_has_nothing_to_import() -> None:
+    assert object_matches(PLAN, {}, Contents(PROJECT)) == {}
+
+
+def test_what_a_cluster_refuses_to_show_is_reported(cluster: Cluster, contents: Contents) -> None:
+    cluster.refusals = {("GET", "/resourcequotas/team"): (403, "you may not")}
+
+    assert "quota" not in found(contents)
+    assert contents.unread == {f"{PATH} ResourceQuota": "Cluster lab-main does not let you: you may not"}
+
+
+def test_a_kind_that_a_cluster_does_not_know_is_not_there(cluster: Cluster, contents: Contents) -> None:
+    cluster.kinds = []
+
+    assert set(found(contents)) == {"main-kubernetes", "kueue"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stands", "kept"),
+    [
+        ({"a": 1, "b": UNKNOWN}, {"a": 2, "b": 3, "c": 4}, {"a": 2, "b": 3}),
+        ({"a": {}, "b": "x"}, {}, {"a": {}}),
+        ({"a": [{"b": 1}]}, {"a": [{"b": 1, "c": 2}]}, {"a": [{"b": 1}]}),
+        ({"a": [1, 2]}, {"a": [1]}, {"a": [1]}),
+        ({"a": "1024Gi"}, {"a": "1Ti"}, {"a": "1024Gi"}),
+    ],
+)
+def test_as_much_as_the_program_says_is_kept_of_an_object(
+    wanted: Mapping[str, Any], stands: Mapping[str, Any], kept: Mapping[str, Any]
+) -> None:
+    assert current_values(wanted, stands) == kept
+
+
+def test_the_state_has_an_object_as_if_the_program_had_written_it() -> None:
+    urn = f"urn:pulumi:lab::training-platform::{QUOTA}::quota"
+    live = {"spec": {"hard": {"pods": "9"}}, "status": {}}
+    state = {
+        "deployment": {
+            "resources": [{"urn": urn, "type": QUOTA, "inputs": live, "outputs": {**live, "__inputs": live}}]
+        }
+    }
+    written = {"spec": {"hard": {"pods": "9"}}}
+
+    fixed, names = settled(state, {"resources": [{"type": QUOTA, "name": "quota", "inputs": written}]})
+
+    (settled_quota,) = fixed["deployment"]["resources"]
+    assert names == ["quota"]
+    assert settled_quota["inputs"] == settled_quota["outputs"]["__inputs"] == written
+    assert settled_quota["outputs"]["status"] == {}

@@ -1,0 +1,267 @@
+"""Teams that stand in a local cloud with their queues, adopted beside their environment, plan what they planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.parts.adopt.conftest import PROJECT, Repository, contents_of, plans_of, standing
+from tests.parts.adopt.test_round_trip import differing, in_cloud
+from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from tests.places import ORGANISATION
+from training_platform.clients.kubernetes_api import CLUSTER_QUEUES, COHORTS, PRIORITIES, ClusterError
+from training_platform.clients.project_contents import Contents
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.adopt.adoption import AdoptedStack, adopt_environment, adopt_teams
+from training_platform.parts.adopt.cli import planner
+from training_platform.parts.adopt.cluster_objects import Queues, reach_clusters, read_queues
+from training_platform.resources.planned import Planned
+from training_platform.resources.resource_types import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE
+
+pytestmark = pytest.mark.timeout(300)  # each plans several stacks
+
+WORKSPACE = read_workspace(ORGANISATION)
+TEAMS = {stack.name: team for stack, team, _ in WORKSPACE.teams()}
+HOME = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    priorities: {low: 10, high: 20}
+    cohorts:
+      research: {weight: 2, shares: {main: {a100-40: {nominal_quota: 8}}}}
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          a100: {machine_type: a2-highgpu-8g, max_nodes: 4}
+          spot: {machine_type: a2-highgpu-8g, max_nodes: 4, capacity: spot}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: lab
+    name: vision
+    labels: {cost-center: vision}
+    members: [group:vision@example.com, user:ada@example.com]
+    shares:
+      main:
+        a100-40: {nominal_quota: 16, borrowing_limit: 8, lending_limit: 4}
+        a100-40-spot: {nominal_quota: 32}
+    cohort: research
+    weight: 3
+    preemption: {within_queue: Never, reclaim: LowerPriority}
+    fallback: {when_can_borrow: TryNextFlavor, when_can_preempt: MayStopSearch, order: {main: [a100-40-spot, a100-40]}}
+    hold: {main: Hold}
+    secrets: [hugging-face]
+    buckets:
+      data:
+        location: us-central1
+        storage_class: NEARLINE
+        delete_after_days: 30
+        versioning: true
+        hierarchical_namespace: true
+        access_logs: example-lab-logs
+      plain: {location: us-west4}
+    vertex:
+      tensorboards: [us-central1]
+      persistent_resources:
+        tuning:
+          region: us-central1
+          machine_type: a2-highgpu-1g
+          replicas: 1
+          max_replicas: 4
+          boot_disk: {size_gb: 200}
+          more_pools:
+            cpus: {machine_type: n2-standard-8, replicas: 2, boot_disk: {type: pd-standard}}
+            t4: {machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2, replicas: 1}
+"""
+
+
+def kueue(resources: Sequence[Planned], name: str) -> list[dict[str, Any]]:
+    """Return Kueue's objects of a kind that a plan has, as a cluster holds them."""
+    return [dict(each.inputs) for each in resources if each.type.endswith(f":{name}")]
+
+
+def queues_of(plans: Mapping[str, Sequence[Planned]], clusters: Sequence[str]) -> Queues:
+    """Return what clusters hold once these stacks are deployed."""
+
+    def held(cluster: str, kind: str) -> list[Any]:
+        every = [each for plan in plans.values() for each in plan if each.type.endswith(f":{kind}")]
+        return [each.inputs for each in every if f"{cluster}-" in each.name or each.name.endswith(f"-{cluster}")]
+
+    kinds = {
+        CLUSTER_QUEUES.plural: "ClusterQueue",
+        COHORTS.plural: "Cohort",
+        PRIORITIES.plural: "WorkloadPriorityClass",
+    }
+    return Queues({cluster: {plural: held(cluster, kind) for plural, kind in kinds.items()} for cluster in clusters})
+
+
+def adopted(
+    root: Path, home: str, contents: Contents, queues: Queues, production: bool, *, keep_replaced: bool = False
+) -> dict[str, AdoptedStack]:
+    plan = planner(root)
+    environment = adopt_environment(home, contents, plan, production=production, queues=queues)
+    teams = adopt_teams(environment, contents, plan, queues=queues, keep_replaced=keep_replaced)
+    return {each.name: each for each in [environment, *teams]}
+
+
+def queue_specs(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
+    return {each.key: each.inputs["spec"] for each in resources if each.type in (CLUSTER_QUEUE, COHORT)}
+
+
+@pytest.fixture(scope="module", name="plans")
+def _plans(repository: Repository) -> Mapping[str, Sequence[Planned]]:
+    """Return the plans of an environment and its team."""
+    return plans_of(repository({"lab": HOME, "lab-vision": TEAM}), "lab", "lab-vision")
+
+
+def all_of(plans: Mapping[str, Sequence[Planned]]) -> list[Planned]:
+    return [each for plan in plans.values() for each in plan]
+
+
+@pytest.mark.parametrize("home", sorted({team.environment for team in TEAMS.values()}))
+def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, repository: Repository) -> None:
+    names = [home, *(name for name, team in TEAMS.items() if team.environment == home)]
+    plans = plans_of(ORGANISATION, *names)
+    section = WORKSPACE.stacks[home].environment
+    assert section is not None
+    contents = contents_of(standing(all_of(plans), section.project), section.project)
+    queues = queues_of(plans, list(section.clusters))
+
+    found = adopted(repository({}), home, contents, queues, bool(section.production))
+
+    assert list(found) == names
+    for name, plan in plans.items():
+        stack = found[name]
+        assert (stack.left_out, stack.unsaid) == ({}, {})
+        # No API tells a team's directories, which its dashboard shows.
+        other = {key for key in differing(in_cloud(plan), in_cloud(stack.resources)) if not key[0].startswith("budget")}
+        assert other <= {("dashboard-team", "dashboardJson")}
+        assert {path.split("/")[2] for path in stack.changes} == ({"dashboards"} if other else set())
+        assert queue_specs(plan) == queue_specs(stack.resources)
+
+
+def test_every_option_of_a_team_that_an_api_tells_comes_back(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(all_of(plans)))
+
+    found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
+
+    for name, text in (("lab", HOME), ("lab-vision", TEAM)):
+        assert (found[name].left_out, found[name].changes, found[name].unsaid) == ({}, {}, {})
+        assert list(differing(in_cloud(plans[name]), in_cloud(found[name].resources))) == []
+        assert queue_specs(plans[name]) == queue_specs(found[name].resources)
+        (written,), (said,) = (yaml.safe_load(each)["config"].values() for each in (found[name].text, text))
+        assert written.keys() == said.keys()
+
+
+def test_a_persistent_resource_that_runs_ray_is_left_out(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(all_of(plans)))
+    path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-tuning"
+    contents.of(PERSISTENT_RESOURCE)[path]["resourceRuntimeSpec"]["raySpec"] = {"headNodeResourcePoolId": "machines"}
+
+    vision = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)["lab-vision"]
+
+    assert list(vision.left_out) == [path]
+    assert vision.left_out[path].startswith("it runs Ray, for which the provider has no field")
+
+
+def test_without_queues_a_team_has_what_the_project_shows(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(all_of(plans)))
+
+    found = adopted(repository({}), "lab", contents, Queues(), production=False)["lab-vision"]
+
+    section = yaml.safe_load(found.text)["config"]["training-platform:team"]
+    assert "shares" not in section
+    assert sorted(section["buckets"]) == ["data", "plain"]
+
+
+def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository) -> None:
+    stacks = {
+        "lab": HOME,
+        "lab-vision-and-language-models": TEAM.replace("vision\n", "vision-and-language-models\n", 1),
+    }
+    plans = plans_of(repository(stacks), *stacks)
+    contents = contents_of(standing(all_of(plans)))
+
+    found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
+
+    assert list(found) == list(stacks)
+    section = yaml.safe_load(found["lab-vision-and-language-models"].text)["config"]["training-platform:team"]
+    assert section["members"] == ["group:vision@example.com", "user:ada@example.com"]
+
+
+def test_what_is_no_team_s_is_left_out_by_name(plans: Mapping[str, Sequence[Planned]], repository: Repository) -> None:
+    seeded = standing(plans["lab"])
+    seeded.ask("POST", "serviceusage/v1/projects/example-lab/services/storage.googleapis.com:enable", {})
+    seeded.ask("POST", "storage/v1/b", {"name": "images-of-all", "location": "US"}, project=PROJECT)
+
+    found = adopted(repository({}), "lab", contents_of(seeded), Queues(), production=False)
+
+    assert list(found) == ["lab"]
+    reason = (
+        "name is images-of-all, and a team's is example-lab-lab-TEAM-KEY. For reading it as it is: "
+        "data_sets: {KEY: {bucket: {name: images-of-all, location: us}}}"
+    )
+    assert found["lab"].left_out == {"images-of-all": reason}
+
+
+def test_a_team_of_which_nobody_is_a_member_is_left_out(
+    plans: Mapping[str, Sequence[Planned]], repository: Repository
+) -> None:
+    contents = contents_of(standing(plans["lab"]))
+    queue = {"metadata": {"name": "nlp"}, "spec": {"resourceGroups": []}}
+
+    found = adopted(
+        repository({}), "lab", contents, Queues({"main": {CLUSTER_QUEUES.plural: [queue]}}), production=False
+    )
+
+    assert found["lab"].left_out == {"team nlp": "nobody may act as lab-nlp-jobs, and a team needs members"}
+
+
+class Cluster(ApiStub):
+    """An API server that holds queues and knows no cohorts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        queue = {"metadata": {"name": "nlp"}, "spec": {"cohortName": "training-platform"}}
+        self.lists = {"/apis/kueue.x-k8s.io/v1beta2/clusterqueues": [queue]}
+
+
+def holding(cluster: str) -> Contents:
+    path = f"projects/{PROJECT}/locations/us-central1/clusters/{cluster}"
+    return Contents(PROJECT, {CLUSTER: {path: {"name": cluster}}})
+
+
+def test_queues_are_read_by_a_kubeconfig(tmp_path: Path) -> None:
+    with served(Cluster()) as server:
+        kubeconfig = write_kubeconfig(tmp_path / "config", server, f"gke_{PROJECT}_us-central1_lab-main")
+        found = read_queues("lab", reach_clusters("lab", holding("lab-main"), str(kubeconfig)))
+
+    assert found.teams() == {"nlp"}
+    assert found.objects["main"][COHORTS.plural] == []
+
+
+def test_a_kubeconfig_without_a_cluster_says_how_to_get_it(tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9", "other")
+
+    with pytest.raises(ClusterError, match="gcloud container clusters get-credentials lab-main --location us-central1"):
+        read_queues("lab", reach_clusters("lab", holding("lab-main"), str(kubeconfig)))
+
+
+def test_clusters_of_others_are_not_asked(tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:9", "other")
+
+    assert reach_clusters("lab", holding("others"), str(kubeconfig)) == {}

@@ -1,0 +1,303 @@
+"""What goes wrong while a command runs: one sentence, the documented exit code, and nothing half submitted."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.parts.jobs.conftest import write_lab
+from tests.parts.jobs.runs import vertex_cloud
+from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.jobs.resolve import read_job
+from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
+from training_platform.parts.sandbox.cloud.http.server import serve
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
+
+RUN = "train-bcdfg"
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+args: [--rate=1]
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+"""
+SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2/namespaces/vision"
+FOLLOWING = ("status", "why", "logs", "cancel", "wait")
+UNREACHABLE = "cannot be reached"
+
+
+class Lab(NamedTuple):
+    """The organisation with one job, the API server of its cluster, and what runs commands against it."""
+
+    root: Path
+    api: ApiStub
+    kubeconfig: Path
+
+    def __call__(self, command: str, *arguments: str) -> Result:
+        where = ["--root", str(self.root), "--kubeconfig", str(self.kubeconfig), "--local-cloud", "http://127.0.0.1:9"]
+        file = [str(self.root / "jobs" / "vision" / "train.yaml")] if command == "submit" else []
+        run = [RUN] if command in FOLLOWING else []
+        return CliRunner().invoke(app, ["job", command, *file, *run, *arguments, *where])
+
+    def live(self) -> dict[str, Any]:
+        """Return the run as the cluster has it: as it was submitted, with what the API server adds."""
+        path = self.root / "jobs" / "vision" / "train.yaml"
+        job, _ = read_job(path, self.root, read_workspace(self.root))
+        assert job is not None
+        body = jobset(as_run(job, RUN))
+        body["metadata"] |= {"uid": "1", "creationTimestamp": "2026-11-22T10:00:00Z"}
+        return dict(body)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    root = write_lab(tmp_path / "lab")
+    (root / "jobs" / "vision" / "train.yaml").write_text(JOB)
+    stub = ApiStub()
+    with served(stub) as address:
+        made = Lab(root, stub, write_kubeconfig(tmp_path / "config", address, "lab-gpus"))
+        queue = {"metadata": {"name": "vision"}, "status": {"conditions": [{"type": "Active", "status": "True"}]}}
+        pods, events = (f"/api/v1/namespaces/vision/{kind}" for kind in ("pods", "events"))
+        requests = "/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"
+        stub.lists = {SETS: [made.live()], f"{KUEUE}/localqueues": [queue], f"{KUEUE}/workloads": []}
+        stub.lists |= {pods: [], events: [], requests: []}
+        yield made
+
+
+def one_sentence(result: Result, said: str, code: int = 2) -> None:
+    """Hold that a command ended with a code and one sentence, and wrote nothing else."""
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    (line,) = [each for each in result.stderr.splitlines() if not each.startswith("# ")]
+    assert line.startswith("training-platform: ")
+    assert said in line
+
+
+def closed(lab: Lab) -> None:
+    write_kubeconfig(lab.kubeconfig, "http://127.0.0.1:9", "lab-gpus")
+
+
+def no_context(lab: Lab) -> None:
+    write_kubeconfig(lab.kubeconfig, "http://127.0.0.1:9", "another")
+
+
+def refusing(method: str, end: str, status: int, message: str = "no") -> Callable[[Lab], None]:
+    def change(lab: Lab) -> None:
+        lab.api.refusals[method, end] = (status, message)
+
+    return change
+
+
+def without_queue(lab: Lab) -> None:
+    lab.api.lists[f"{KUEUE}/localqueues"].clear()
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (closed, f"Cluster gpus {UNREACHABLE}: "),
+        (no_context, "The kubeconfig has no context gke_example-lab_us-central1_lab-gpus or lab-gpus."),
+        (refusing("*", "", 401), "Cluster gpus does not know you: the credentials have expired"),
+        (refusing("*", "", 403, "jobsets is forbidden"), "Cluster gpus does not let you: jobsets is forbidden"),
+        (refusing("*", "", 200, ""), "Cluster gpus answers with something that is not JSON"),
+        (refusing("*", "", 503, "etcd is away"), "Cluster gpus refuses (503): etcd is away"),
+    ],
+)
+@pytest.mark.parametrize("command", ["submit", *FOLLOWING])
+def test_a_cluster_that_cannot_be_asked_is_one_sentence(
+    command: str, broken: Callable[[Lab], None], said: str, lab: Lab
+) -> None:
+    broken(lab)
+
+    one_sentence(lab(command), said)
+    assert lab.api.created == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (without_queue, "Cluster gpus has no LocalQueue vision in namespace vision: the job would wait there for ever"),
+        (refusing("POST", "jobsets", 409), "Cluster gpus has a run train-x already; leave --run out for a new name."),
+        (refusing("POST", "jobsets", 422, "denied by a webhook"), "Cluster gpus refuses (422): denied by a webhook"),
+    ],
+)
+def test_what_is_not_submitted_leaves_nothing(broken: Callable[[Lab], None], said: str, lab: Lab) -> None:
+    broken(lab)
+
+    one_sentence(lab("submit", "--run", "train-x"), said)
+    assert lab.api.created == []
+
+
+def test_a_grid_of_which_a_part_is_refused_is_taken_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = lab.root / "jobs" / "vision" / "train.yaml"
+    path.write_text(f"sweep: {{parameters: {{lr: {{values: [1, 2, 3]}}}}}}\n{JOB}")
+    answer = lab.api.answer
+
+    def full(method: str, url: str, body: Any) -> tuple[int, Any]:
+        if method == "POST" and "dryRun" not in url and len(lab.api.created) == 2:
+            return 403, {"kind": "Status", "message": "exceeded quota"}
+        return answer(method, url, body)
+
+    monkeypatch.setattr(lab.api, "answer", full)
+
+    one_sentence(lab("submit", "--run", "train-x"), "Cluster gpus does not let you: exceeded quota")
+    deleted = [each for each in lab.api.asked if each.startswith("DELETE")]
+    assert deleted == [f"DELETE {SETS}/{each['metadata']['name']}" for each in lab.api.created]
+    assert len(deleted) == 2
+
+
+def test_a_grid_is_a_run_for_each_point_and_each_is_followed(lab: Lab) -> None:
+    path = lab.root / "jobs" / "vision" / "train.yaml"
+    path.write_text(f"sweep: {{parameters: {{lr: {{values: [1, 2]}}}}}}\n{JOB}")
+
+    names = lab("submit").stdout.split()
+
+    assert len(names) == len(lab.api.created) == 2
+    lab.api.lists[SETS] = [{**each, "metadata": {**each["metadata"], "uid": "1"}} for each in lab.api.created]
+    where = ["--root", str(lab.root), "--kubeconfig", str(lab.kubeconfig), "--format", "json"]
+    for name in names:
+        (row,) = json.loads(CliRunner().invoke(app, ["job", "status", name, *where]).stdout)
+        assert (row["name"], row["job"]) == (name, "train")
+
+
+def test_a_queue_that_was_deleted_after_the_submission_is_said(lab: Lab) -> None:
+    without_queue(lab)
+
+    result = lab("why")
+
+    assert result.exit_code == 0
+    assert f"The queue vision that {RUN} names is not in namespace vision of gpus" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("train:1", "train:1", False),
+        ("train:1", "train:2", True),
+        ("--rate=1", "--rate=2", True),
+        ("nodes: 2", "nodes: 3", True),
+        ("flavor: h100, nodes: 2", "flavor: a100-40, nodes: 1", True),
+    ],
+)
+def test_a_job_file_that_changed_after_the_submission_is_said(old: str, new: str, changed: bool, lab: Lab) -> None:
+    live = lab.api.lists[SETS][0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    live["nodeSelector"] = {**live["nodeSelector"], "added-by": "kueue"}
+    path = lab.root / "jobs" / "vision" / "train.yaml"
+    path.write_text(path.read_text().replace(old, new))
+
+    said = lab("why").stdout
+
+    assert (f"jobs/vision/train.yaml has changed since {RUN} was submitted" in said) is changed
+
+
+def test_a_run_is_found_where_its_file_pointed_when_it_was_submitted(lab: Lab) -> None:
+    path = lab.root / "jobs" / "vision" / "train.yaml"
+    path.write_text(JOB.replace("gpus, flavor: h100, nodes: 2", "tpus, flavor: tpu-v5e-4x8, slices: 1"))
+    tpus = json.loads(lab.kubeconfig.read_text())
+    tpus["contexts"].append({"name": "lab-tpus", "context": {"cluster": "b", "user": "a"}})
+    with served(ApiStub()) as empty:
+        tpus["clusters"].append({"name": "b", "cluster": {"server": empty}})
+        lab.kubeconfig.write_text(json.dumps(tpus))
+
+        (row,) = json.loads(lab("status", "--format", "json").stdout)
+
+    assert (row["name"], row["place"]) == (RUN, "gpus")
+
+
+def test_a_run_of_a_deleted_file_is_found_by_its_team(lab: Lab) -> None:
+    (lab.root / "jobs" / "vision" / "train.yaml").unlink()
+
+    one_sentence(lab("status"), "--team looks in all places of a team")
+    found = lab("status", "--team", "vision", "--format", "json")
+    assert [row["name"] for row in json.loads(found.stdout)] == [RUN]
+
+
+def test_200_runs_are_listed_by_one_paged_list_of_each_kind_and_cluster(lab: Lab) -> None:
+    live = lab.live()
+    sets = [
+        {**live, "metadata": {**live["metadata"], "name": f"train-{number:05}", "uid": str(number)}}
+        for number in range(200)
+    ]
+    owned = [
+        {"metadata": {"name": f"jobset-{number}", "ownerReferences": [{"uid": str(number)}]}, "spec": {}}
+        for number in range(200)
+    ]
+    lab.api.lists |= {SETS: sets, f"{KUEUE}/workloads": owned}
+    (lab.root / "stacks" / "Pulumi.lab-nlp.yaml").unlink()
+
+    result = lab("list", "--team", "vision", "--format", "json")
+
+    assert len(json.loads(result.stdout)) == 200
+    assert Counter(lab.api.asked) == {f"GET {SETS}": 1, f"GET {KUEUE}/workloads": 1}
+
+
+@pytest.fixture
+def vertex(tmp_path: Path) -> Iterator[tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]]:
+    root = vertex_cloud.write_repository(tmp_path / "vertex")
+    cloud = vertex_cloud.Cloud(root)
+    with serve(cloud.cloud) as port:
+        yield cloud, vertex_cloud.job_command(root, port), root / "jobs" / "vision" / "train.yaml"
+
+
+def jobs_of(cloud: vertex_cloud.Cloud) -> int:
+    path = f"v1/projects/{vertex_cloud.PROJECT}/locations/us-central1/customJobs"
+    return len(cloud.cloud.handle("aiplatform", "GET", path, [], None)[1].get("customJobs", ()))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (
+            "expired_tokens: {a: {service: aiplatform}}",
+            "Vertex AI does not know you: the credentials have expired. Log in",
+        ),
+        ("bursts: {a: {service: aiplatform, code: 503, verb: POST}}", "Vertex AI refuses (503) in projects/"),
+    ],
+)
+def test_vertex_ai_that_cannot_be_asked_is_one_sentence(
+    scenario: str, said: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
+) -> None:
+    cloud, job, file = vertex
+    cloud.cloud.faults.add(parse_scenario(scenario, "scenario.yaml"))
+
+    one_sentence(job("submit", str(file)), said)
+    for name in cloud.cloud.faults.names():
+        cloud.cloud.faults.clear(name)
+    assert jobs_of(cloud) == 0
+
+
+@pytest.mark.parametrize("command", FOLLOWING)
+def test_a_token_that_expired_after_the_submission_is_one_sentence(
+    command: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
+) -> None:
+    cloud, job, file = vertex
+    run = job("submit", str(file)).stdout.strip()
+    cloud.cloud.faults.add(parse_scenario("expired_tokens: {a: {service: aiplatform}}", "scenario.yaml"))
+
+    one_sentence(job(command, run), "Vertex AI does not know you: ")
+
+
+def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]) -> None:
+    cloud, job, file = vertex
+    assert job("submit", str(file), "--run", "train-again").exit_code == 0
+
+    one_sentence(job("submit", str(file), "--run", "train-again"), "Vertex AI has a run train-again in projects/")
+    assert jobs_of(cloud) == 1
+
+
+@pytest.mark.parametrize("command", [("job", "list"), ("persistent-resource", "list"), ("adopt", "p", "--stack", "s")])
+@pytest.mark.parametrize("address", ["nonsense", "https://cloud.example.com", "http://[::1", ""])
+def test_a_local_cloud_elsewhere_is_sent_no_credentials(tmp_path: Path, command: tuple[str, ...], address: str) -> None:
+    result = CliRunner().invoke(app, [*command, "--local-cloud", address, "--root", str(write_lab(tmp_path / "lab"))])
+
+    one_sentence(result, f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")

@@ -1,0 +1,229 @@
+"""Runs that differ from their file by options, runs that wait for a shell, and kubectl inside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from tests.parts.jobs.runs.test_bad_input import JOB, RUN, SETS, Lab, lab, one_sentence
+from training_platform.parts.jobs.runs.state import since
+from training_platform.resources.kueue import RUN_LABEL
+
+__all__ = ["lab"]
+PODS = "/api/v1/namespaces/vision/pods"
+KUBECTL = """\
+#!/bin/sh
+case "$*" in
+  *nvidia-smi*"pod-1"*|*pod-1*nvidia-smi*) echo "no nvidia-smi" >&2; exit 1;;
+  *nvidia-smi*) echo "0, 97, 61440, 81559"; echo "1, 3, 12, 81559"; exit 0;;
+esac
+printf '%s\\n' "$@" > "$CALLED"
+exit 7
+"""
+
+
+def submitted(lab: Lab, *options: str) -> dict[str, Any]:
+    result = lab("submit", *options)
+    assert result.exit_code == 0, result.output
+    (body,) = lab.api.created
+    return body
+
+
+def container(body: dict[str, Any]) -> dict[str, Any]:
+    (role,) = body["spec"]["replicatedJobs"]
+    (found,) = role["template"]["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
+    body = submitted(lab, "--name", "train-mine", "--args", "--lr=0.1", "--args", "x", "--env", "A=b=c", "--nodes", "3")
+
+    assert body["metadata"]["name"] == "train-mine"
+    assert body["metadata"]["annotations"]["training-platform/user"] == "ada@example.com"
+    assert body["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] == 3
+    assert container(body)["args"] == ["--rate=1", "--lr=0.1", "x"]
+    assert {"name": "A", "value": "b=c"} in container(body)["env"]
+    assert (lab.root / "jobs" / "vision" / "train.yaml").read_text() == JOB
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--env", "A"), 2, "'A' is not NAME=VALUE."),
+        (("--env", "1A=b"), 1, "jobs/vision/train.yaml:1:1: env"),
+        (("--nodes", "9"), 1, "jobs/vision/train.yaml:4:"),
+        (("--nodes", "0"), 2, "0 is not in the range x>=1."),
+    ],
+)
+def test_an_option_is_checked_as_the_file_is(lab: Lab, options: tuple[str, ...], code: int, said: str) -> None:
+    result = lab("submit", *options)
+
+    assert (result.exit_code, lab.api.created) == (code, [])
+    assert said in result.stderr
+
+
+def debug(lab: Lab, *options: str) -> Result:
+    return lab("debug", str(lab.root / "jobs" / "vision" / "train.yaml"), *options)
+
+
+def test_a_held_run_is_the_same_pod_with_a_command_that_ends_by_itself(lab: Lab) -> None:
+    plain = submitted(lab)
+    lab.api.created.clear()
+
+    result = debug(lab, "--minutes", "30")
+
+    assert result.exit_code == 0, result.output
+    (body,) = lab.api.created
+    run = body["metadata"]["name"]
+    assert result.stdout == f"{run}\n"
+    assert f"training-platform job exec {run} opens a shell once it runs; its program: --rate=1" in result.stderr
+    limit = {RUN_LABEL: str(2 * 3600)}  # the half hour, and the hour that VMs on demand may take to start
+    assert body["metadata"]["labels"] == plain["metadata"]["labels"] | limit
+    assert body["spec"]["failurePolicy"]["maxRestarts"] == 0
+    held, own = container(body), container(plain)
+    assert held["command"] == ["sh", "-c", "trap 'exit 0' TERM; sleep 1800 & wait"]
+    assert "args" not in held
+    assert held["resources"] == own["resources"]
+    assert {row["name"] for row in held["env"]} == {row["name"] for row in own["env"]}
+
+
+@pytest.mark.parametrize(
+    ("own", "minutes", "hours"),
+    [("", 60, 2), ("", 61, 3), (", max_run_hours: 1", 60, 1), (", max_run_hours: 9", 60, 2)],
+)
+def test_kueue_ends_a_held_run_at_the_jobs_own_limit_at_the_latest(
+    lab: Lab, own: str, minutes: int, hours: int
+) -> None:
+    file = lab.root / "jobs" / "vision" / "train.yaml"
+    file.write_text(file.read_text().replace("nodes: 2", f"nodes: 2{own}"))
+
+    assert debug(lab, "--minutes", str(minutes)).exit_code == 0
+
+    (body,) = lab.api.created
+    assert body["metadata"]["labels"][RUN_LABEL] == str(hours * 3600)
+
+
+def test_a_held_command_ends_at_once_when_it_is_asked_to() -> None:
+    command = ["sh", "-c", "trap 'exit 0' TERM; echo ready; sleep 60 & wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as held:
+        assert held.stdout is not None
+        held.stdout.readline()
+        held.send_signal(signal.SIGTERM)
+        code = held.wait(30)
+        with suppress(ProcessLookupError):  # asked before there was a sleep
+            os.killpg(held.pid, signal.SIGKILL)  # the sleep, which ends with a container
+
+    assert code == 0
+
+
+def pods(lab: Lab, phases: str, plan: dict[str, Any] | None = None) -> None:
+    env = [{"name": "TRAINING_LAUNCH", "value": json.dumps(plan)}] if plan else []
+    lab.api.lists[PODS] = [
+        {
+            "metadata": {
+                "name": f"pod-{index}",
+                "annotations": {"batch.kubernetes.io/job-completion-index": str(index)},
+            },
+            "spec": {"containers": [{"name": "training", "command": ["python3", "-c", "LAUNCHER"], "env": env}]},
+            "status": {"phase": "Running" if phase == "R" else "Pending"},
+        }
+        for index, phase in reversed(list(enumerate(phases)))
+    ]
+
+
+@pytest.fixture
+def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a kubectl on PATH that writes down its arguments, one a line, and ends with 7."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "kubectl"
+    program.write_text(KUBECTL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CALLED", str(tmp_path / "called"))
+    return tmp_path / "called"
+
+
+def test_a_command_runs_in_the_container_of_one_node_as_the_member(lab: Lab, called: Path) -> None:
+    pods(lab, "RR")
+
+    result = lab("exec", RUN, "python", "train.py", "--node", "1")
+
+    assert result.exit_code == 7
+    head = ["--kubeconfig", str(lab.kubeconfig), "--context", "lab-gpus", "--namespace", "vision"]
+    inside = ["exec", "-i", "pod-1", "--container", "training", "--", "python", "train.py"]
+    assert called.read_text().splitlines() == [*head, *inside]
+
+
+def test_a_command_has_the_secrets_of_the_program_and_tells_nobody(lab: Lab, called: Path) -> None:
+    pods(lab, "R", {"secrets": {"TOKEN": "a"}, "topic": "t", "message": {}})
+
+    lab("exec", RUN)
+
+    words = called.read_text().splitlines()
+    assert words[words.index("--") + 1 : -3] == [
+        "env", 'TRAINING_LAUNCH={"secrets": {"TOKEN": "a"}}', "python3", "-c", "LAUNCHER",
+    ]  # fmt: skip
+
+
+def test_ports_are_forwarded_to_the_first_node(lab: Lab, called: Path) -> None:
+    pods(lab, "RR")
+
+    lab("port-forward", RUN, "8888:80", "6006")
+
+    assert called.read_text().splitlines()[6:] == ["port-forward", "pod/pod-0", "8888:80", "6006"]
+
+
+def test_a_node_that_does_not_run_cannot_be_entered(lab: Lab, called: Path) -> None:
+    pods(lab, "RP")
+    one_sentence(lab("exec", RUN, "--node", "1"), "train-bcdfg has 1 nodes that run: --node is at most 0.")
+    pods(lab, "P")
+    one_sentence(lab("exec", RUN), "train-bcdfg has no container that runs: it is waiting.")
+    assert not called.exists()
+
+
+def test_use_of_accelerators_is_a_row_for_each(lab: Lab, called: Path) -> None:
+    pods(lab, "RR")
+
+    result = lab("top", RUN, "--format", "json")
+
+    assert not called.exists()
+    assert json.loads(result.stdout) == [
+        {"node": "pod-0", "gpu": "0", "busy_percent": "97", "used_mib": "61440", "total_mib": "81559"},
+        {"node": "pod-0", "gpu": "1", "busy_percent": "3", "used_mib": "12", "total_mib": "81559"},
+    ]
+    assert (result.exit_code, result.stderr) == (2, "training-platform: pod-1 did not answer: no nvidia-smi\n")
+    assert "pod-0  1" in lab("top", RUN).stdout
+
+
+def test_a_list_names_who_asked_for_how_much_and_how_long_it_waits(lab: Lab) -> None:
+    run = lab.live()
+    run["metadata"]["annotations"] = {"training-platform/user": "ada@example.com"}
+    run["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
+    lab.api.lists[SETS] = [run]
+
+    (found,) = json.loads(lab("list", "--team", "vision", "--format", "json").stdout)
+
+    assert (found["user"], found["priority"], found["accelerators"]) == ("ada@example.com", "high", 2 * 8)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text"),
+    [
+        ("2026-11-23T10:00:00Z", "", "119m"),
+        ("2026-11-23T09:59:00Z", "", "2h"),
+        ("2026-11-21T11:59:00Z", "", "2d"),
+        ("2026-11-23T10:00:00Z", "2026-11-23T10:05:59Z", "5m"),
+        ("", "", "-"),
+    ],
+)
+def test_a_time_is_in_its_largest_unit_of_at_least_two(start: str, end: str, text: str) -> None:
+    assert since(start, end, datetime(2026, 11, 23, 11, 59, tzinfo=UTC)) == text

@@ -1,0 +1,100 @@
+"""A job with several places on GKE: each is checked at its line, and a run starts at the first that has room."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.parts.jobs.conftest import TODAY, Lab
+from tests.parts.jobs.runs.conftest import TEAM, Cluster, Command, until
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.render import check_job
+from training_platform.parts.jobs.resolve import read_job
+
+PLACES = """\
+environment: lab
+image: registry.example.com/train:1
+command: [train]
+gke:
+  - {cluster: gpus, flavor: h100, nodes: 4}
+  - {cluster: gpus, flavor: a100-40, nodes: 1, gpus: 1}
+"""
+
+
+def write(root: Path, text: str) -> Path:
+    file = root / "jobs" / TEAM / "places.yaml"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("nodes: 4", "nodes: 9", "jobs/vision/places.yaml:5:35"),
+        ("nodes: 4", "node: 4", "jobs/vision/places.yaml:5:35"),
+        ("nodes: 1", "nodes: 99", "jobs/vision/places.yaml:6:38"),
+        ("flavor: a100-40", "flavor: a100", "jobs/vision/places.yaml:6:21"),
+    ],
+)
+def test_what_is_wrong_at_one_place_is_said_at_its_line(new_lab: Lab, old: str, new: str, place: str) -> None:
+    root = new_lab()
+    file = write(root, PLACES.replace(old, new))
+
+    found = check_job(file, root, read_workspace(root), TODAY)
+
+    assert {str(each).partition(": ")[0] for each in found} == {place}
+
+
+def test_places_that_are_right_have_no_findings_and_the_first_is_meant(new_lab: Lab) -> None:
+    root = new_lab()
+    file, workspace = write(root, PLACES), read_workspace(root)
+
+    assert check_job(file, root, workspace, TODAY) == ()
+    jobs = (read_job(file, root, workspace, place=index)[0] for index in range(2))
+    flavors = [job.flavor.name for job in jobs if job and job.flavor]
+    assert flavors == ["h100", "a100-40"]
+
+
+@pytest.mark.parametrize("places", ["[]", "[1]", "['a']"])
+def test_a_list_of_no_places_is_refused(new_lab: Lab, places: str) -> None:
+    root = new_lab()
+    file = write(root, f"environment: lab\nimage: a:1\ngke: {places}\n")
+
+    assert {each.rule for each in check_job(file, root, read_workspace(root), TODAY)} == {"job-model"}
+
+
+@pytest.mark.kube
+@pytest.mark.timeout(300)
+def test_a_run_starts_at_its_second_place_where_the_first_has_no_room(
+    root: Path, submit: Callable[..., str], job: Command, cluster: Cluster
+) -> None:
+    holder = submit("--nodes", "4")  # all that the team has of h100
+    until(lambda: cluster.pods(holder), lambda pods: len(pods) == 4)
+    flavor = read_workspace(root).flavors("lab", "gpus")["a100-40"]
+    cluster.post("/api/v1/nodes", {"metadata": {"name": "a100", "labels": flavor.node_labels}})
+    room = {flavor.accelerator.resource: "1", "cpu": "12", "memory": "80Gi", "pods": "64"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    status = {"capacity": room, "allocatable": room, "conditions": [ready]}
+    cluster.patch("/api/v1/nodes/a100/status", {"status": status})
+    cluster.patch("/api/v1/nodes/a100", {"spec": {"taints": []}})
+
+    def there() -> list[dict[str, Any]]:
+        pods = cluster.items(f"/api/v1/namespaces/{TEAM}/pods")
+        return [pod for pod in pods if pod["spec"].get("nodeName") == "a100"]
+
+    kubelet = Thread(target=lambda: cluster.says(until(there, bool)[0], "Running"), daemon=True)
+    kubelet.start()
+    result = job("submit", str(write(root, PLACES)), "--wherever", "0.4", "--format", "json")
+    kubelet.join()
+
+    assert result.exit_code == 0, result.output
+    run = json.loads(result.stdout)["run"]
+    assert "# gke gpus h100: not started in 0.4 minutes. " in result.stderr
+    assert "waits for quota in queue vision" in result.stderr, result.stderr
+    (pod,) = there()
+    assert pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] == run

@@ -1,0 +1,384 @@
+"""Runs on a real API server with the real controllers of Kueue and JobSet; nodes are objects only."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.parts.jobs.runs.conftest import TEAM, Cluster, Command, until
+from tests.team_queues import cluster_queue
+from training_platform.clients.google_services import node_pools
+from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ApiKind, ClusterApi
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.queues import Share
+from training_platform.config.pools import Flavor, flavors
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.runs.on_gke import gke_run
+from training_platform.parts.jobs.runs.places import place_of
+from training_platform.parts.jobs.runs.watching import why_gke
+from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.resources import kueue
+from training_platform.resources.kueue import CONFIG, MAX_RUN_ANNOTATION, admission_check, provisioning_request_config
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
+
+Submit = Callable[..., str]
+
+
+def state(job: Command, run: str) -> str:
+    result = job("status", run, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return str(json.loads(result.stdout)[0]["state"])
+
+
+def start(cluster: Cluster, job: Command, run: str) -> None:
+    """Let the pods of an admitted run start, as its nodes would."""
+    for pod in until(lambda: cluster.pods(run), lambda pods: len(pods) == 2 and all_bound(pods)):
+        cluster.says(pod, "Running")
+    until(lambda: state(job, run), lambda now: now == "running")
+
+
+def all_bound(pods: list[dict[str, dict[str, object]]]) -> bool:
+    return all(pod["spec"].get("nodeName") for pod in pods)
+
+
+def test_a_run_is_submitted_starts_and_ends(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+
+    assert re.fullmatch(r"train-[a-z0-9]{5}", run)
+    start(cluster, job, run)
+    (container,) = cluster.pods(run)[0]["spec"]["containers"]
+    assert container["command"] == ["train", f"--master={run}-slice-0-0.{run}"]
+    for pod in cluster.pods(run):
+        cluster.says(pod, "Succeeded")
+    assert job("wait", run, "--timeout", "1").exit_code == 0
+    assert state(job, run) == "succeeded"
+    assert job("why", run).stdout == f"{run} has ended well.\n"
+
+
+WHOLE = """\
+environment: lab
+image: registry.example.com/train:1
+command: [python3, train.py]
+args: ["--master={run}-slice-0-0.{run}"]
+secrets: {TOKEN: token}
+mounts: [{name: data, source: {bucket: checkpoints}, caches: true, file_cache_gib: 10}]
+cpu: 100
+memory_gib: 900
+shared_memory_gib: 100
+retries: 1
+experiment: vit
+notify: projects/example-lab/topics/runs
+sweep: {parameters: {lr: {values: [0.1, 0.01]}}, metric: loss}
+gke: {cluster: gpus, flavor: h100, nodes: 2, grace_seconds: 300}
+"""
+
+
+def test_the_controllers_admit_each_point_of_a_grid_with_every_field(
+    submit: Submit, job: Command, cluster: Cluster, root: Path
+) -> None:
+    file = root / "jobs" / TEAM / "whole.yaml"
+    file.write_text(WHOLE)
+
+    first, second = submit(file="whole.yaml").split()
+
+    assert (first[-2:], second[-2:]) == ("-0", "-1")
+    for run, rate in ((first, "0.1"), (second, "0.01")):
+        start(cluster, job, run)
+        pod, *_ = cluster.pods(run)
+        (container,) = pod["spec"]["containers"]
+        assert container["args"][-2:] == [f"--master={run}-slice-0-0.{run}", f"--lr={rate}"]
+        assert pod["metadata"]["annotations"]["jobset.sigs.k8s.io/coordinator"] == f"{run}-slice-0-0.{run}"
+        assert pod["spec"]["terminationGracePeriodSeconds"] == 300
+        assert {"mount-data", "shared-memory"} <= {volume["name"] for volume in pod["spec"]["volumes"]}
+    file.unlink()
+
+
+def test_of_three_runs_that_exceed_the_share_the_last_waits_and_says_why(
+    submit: Submit, job: Command, cluster: Cluster
+) -> None:
+    first, second, third = submit(), submit(), submit()
+    start(cluster, job, first)
+    start(cluster, job, second)
+
+    until(lambda: job("why", third).stdout, lambda text: "insufficient unused quota" in text)
+    said = job("why", third).stdout
+
+    assert f"{third} waits for quota in queue {TEAM} of gpus." in said
+    assert "It asks for 16 nvidia.com/gpu of h100. Team vision holds 32 of its 32, and reaches up to 40" in said
+    assert first in said
+    assert second in said
+    assert "has changed since" not in said + job("why", first).stdout
+    listed = {row["name"]: row["state"] for row in json.loads(job("list", "--team", TEAM, "--format", "json").stdout)}
+    assert listed == {first: "running", second: "running", third: "waiting"}
+
+    assert job("cancel", first).stdout == f"{first} is being stopped.\n"
+    start(cluster, job, third)
+
+
+def test_a_name_that_is_taken_is_refused_and_changes_nothing(submit: Submit, job: Command, root: Path) -> None:
+    run = submit("--run", "train-again")
+
+    again = job("submit", str(root / "jobs" / TEAM / "train.yaml"), "--run", run)
+
+    assert again.exit_code == 2
+    assert "Cluster gpus has a run train-again already" in again.stderr
+    assert again.stdout == ""
+
+
+def test_a_run_that_fails_says_which_pod_ended_how(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+    for attempt in range(1 + 3):
+        pods = until(partial(cluster.pods, run), partial(fresh, attempt=attempt))
+        cluster.says(pods[0], "Running")
+        cluster.says(pods[0], "Failed", exit_code=3)
+
+    assert job("wait", run, "--timeout", "1").exit_code == 1
+    said = job("why", run).stdout
+    assert f"{run} has failed after 3 restarts" in said
+
+
+def fresh(pods: list[dict[str, dict[str, object]]], attempt: int) -> bool:
+    labels = [pod["metadata"]["labels"] for pod in pods]
+    return len(pods) == 2 and all(each["jobset.sigs.k8s.io/restart-attempt"] == str(attempt) for each in labels)  # type: ignore[index]
+
+
+def test_a_run_that_is_interrupted_ten_times_still_ends(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+    disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    for attempt in range(10):
+        pods = until(partial(cluster.pods, run), partial(fresh, attempt=attempt))
+        cluster.says(pods[0], "Failed", exit_code=143, conditions=(disrupted,))
+    pods = until(partial(cluster.pods, run), partial(fresh, attempt=10))
+    for pod in pods:
+        cluster.says(pod, "Succeeded")
+
+    assert job("wait", run, "--timeout", "1").exit_code == 0
+    row = json.loads(job("status", run, "--format", "json").stdout)[0]
+    assert (row["restarts"], row["interruptions"]) == (0, 10)
+
+
+def test_a_run_that_was_put_aside_is_put_back_by_its_team(submit: Submit, job: Command, cluster: Cluster) -> None:
+    run = submit()
+    start(cluster, job, run)
+    refused = job("requeue", run)
+    (workload,) = cluster.items(f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/workloads")
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/workloads/{workload['metadata']['name']}"
+    cluster.patch(path, {"spec": {"active": False}})
+    until(lambda: cluster.pods(run), lambda pods: not pods)
+
+    said = job("why", run).stdout
+    again = job("requeue", run)
+
+    assert refused.exit_code == 2
+    assert f"Kueue has not put {run} aside" in " ".join(refused.stderr.split())
+    assert f"training-platform job requeue {run} puts it back" in " ".join(said.split())
+    assert (again.exit_code, again.stdout) == (0, f"{run} is in its queue again.\n"), again.output
+    start(cluster, job, run)
+
+
+def test_a_queue_that_is_gone_is_said_before_anything_is_submitted(cluster: Cluster, job: Command, root: Path) -> None:
+    queue = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/localqueues/{TEAM}"
+    body = cluster.client.get(queue).json()
+    cluster.client.delete(queue)
+    try:
+        result = job("submit", str(root / "jobs" / TEAM / "train.yaml"))
+    finally:
+        again = {key: body[key] for key in ("apiVersion", "kind", "spec")}
+        cluster.post(queue.rpartition("/")[0], {**again, "metadata": {"name": TEAM}})
+
+    assert result.exit_code == 2
+    assert "Cluster gpus has no LocalQueue vision in namespace vision" in result.stderr
+    assert cluster.items(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets") == []
+
+
+Json = dict[str, Any]
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+REQUESTS = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{TEAM}/provisioningrequests"
+JOBS = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
+RUN_TIME = "maxRunDurationSeconds"
+QUEUE = "queued"
+WATCHED = 6.0  # seconds
+POOL = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "capacity": "queued-provisioning", "max_nodes": 4}
+RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/14", "services": "10.10.16.0/20"}
+
+
+def flavor() -> Flavor:
+    section = {"location": "us-central1", "subnet": RANGES, "node_pools": {"h100": POOL | {"max_run_hours": 48}}}
+    (found,) = flavors("gpus", ClusterSpec.model_validate(section)).values()
+    return found
+
+
+@pytest.fixture
+def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
+    """Return a function that makes a queue of the queued flavor, whose configuration has the parameters given."""
+    found = flavor()
+    share = Share.model_validate({"nominal_quota": 32})
+    queue_spec = cluster_queue(TEAM, {found.name: share}, {found.name: found})
+    made: list[str] = []
+
+    def make(kind: str, plural: str, name: str, spec: Json, namespace: str = "") -> None:
+        path = f"{KUEUE}/{namespace}{plural}"
+        cluster.post(path, {"apiVersion": kueue.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
+        made.append(f"{path}/{name}")
+
+    def with_parameters(parameters: Json) -> None:
+        config = provisioning_request_config(found) | ({"parameters": parameters} if parameters else {})
+        make(CONFIG, "provisioningrequestconfigs", found.name, config)
+        make("AdmissionCheck", "admissionchecks", found.name, admission_check(found))
+        make("ResourceFlavor", "resourceflavors", found.name, kueue.resource_flavor(found))
+        make("ClusterQueue", "clusterqueues", QUEUE, queue_spec | {"cohortName": QUEUE})
+        make("LocalQueue", "localqueues", QUEUE, kueue.local_queue(QUEUE), f"namespaces/{TEAM}/")
+        until(lambda: cluster.client.get(f"{KUEUE}/clusterqueues/{QUEUE}").json(), _active)
+
+    yield with_parameters
+    cluster.client.delete(JOBS, params={"propagationPolicy": "Background"})
+    until(lambda: cluster.items(JOBS), lambda left: not left)
+    for path in reversed(made):
+        cluster.client.delete(path)
+    until(lambda: [path for path in made if cluster.client.get(path).is_success], lambda left: not left)
+
+
+def _active(read: Json) -> bool:
+    conditions = read.get("status", {}).get("conditions", ())
+    return any(each["type"] == "Active" and each["status"] == "True" for each in conditions)
+
+
+def job(seconds: int) -> Json:
+    resources = {"requests": {"nvidia.com/gpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
+    container = {"name": "train", "image": "registry.example.com/train:1", "resources": resources}
+    return {
+        "metadata": {
+            "generateName": "queued-",
+            "labels": {"kueue.x-k8s.io/queue-name": QUEUE},
+            "annotations": {MAX_RUN_ANNOTATION: str(seconds)},
+        },
+        "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+
+
+def requests_seen(cluster: Cluster) -> dict[str, str]:
+    """Watch the requests for a while; returns each one that there was by its id, with the run time that it asks for."""
+    until(lambda: cluster.items(REQUESTS), bool)
+    seen: dict[str, str] = {}
+    end = time.monotonic() + WATCHED
+    while time.monotonic() < end:
+        for each in cluster.items(REQUESTS):
+            seen[each["metadata"]["uid"]] = each["spec"]["parameters"][RUN_TIME]
+        time.sleep(0.05)
+    return seen
+
+
+def test_a_shorter_run_than_the_pool_s_keeps_its_one_request(cluster: Cluster, queue: Callable[[Json], None]) -> None:
+    queue({})
+
+    cluster.post(JOBS, job(3600))
+
+    assert list(requests_seen(cluster).values()) == ["3600"]
+
+
+def test_a_run_time_in_the_configuration_too_makes_requests_without_end(
+    cluster: Cluster, queue: Callable[[Json], None]
+) -> None:
+    """What ours must not write: Kueue deletes the request that differs from the configuration, and makes it again."""
+    queue({RUN_TIME: str(48 * 3600)})
+
+    cluster.post(JOBS, job(3600))
+
+    assert len(requests_seen(cluster)) > 3
+
+
+Take = Callable[..., ResolvedJob]
+PROJECT = "example-lab"
+H100 = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+
+
+class StubCluster:
+    """A cluster that has runs, each with the flavor that it holds, or none while it waits."""
+
+    name = "gpus"
+
+    def __init__(self, job: ResolvedJob, runs: dict[str, str | None]) -> None:
+        self.sets = [jobset(as_run(job, name)) for name in runs]
+        self.workloads: list[Json] = []
+        for index, (body, flavor) in enumerate(zip(self.sets, runs.values(), strict=True)):
+            body["metadata"] |= {"uid": str(index), "creationTimestamp": f"2026-11-22T1{index}:00:00Z"}
+            held = [{"flavors": {"nvidia.com/gpu": flavor}}] if flavor else []
+            kinds = ("QuotaReserved", "Admitted", "PodsReady")
+            row = {"status": str(flavor is not None), "lastTransitionTime": f"2026-11-22T1{index}:05:00Z"}
+            status: Json = {"conditions": [{"type": kind, **row} for kind in kinds]}
+            status |= {"admission": {"podSetAssignments": held}} if flavor else {}
+            about = {"name": f"w-{index}", "uid": f"w-{index}", "ownerReferences": [{"uid": str(index)}]}
+            self.workloads.append({"metadata": about, "spec": {}, "status": status})
+
+    def get(self, kind: ApiKind, _: str, name: str) -> Json | None:
+        if kind == LOCAL_QUEUES:
+            return {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
+        return next(each for each in self.sets if each["metadata"]["name"] == name)
+
+    def objects(self, kind: ApiKind, *_: str) -> Iterator[Json]:
+        yield from {JOBSETS: self.sets, WORKLOADS: self.workloads}.get(kind, [])
+
+    def pending(self, *_: str) -> None:
+        return None
+
+
+def why(job: ResolvedJob, run: str, cluster: StubCluster) -> list[str]:
+    index = next(number for number, each in enumerate(cluster.sets) if each["metadata"]["name"] == run)
+    found = gke_run(cluster.sets[index], cluster.workloads[index], "gpus")
+    return why_gke(cast("ClusterApi", cluster), place_of(job, "gke"), found, job, lambda _: ["The pools are full."])
+
+
+def test_a_run_of_another_flavor_is_not_said_to_hold_what_is_waited_for(take: Take) -> None:
+    job = take(H100)
+    runs = {"train-holds": "h100", "other-holds": "a100-40", "train-first": None, "train-waits": None}
+
+    lines = why(job, "train-waits", StubCluster(job, runs))
+
+    assert "Runs of the team that hold some: train-holds since 2026-11-22T10:05:00Z." in lines
+    assert "Runs of the team that wait and were submitted earlier: train-first." in lines
+    assert "The pools are full." not in lines
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_pools_are_asked_about_while_an_admitted_run_waits_for_its_vms(take: Take, ready: bool) -> None:
+    job = take(H100)
+    cluster = StubCluster(job, {"train-bcdfg": "h100"})
+    cluster.workloads[0]["status"]["conditions"][2]["status"] = str(ready)
+
+    assert ("The pools are full." in why(job, "train-bcdfg", cluster)) is not ready
+
+
+def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
+    cloud = LocalCloud(Projects({}, [PROJECT]), store=Store(None))
+    services, place = f"v1/projects/{PROJECT}/services", f"v1/projects/{PROJECT}/locations/us-central1"
+    subnets = f"v1/projects/{PROJECT}/regions/us-central1/subnetworks"
+    network = f"projects/{PROJECT}/global/networks/net"
+    pool = {"name": "h100", "initialNodeCount": 1, "config": {"machineType": "e2-standard-4"}}
+    cluster = {"name": "lab-gpus", "network": "net", "subnetwork": "nodes", "nodePools": [pool]}
+    for service, path, body in (
+        ("serviceusage", f"{services}/container.googleapis.com:enable", {}),
+        ("serviceusage", f"{services}/compute.googleapis.com:enable", {}),
+        ("compute", f"v1/projects/{PROJECT}/global/networks", {"name": "net", "autoCreateSubnetworks": False}),
+        ("compute", subnets, {"name": "nodes", "network": network, "ipCidrRange": "10.0.0.0/20"}),
+        ("container", f"{place}/clusters", {"cluster": cluster}),
+    ):
+        code, answer = cloud.handle(service, "POST", path, [], body)
+        assert code == 200, answer
+
+    with serve(cloud) as port:
+        found = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
+
+    assert {name: each["status"] for name, each in found.items()} == {"h100": "RUNNING"}

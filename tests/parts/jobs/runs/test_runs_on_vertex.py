@@ -1,0 +1,664 @@
+"""Runs on Vertex AI, in the local cloud over HTTP: the same commands by the same client that asks Google's service."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.parts.jobs.runs.vertex_cloud import (
+    JOB,
+    PROJECT,
+    Cloud,
+    Command,
+    job_command,
+    submit,
+    write_repository,
+)
+from training_platform.cli.main import app
+from training_platform.clients.google_services import CloudLogging, CloudStorage, VertexJobs
+from training_platform.parts.jobs.runs import logs
+from training_platform.parts.jobs.runs.state import Run
+from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
+from training_platform.parts.sandbox.cloud.http.server import serve
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The organisation's repository with one job, ``jobs/vision/train.yaml``."""
+    return write_repository(tmp_path / "lab")
+
+
+@pytest.fixture
+def vertex(root: Path) -> Cloud:
+    """The local cloud, with a clock that a test moves on."""
+    return Cloud(root)
+
+
+@pytest.fixture
+def job(root: Path, vertex: Cloud) -> Iterator[Command]:
+    """Return a function that runs ``training-platform job`` against the local cloud."""
+    with serve(vertex.cloud) as port:
+        yield job_command(root, port)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
+
+
+def row(job: Command, run: str) -> dict[str, object]:
+    (found,) = json.loads(job("status", run, "--format", "json").stdout)
+    return dict(found)
+
+
+def test_a_run_waits_runs_and_ends(job: Command, vertex: Cloud, root: Path) -> None:
+    run = submit(job, root)
+
+    assert row(job, run)["state"] == "waiting"
+    said = job("why", run).stdout
+    assert f"{run} is PENDING in us-central1" in said
+    assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most, then it fails" in said
+    vertex.now += 60
+    assert row(job, run)["state"] == "running"
+    vertex.now += 600
+    assert job("wait", run, "--timeout", "0").exit_code == 0
+    assert job("why", run).stdout == f"{run} has ended well.\n"
+
+
+def test_a_run_is_its_teams_account_and_bears_its_own_name(job: Command, vertex: Cloud, root: Path) -> None:
+    run = submit(job, root)
+
+    jobs = f"v1/projects/{PROJECT}/locations/us-central1/customJobs"
+    (body,) = vertex.cloud.handle("aiplatform", "GET", jobs, [], None)[1]["customJobs"]
+
+    assert body["displayName"] == run
+    assert body["jobSpec"]["serviceAccount"] == f"lab-vision-jobs@{PROJECT}.iam.gserviceaccount.com"
+    assert body["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"].endswith(f"/{run}")
+    assert body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [f"--name={run}"]
+
+
+def test_a_run_is_cancelled(job: Command, root: Path) -> None:
+    run = submit(job, root)
+
+    assert job("cancel", run).stdout == f"{run} is being stopped.\n"
+    assert row(job, run)["state"] == "cancelled"
+    assert job("wait", run).exit_code == 1
+    assert job("cancel", run).stdout == f"{run} has ended already: cancelled.\n"
+
+
+def test_runs_are_listed_beside_what_does_not_answer(job: Command, root: Path) -> None:
+    runs = {submit(job, root) for _ in range(2)}
+
+    listed = job("list", "--team", "vision", "--kubeconfig", "/dev/null", "--format", "json")
+
+    assert {each["name"] for each in json.loads(listed.stdout)} == runs
+    assert listed.exit_code == 2
+    assert "training-platform: No kubeconfig can be read" in listed.stderr
+
+
+def test_what_check_refuses_is_not_sent(job: Command, vertex: Cloud, root: Path) -> None:
+    path = root / "jobs" / "vision" / "train.yaml"
+    path.write_text(JOB.replace("us-central1", "us-west9"))
+
+    result = job("submit", str(path))
+
+    assert result.exit_code == 1
+    assert "jobs/vision/train.yaml:5:" in result.stderr
+    jobs = f"v1/projects/{PROJECT}/locations/us-central1/customJobs"
+    assert vertex.cloud.handle("aiplatform", "GET", jobs, [], None)[1].get("customJobs", []) == []
+
+
+def test_a_service_that_nobody_serves_is_one_sentence(root: Path) -> None:
+    where = ["--root", str(root), "--local-cloud", "http://127.0.0.1:9"]
+
+    result = CliRunner().invoke(app, ["job", "submit", str(root / "jobs" / "vision" / "train.yaml"), *where])
+
+    assert result.exit_code == 2
+    assert "cannot be reached" in result.stderr.splitlines()[-1]
+    assert result.stdout == ""
+
+
+def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Command, root: Path) -> None:
+    kept = "machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
+    path = root / "jobs" / "vision" / "train.yaml"
+    text = JOB.replace("machine_type: a3-highgpu-8g, capacity: flex-start, max_wait_hours: 6", kept)
+    path.write_text(text)
+
+    result = job("submit", str(path))
+
+    assert result.exit_code == 2
+    assert "There is no persistent resource lab-vision-tuning in projects/example-lab" in result.stderr
+    assert "deploy the team's stack first" in result.stderr
+
+
+STOCKOUT = "stockouts: {none: {machine_type: a3-highgpu-8g, location: us-central1-a, for_seconds: 30000}}"
+ON_DEMAND = "capacity: flex-start, max_wait_hours: 6"
+OTHERS = "the machine is in "
+
+
+def play(vertex: Cloud, text: str) -> None:
+    vertex.cloud.faults.add(parse_scenario(text, "scenario.yaml"))
+
+
+def rewrite(root: Path, old: str, new: str) -> None:
+    """Change the job's file."""
+    assert old in JOB
+    (root / "jobs" / "vision" / "train.yaml").write_text(JOB.replace(old, new))
+
+
+def state(job: Command, run: str) -> str:
+    return str(json.loads(job("status", run, "--format", "json").stdout)[0]["state"])
+
+
+def test_a_run_that_dws_lets_wait_says_for_how_long_at_most(job: Command, vertex: Cloud, root: Path) -> None:
+    play(vertex, STOCKOUT)
+    run = submit(job, root)
+
+    said = job("why", run).stdout
+    assert f"{run} is QUEUED in us-central1" in said
+    assert f"waits for a3-highgpu-8g, for {6 * 3600}s at most, then it fails" in said
+    vertex.now += 30_001
+    assert job("wait", run, "--timeout", "0").exit_code == 1
+
+
+def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex: Cloud, root: Path) -> None:
+    play(vertex, STOCKOUT)
+    run = submit(job, root)
+    vertex.now += 6 * 3600 + 1
+
+    said = job("why", run).stdout
+
+    assert state(job, run) == "failed"
+    assert f"{run} waited {6 * 3600}s for a3-highgpu-8g, and us-central1 did not have it" in said
+    assert "A longer max_wait_hours waits on" in said
+    assert OTHERS in said
+
+
+def test_a_run_that_finds_vms_in_time_goes_on(job: Command, vertex: Cloud, root: Path) -> None:
+    play(vertex, STOCKOUT.replace("30000", "600"))
+    run = submit(job, root)
+    assert state(job, run) == "waiting"
+
+    vertex.now += 601 + 61
+    assert state(job, run) == "waiting"
+    vertex.now += 61
+    assert state(job, run) == "running"
+
+
+def test_a_stock_out_on_demand_says_what_waits_and_where_else(job: Command, vertex: Cloud, root: Path) -> None:
+    rewrite(root, JOB, JOB.replace(f"a3-highgpu-8g, {ON_DEMAND}", "a2-highgpu-1g"))
+    play(vertex, STOCKOUT.replace("a3-highgpu-8g", "a2-highgpu-1g"))
+    run = submit(job, root)
+    vertex.now += 61
+
+    said = job("why", run).stdout
+
+    assert state(job, run) == "failed"
+    assert "us-central1 has no a2-highgpu-1g left. capacity: flex-start waits for it" in said
+    assert OTHERS in said
+
+
+def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command, vertex: Cloud, root: Path) -> None:
+    t4 = "n1-standard-8, accelerator: t4, accelerator_count: 2"
+    rewrite(root, JOB, JOB.replace(f"a3-highgpu-8g, {ON_DEMAND}", t4))
+    quotas = root / "stacks" / "quotas" / f"{PROJECT}.yaml"
+    quotas.write_text(quotas.read_text().replace("TrainingA100GPUs", "TrainingT4GPUs"))
+    play(vertex, STOCKOUT.replace("a3-highgpu-8g", "n1-standard-8"))
+    run = submit(job, root)
+    vertex.now += 61
+
+    said = job("why", run).stdout
+
+    assert "us-central1 has no n1-standard-8 with 2 t4 left. flex-start has none of it; the machine is in " in said
+    assert "europe-west4" in said
+
+
+@pytest.mark.parametrize(("retries", "ends"), [("", "waiting"), ("retries: 0\n", "failed")])
+def test_a_spot_run_that_loses_its_vms_says_whether_it_starts_again(
+    retries: str, ends: str, job: Command, vertex: Cloud, root: Path
+) -> None:
+    spot = JOB.replace(ON_DEMAND, "replicas: 2, capacity: spot")
+    (root / "jobs" / "vision" / "train.yaml").write_text(retries + spot)
+    run = submit(job, root)
+    vertex.now += 61
+    assert state(job, run) == "running"
+    play(vertex, "preemptions: {gone: {location: us-central1, times: 1}}")
+
+    assert state(job, run) == ends
+    said = job("why", run).stdout
+    if ends == "waiting":
+        assert "lost its VMs, and waits for others" in said
+        vertex.now += 61 + 601
+        assert state(job, run) == "succeeded"
+    else:
+        assert "lost its spot VMs and may not start again: with retries above 0" in said
+
+
+def test_a_spot_run_that_is_interrupted_ten_times_still_ends(job: Command, vertex: Cloud, root: Path) -> None:
+    rewrite(root, ON_DEMAND, "replicas: 2, capacity: spot")
+    run = submit(job, root)
+    for number in range(10):
+        vertex.now += 61
+        assert state(job, run) == "running"
+        play(vertex, f"preemptions: {{gone-{number}: {{location: us-central1, times: 1}}}}")
+        assert state(job, run) == "waiting"
+
+    vertex.now += 61 + 601
+    assert job("wait", run, "--timeout", "0").exit_code == 0
+
+
+def test_a_run_that_exceeds_the_quota_beside_others_waits_and_says_beside_which(
+    job: Command, vertex: Cloud, root: Path
+) -> None:
+    rewrite(root, ON_DEMAND, "replicas: 2, capacity: flex-start")
+    first, second = submit(job, root), submit(job, root)  # 2 * 2 * 8 GPUs are the whole quota of 32
+    vertex.now += 61
+    third = submit(job, root)
+    vertex.now += 61
+
+    assert [state(job, run) for run in (first, second, third)] == ["running", "running", "waiting"]
+    said = job("why", third).stdout
+    assert f"{third} is QUEUED in us-central1" in said
+    assert "while the project has too little quota of custom training left" in said
+    assert f"Runs of team vision that have VMs there: {', '.join(sorted((first, second)))}." in said
+    job("cancel", first)
+    vertex.now += 1
+    assert state(job, third) == "waiting"
+    vertex.now += 61
+    assert state(job, third) == "running"
+
+
+def test_a_run_that_exceeds_the_quota_alone_is_never_sent(job: Command, vertex: Cloud, root: Path) -> None:
+    rewrite(root, ON_DEMAND, "replicas: 5, capacity: flex-start")
+
+    refused = job("submit", str(root / "jobs" / "vision" / "train.yaml"))
+
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "is charged 40 GPUs, and the limit is 32" in refused.stderr
+    assert json.loads(job("list", "--kubeconfig", "/dev/null", "--team", "vision", "--format", "json").stdout) == []
+
+
+def test_a_run_that_was_cancelled_says_so(job: Command, vertex: Cloud, root: Path) -> None:
+    run = submit(job, root)
+    vertex.now += 61
+    job("cancel", run)
+
+    assert state(job, run) == "cancelled"
+    assert job("why", run).stdout.startswith(f"{run} was cancelled at ")
+
+
+SWEEP = "sweep: {parameters: {lr: {values: [0.1, 0.2]}}, metric: accuracy}\n"
+
+
+def test_a_sweep_is_a_run_as_others_are(job: Command, vertex: Cloud, root: Path) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(SWEEP + JOB)
+    run = submit(job, root)
+
+    (row,) = json.loads(job("status", run, "--format", "json").stdout)
+    assert row["identity"].split("/")[-2] == "hyperparameterTuningJobs"
+    assert "waits for a3-highgpu-8g" in job("why", run).stdout
+    assert job("cancel", run).exit_code == 0
+    assert state(job, run) == "cancelled"
+
+
+def test_a_pipeline_is_a_run_as_others_are(job: Command, vertex: Cloud, root: Path) -> None:
+    text = JOB.replace(
+        ON_DEMAND, f"{ON_DEMAND}, pipeline: {{model: {{name: a, image: 'registry.example.com/serve:1'}}}}"
+    )
+    (root / "jobs" / "vision" / "train.yaml").write_text(text)
+    run = submit(job, root)
+
+    vertex.now += 61
+    assert state(job, run) == "running"
+    vertex.now += 601
+    assert job("wait", run, "--timeout", "0").exit_code == 0
+
+
+MODEL = "pipeline: {model: {name: a, image: 'registry.example.com/serve:1'}}"
+PIPELINE = JOB.replace(ON_DEMAND, f"{ON_DEMAND}, {MODEL}")
+
+
+@pytest.fixture
+def run(job: Command, root: Path, request: pytest.FixtureRequest) -> str:
+    """The run of a pipeline; parametrized, it has the lines given before those of its file."""
+    (root / "jobs" / "vision" / "train.yaml").write_text(getattr(request, "param", "") + PIPELINE)
+    return submit(job, root)
+
+
+def pipeline_row(job: Command, run: str) -> dict[str, Any]:
+    (found,) = json.loads(job("status", run, "--format", "json").stdout)
+    return dict(found)
+
+
+def bodies(vertex: Cloud, kind: str) -> list[dict[str, Any]]:
+    return [each.body for each in vertex.cloud.store.all() if each.name.split("/")[-2] == kind]
+
+
+def working(vertex: Cloud, run: str) -> str:
+    """Return the id of the job that the only pipeline names."""
+    vertex.cloud.settle()
+    (pipeline,) = bodies(vertex, "trainingPipelines")
+    assert pipeline["displayName"] == run
+    ((field, name),) = pipeline["trainingTaskMetadata"].items()
+    assert field in ("backingCustomJob", "backingHyperparameterTuningJob")
+    return str(name).rpartition("/")[2]
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_pipeline_whose_job_waits_is_waiting_though_it_says_that_it_runs(
+    job: Command, vertex: Cloud, run: str, labelled: bool
+) -> None:
+    if not labelled:
+        for each in bodies(vertex, "customJobs"):
+            del each["labels"]
+
+    assert pipeline_row(job, run)["state"] == "waiting"
+    assert bodies(vertex, "trainingPipelines")[0]["state"] == "PIPELINE_STATE_RUNNING"
+    assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most" in job("why", run).stdout
+    vertex.now += 61
+    assert pipeline_row(job, run)["state"] == "running"
+    assert pipeline_row(job, run)["started"] == bodies(vertex, "customJobs")[0]["startTime"]
+
+
+def test_the_job_of_a_pipeline_is_no_run_of_its_own(job: Command, run: str) -> None:
+    job("status", run)  # the pipeline names its job from its second answer on
+
+    listed = job("list", "--team", "vision", "--kubeconfig", "/dev/null", "--format", "json")
+
+    assert [each["name"] for each in json.loads(listed.stdout)] == [run]
+    assert json.loads(listed.stdout)[0]["state"] == "waiting"
+
+
+def test_lines_stand_under_the_id_of_the_job_that_works_for_the_pipeline(job: Command, vertex: Cloud, run: str) -> None:
+    vertex.now += 61
+    own = pipeline_row(job, run)["identity"].rpartition("/")[2]
+    write(vertex, "a", replica(working(vertex, run), "workerpool0-0"), textPayload="step 1")
+
+    assert job("logs", run).stdout.splitlines() == [
+        "service | Waiting for job to be provisioned.",
+        "service | Job is running.",
+        "workerpool0-0 | step 1",
+    ]
+    assert own != working(vertex, run)
+
+
+@pytest.mark.parametrize("run", [SWEEP], indirect=True)
+def test_lines_of_trials_stand_after_their_number(job: Command, vertex: Cloud, run: str) -> None:
+    vertex.now += 61
+    tuning = working(vertex, run)
+    (body,) = bodies(vertex, "hyperparameterTuningJobs")
+    place = body["name"].replace(f"hyperparameterTuningJobs/{tuning}", "customJobs")
+    body["trials"] = [{"id": str(number), "customJob": f"{place}/100{number}"} for number in (1, 2)]
+    write(vertex, "a", replica("1001", "workerpool0-0"), textPayload="by its job")
+    vertex.now += 1
+    label = {"ml.googleapis.com/trial_id": "2"}
+    write(vertex, "a", replica(tuning, "workerpool0-0"), textPayload="by its label", labels=label)
+
+    assert job("logs", run).stdout.splitlines()[2:] == [
+        "trial-1 workerpool0-0 | by its job",
+        "trial-2 workerpool0-0 | by its label",
+    ]
+
+
+def test_a_pipeline_whose_job_found_no_vms_says_so(job: Command, vertex: Cloud, root: Path) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(PIPELINE)
+    play(vertex, STOCKOUT)
+    run = submit(job, root)
+    vertex.now += 6 * 3600 + 1
+
+    assert pipeline_row(job, run)["state"] == "failed"
+    assert f"{run} waited 21600s for a3-highgpu-8g, and us-central1 did not have it" in job("why", run).stdout
+
+
+def test_a_cancelled_pipeline_stops_the_job_that_works_for_it(job: Command, vertex: Cloud, run: str) -> None:
+    vertex.now += 61
+
+    assert job("cancel", run).exit_code == 0
+
+    assert pipeline_row(job, run)["state"] == "cancelled"
+    assert bodies(vertex, "customJobs")[0]["state"] == "JOB_STATE_CANCELLED"
+    assert job("why", run).stdout.startswith(f"{run} was cancelled at ")
+
+
+def test_a_pipeline_whose_job_has_ended_goes_on_and_says_so(job: Command, vertex: Cloud, run: str) -> None:
+    vertex.now += 61 + 601
+    working(vertex, run)
+    (pipeline,) = bodies(vertex, "trainingPipelines")
+    assert pipeline["modelToUpload"]["name"].startswith(pipeline["name"].partition("/trainingPipelines/")[0])
+    pipeline["state"] = "PIPELINE_STATE_RUNNING"  # as it is while the model is uploaded
+
+    assert pipeline_row(job, run)["state"] == "running"
+    assert "Its training has ended, and its pipeline still runs" in job("why", run).stdout
+
+
+def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, vertex: Cloud, run: str) -> None:
+    vertex.now += 61 + 601
+    name = working(vertex, run)
+    vertex.cloud.store.delete(next(each.name for each in vertex.cloud.store.all() if each.name.endswith(name)))
+
+    assert pipeline_row(job, run)["state"] == "succeeded"
+    assert job("why", run).stdout == f"{run} has ended well.\n"
+    assert job("logs", run).stdout == ""
+
+
+def test_a_list_asks_once_for_each_kind(job: Command, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    call = VertexJobs.call
+
+    def counted(self: VertexJobs, method: str, path: str, *arguments: Any, **query: Any) -> Any:
+        asked.append(f"{method} {path.rpartition('/')[2]}")
+        return call(self, method, path, *arguments, **query)
+
+    monkeypatch.setattr(VertexJobs, "call", counted)
+    job("list", "--team", "vision", "--kubeconfig", "/dev/null")
+
+    kinds = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")
+    assert asked == [f"GET {kind}" for kind in kinds]
+
+
+def test_what_was_submitted_is_kept_beside_what_the_run_writes(
+    job: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: dict[str, bytes] = {}
+    monkeypatch.setattr(CloudStorage, "put", lambda _, uri, content, __: written.update({uri: content}))
+
+    run = job("submit", str(root / "jobs" / "vision" / "train.yaml")).stdout.strip()
+
+    ((uri, content),) = written.items()
+    record = json.loads(content)
+    assert uri == f"gs://example-lab-lab-vision-checkpoints/{run}/run.json"
+    assert (record["runs"], record["file"], record["place"]) == ([run], "jobs/vision/train.yaml", "us-central1")
+    assert record["bodies"][0]["displayName"] == run
+
+
+def test_a_record_that_cannot_be_written_stops_no_run(job: Command, root: Path) -> None:
+    result = job("submit", str(root / "jobs" / "vision" / "train.yaml"))
+
+    assert result.exit_code == 0
+    assert "# run.json is not in the run's output: Cloud Storage does not take gs://" in result.stderr
+    assert job("status", result.stdout.strip()).exit_code == 0
+
+
+def test_a_job_without_output_has_no_record(job: Command, root: Path) -> None:
+    path = root / "jobs" / "vision" / "train.yaml"
+    path.write_text(JOB.replace("output: checkpoints\n", ""))
+
+    assert "run.json" not in job("submit", str(path)).stderr
+
+
+GKE = """\
+environment: lab
+image: registry.example.com/train:1
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+"""
+
+
+def write(cloud: Cloud, log: str, resource: dict[str, Any], **entry: Any) -> None:
+    """Write an entry as a program's VM would."""
+    body = {"logName": f"projects/{PROJECT}/logs/{log}", "resource": resource, "entries": [entry]}
+    assert cloud.cloud.handle("logging", "POST", "v2/entries:write", [], body) == (200, {})
+
+
+def replica(identity: str, task: str) -> dict[str, Any]:
+    return {"type": "ml_job", "labels": {"job_id": identity, "task_name": task, "project_id": PROJECT}}
+
+
+def identity(job: Command, run: str) -> str:
+    (row,) = json.loads(job("status", run, "--format", "json").stdout)
+    return str(row["identity"]).rpartition("/")[2]
+
+
+def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Command, vertex: Cloud, root: Path) -> None:
+    run, other = submit(job, root), submit(job, root)
+    vertex.now += 61
+    own = identity(job, run)
+    write(vertex, "workerpool0-0", replica(own, "workerpool0-0"), jsonPayload={"message": "step 1\n"})
+    vertex.now += 1
+    write(vertex, "workerpool0-0", replica(identity(job, other), "workerpool0-0"), textPayload="another's")
+    write(vertex, "workerpool1-0", replica(own, "workerpool1-0"), textPayload="step 2")
+
+    result = job("logs", run)
+
+    assert result.stdout.splitlines() == [
+        "service | Waiting for job to be provisioned.",
+        "service | Job is running.",
+        "workerpool0-0 | step 1",
+        "workerpool1-0 | step 2",
+    ]
+    last = json.loads(job("logs", run, "--format", "json").stdout.splitlines()[-1])
+    assert last == {"source": "workerpool1-0", "text": "step 2"}
+
+
+def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("training_platform.clients.google_services._LOG_PAGE", 7)
+    run = submit(job, root)
+    own = identity(job, run)
+    for number in range(20):
+        vertex.now += 1
+        write(vertex, "a", replica(own, "workerpool0-0"), textPayload=f"line {number}")
+
+    lines = [line for line in job("logs", run).stdout.splitlines() if line.startswith("workerpool0-0")]
+
+    assert lines == [f"workerpool0-0 | line {number}" for number in range(20)]
+
+
+def test_following_goes_on_until_the_run_has_ended(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(logs, "_POLL_SECONDS", 0.05)
+    run = submit(job, root)
+    own = identity(job, run)
+    results: list[Result] = []
+    follower = threading.Thread(target=lambda: results.append(job("logs", run, "--follow")))
+    follower.start()
+    for number in range(3):
+        vertex.now += 100
+        write(vertex, "a", replica(own, "workerpool0-0"), textPayload=f"line {number}")
+    vertex.now += 700
+    follower.join(timeout=30)
+
+    lines = results[0].stdout.splitlines()
+    assert [line for line in lines if "line" in line] == [f"workerpool0-0 | line {number}" for number in range(3)]
+    assert lines[-1] == "service | Job has ended."
+    assert len(lines) == len(set(lines))
+
+
+def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_POLL_SECONDS", 0)
+    first, second = (
+        {"insertId": str(number), "timestamp": "2026-11-22T10:00:00Z", "textPayload": f"line {number}"}
+        for number in (1, 2)
+    )
+    polls, ends = iter([[first], [first, second], [second]]), iter([False, False, True])
+    asked: list[str] = []
+
+    class Log:
+        def entries(self, query: str) -> list[dict[str, str]]:
+            asked.append(query)
+            return next(polls)
+
+    run = Run(
+        name="train-bcdfg", job="train", team="vision", target="vertex", place="us-central1",
+        identity="projects/1/locations/us-central1/customJobs/7", state="running", created="2026-11-22T09:00:00Z",
+    )  # fmt: skip
+    ids = iter([{"7": ""}, {"7": ""}, {"7": "", "8": "1"}])
+    log = cast("CloudLogging", Log())
+    lines = list(logs.vertex_lines(log, run, lambda: next(ids), ended=lambda: next(ends)))
+
+    assert [line[1] for line in lines] == ["line 1", "line 2"]
+    assert 'timestamp>="2026-11-22T09:00:00Z"' in asked[0]
+    assert 'timestamp>="2026-11-22T10:00:00Z"' in asked[1]
+    assert asked[2] == (  # a trial that began may have older lines than the last one
+        'resource.type="ml_job" AND resource.labels.job_id=("7" OR "8") AND timestamp>="2026-11-22T09:00:00Z"'
+    )
+
+
+@pytest.fixture
+def empty_cluster(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job on GKE whose cluster answers that it has nothing."""
+    (root / "jobs" / "vision" / "train.yaml").write_text(GKE)
+
+    class Empty:
+        def get(self, *_: Any) -> None:
+            return None
+
+    monkeypatch.setattr("training_platform.clients.kubernetes_api.connect", lambda *_, **__: Empty())
+
+
+CONTAINER = {"cluster_name": "lab-gpus", "namespace_name": "vision", "container_name": "training"}
+
+
+@pytest.mark.usefixtures("empty_cluster")
+def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(job: Command, vertex: Cloud) -> None:
+    for pod, text in (("train-bcdfg-slice-0-0-x", "step 1"), ("train-bcdfh-slice-0-0-x", "another run's")):
+        labels = {**CONTAINER, "pod_name": pod}
+        write(vertex, "stdout", {"type": "k8s_container", "labels": labels}, textPayload=text)
+    about = {"kind": "JobSet", "namespace": "vision", "name": "train-bcdfg"}
+    event = {"reason": "ReachedMaxRestarts", "message": "jobset failed due to reaching max", "involvedObject": about}
+    cluster = {"type": "k8s_cluster", "labels": {"cluster_name": "lab-gpus"}}
+    write(vertex, "events", cluster, jsonPayload={"reason": "Restarting", "involvedObject": about})
+    write(vertex, "events", cluster, jsonPayload=event)
+
+    (row,) = json.loads(job("status", "train-bcdfg", "--format", "json").stdout)
+
+    assert (row["state"], row["gone"], row["reason"]) == ("failed", True, "jobset failed due to reaching max")
+    assert job("logs", "train-bcdfg").stdout == "slice-0-0-x | step 1\n"
+    assert job("wait", "train-bcdfg").exit_code == 1
+    assert "train-bcdfg failed, and its objects are gone" in job("why", "train-bcdfg").stdout
+    assert job("cancel", "train-bcdfg").stdout == "train-bcdfg has ended already: failed.\n"
+
+
+@pytest.mark.usefixtures("empty_cluster")
+def test_why_says_how_each_attempt_ended_and_what_it_wrote_last(job: Command, vertex: Cloud) -> None:
+    about = {"kind": "JobSet", "namespace": "vision", "name": "train-bcdfg"}
+    cluster = {"type": "k8s_cluster", "labels": {"cluster_name": "lab-gpus"}}
+    reasons = (*logs.RESTARTS, "ReachedMaxRestarts")
+    for number, reason in enumerate(reasons):
+        labels = {**CONTAINER, "pod_name": f"train-bcdfg-slice-0-0-{number}"}
+        for step in range(4 if number != 1 else 0):
+            vertex.now += 1
+            text = f"attempt {number} step {step}"
+            write(vertex, "stdout", {"type": "k8s_container", "labels": labels}, textPayload=text)
+        vertex.now += 1
+        event = {"reason": reason, "message": f"end {number}", "involvedObject": about}
+        write(vertex, "events", cluster, jsonPayload=event)
+        vertex.now += 1
+
+    _, first, second, third = job("why", "train-bcdfg").stdout.splitlines()
+
+    lines = [" / ".join(f"slice-0-0-{n} | attempt {n} step {step}" for step in (1, 2, 3)) for n in (0, 2)]
+    assert first.startswith("Attempt 1 failed at ")
+    assert first.endswith(f': "end 0". Its log ended with: "{lines[0]}".')
+    assert second.startswith("Attempt 2 was interrupted at ")
+    assert second.endswith(': "end 1". Cloud Logging has no line of it.')
+    assert third.endswith(f': "end 2". Its log ended with: "{lines[1]}".')
+
+
+@pytest.mark.usefixtures("empty_cluster")
+def test_a_run_that_nobody_has_seen_is_nowhere(job: Command) -> None:
+    result = job("status", "train-bcdfg")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("training-platform: There is no run train-bcdfg in gke gpus and gke tpus;")

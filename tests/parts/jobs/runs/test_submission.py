@@ -1,0 +1,288 @@
+"""What a submission does before it creates a run: source to its bucket, addresses and names into the body."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.jobs.conftest import TODAY
+from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
+from training_platform.config.reading.finding import UserError
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.container import sdist
+from training_platform.parts.jobs.model import PythonSource
+from training_platform.parts.jobs.naming import as_run, job_among, job_of, new_run
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.runs.places import places, places_of_run
+from training_platform.parts.jobs.runs.submission import delivered, prepare
+from training_platform.parts.sandbox.cloud.http.server import serve
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
+BUCKET = f"{PROJECT}-lab-vision-checkpoints"
+BOARD = {"displayName": "lab-vision-us-central1"}
+SHARE = {
+    "tier": "ZONAL",
+    "fileShares": [{"name": "share", "capacityGb": "1024"}],
+    "networks": [{"network": "default", "modes": ["MODE_IPV4"]}],
+}
+SOURCE = "environment: lab\nsource: {file: train.py}\noutput: checkpoints\nvertex: {region: us-central1, machine_type: "
+WHOLE = """\
+environment: lab
+image: a:1
+output: checkpoints
+tensorboard: true
+mounts: [{name: data, source: {directory: data}}]
+vertex:
+  region: us-central1
+  machine_type: n1-standard-16
+  network: projects/1/global/networks/lab
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = write_repository(tmp_path / "lab")
+    (root / "train.py").write_text("print('trained')\n")
+    return root
+
+
+@pytest.fixture
+def cloud(root: Path) -> Cloud:
+    cloud = Cloud(root)
+    apis = {"serviceIds": [f"{name}.googleapis.com" for name in ("file", "storage", "compute")]}
+    cloud.cloud.handle("serviceusage", "POST", f"v1/projects/{PROJECT}/services:batchEnable", [], apis)
+    return cloud
+
+
+@pytest.fixture
+def job(root: Path, cloud: Cloud) -> Iterator[Command]:
+    with serve(cloud.cloud) as port:
+        yield job_command(root, port)
+
+
+def made(cloud: Cloud, service: str, path: str, body: dict[str, Any], **query: str) -> None:
+    code, answer = cloud.cloud.handle(service, "POST", path, list(query.items()), body)
+    assert code == 200, answer
+
+
+def created(cloud: Cloud, collection: str = "customJobs") -> list[dict[str, Any]]:
+    path = f"v1/projects/{PROJECT}/locations/us-central1/{collection}"
+    return list(cloud.cloud.handle("aiplatform", "GET", path, [], None)[1].get(collection, []))
+
+
+def test_source_goes_to_its_bucket_before_the_job_that_names_it(job: Command, cloud: Cloud, root: Path) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(SOURCE + "n1-standard-16}\n")
+    made(cloud, "storage", "v1/b", {"name": BUCKET, "location": "us-central1"}, project=PROJECT)
+
+    result = job("submit", str(file))
+
+    assert result.exit_code == 0, result.output
+    (body,) = created(cloud)
+    package = body["jobSpec"]["workerPoolSpecs"][0]["pythonPackageSpec"]
+    assert package["pythonModule"] == "train"
+    assert package["packageUris"][0].startswith(f"gs://{BUCKET}/sources/")
+    assert "tf-cpu" in package["executorImageUri"]
+
+
+def test_without_the_bucket_nothing_is_submitted(job: Command, cloud: Cloud, root: Path) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(SOURCE + "n1-standard-16}\n")
+
+    result = job("submit", str(file))
+
+    assert result.exit_code == 2
+    assert "Cloud Storage does not take gs://" in result.output
+    assert created(cloud) == []
+
+
+def test_addresses_and_names_of_what_is_deployed_are_filled_in(job: Command, cloud: Cloud, root: Path) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(WHOLE)
+    place = f"v1/projects/{PROJECT}/locations"
+    made(cloud, "aiplatform", f"{place}/us-central1/tensorboards", BOARD)
+    made(cloud, "file", f"{place}/us-central1-a/instances", SHARE, instanceId="lab-shared")
+    cloud.now += 3600
+
+    result = job("submit", str(file))
+
+    assert result.exit_code == 0, result.output
+    (body,) = created(cloud)
+    (mount,) = body["jobSpec"]["workerPoolSpecs"][0]["nfsMounts"]
+    assert mount["path"] == "/share/vision/data"
+    assert mount["mountPoint"] == "data"
+    assert mount["server"].count(".") == 3
+    assert "/tensorboards/" in body["jobSpec"]["tensorboard"]
+    assert "{" not in str(body["jobSpec"]["tensorboard"]) + mount["server"]
+
+
+def test_what_is_not_deployed_is_one_sentence_and_nothing_is_submitted(job: Command, cloud: Cloud, root: Path) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(WHOLE)
+
+    result = job("submit", str(file))
+
+    assert (result.exit_code, created(cloud)) == (2, [])
+    assert "Filestore refuses (404)" in result.output or "There is no TensorBoard" in result.output
+
+
+def test_a_job_without_either_asks_nobody(root: Path) -> None:
+    prepared = prepare(root / "jobs" / "vision" / "train.yaml", root, None, TODAY)
+
+    def endpoint(service: str) -> str | None:
+        raise AssertionError(service)
+
+    assert delivered(prepared, endpoint) == prepared
+
+
+def test_a_sweep_is_a_tuning_job_that_is_listed_and_cancelled_as_any(job: Command, cloud: Cloud, root: Path) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    sweep = "sweep: {parameters: {lr: {values: [0.1, 0.01]}, kind: {values: [a, b]}}, metric: loss, parallel: 2}\n"
+    file.write_text(
+        f"environment: lab\nimage: a:1\n{sweep}vertex: {{region: us-central1, machine_type: n1-standard-16}}"
+    )
+
+    run = job("submit", str(file)).stdout.strip()
+
+    (body,) = created(cloud, "hyperparameterTuningJobs")
+    assert (body["displayName"], body["maxTrialCount"], body["parallelTrialCount"]) == (run, 2 * 2, 2)
+    assert body["studySpec"]["algorithm"] == "GRID_SEARCH"
+    assert run in job("list", "--team", "vision", "--kubeconfig", "/dev/null").stdout
+    assert job("cancel", run).exit_code == 0
+
+
+def test_an_sdist_is_the_same_bytes_each_time_and_other_source_is_another(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    source = PythonSource(file="train.py", requirements=("numpy",))
+    first = sdist(source, tmp_path)
+
+    assert sdist(source, tmp_path) == first
+    (tmp_path / "train.py").write_text("print(2)\n")
+    assert sdist(source, tmp_path) != first
+
+
+def test_a_package_leaves_out_what_builds_and_hides(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "lab/train.py", "lab/__pycache__/x.pyc", ".git/config", "dist/old.tar.gz"):
+        (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / name).write_text("")
+    content = sdist(PythonSource(package="src", module="lab.train"), tmp_path)
+
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        assert archive.getnames() == ["src-0/PKG-INFO", "src-0/lab/train.py", "src-0/pyproject.toml"]
+
+
+def test_pip_installs_the_sdist_of_a_file_and_python_runs_its_module(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('trained')\n")
+    archive = tmp_path / "train-0.tar.gz"
+    archive.write_bytes(sdist(PythonSource(file="train.py"), tmp_path))
+    offline = ["--quiet", "--no-index", "--no-build-isolation", "--target", str(tmp_path / "site")]
+    subprocess.run([sys.executable, "-m", "pip", "install", *offline, str(archive)], check=True)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "train"], cwd="/", env={"PYTHONPATH": str(tmp_path / "site")}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert done.stdout == "trained\n"
+
+
+JOB = """\
+command: [torchrun]
+args: ["--rdzv-endpoint={run}-slice-0-0.{run}:29500", "--title={title}"]
+env: {NAME: "{run}"}
+output: checkpoints
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+"""
+
+
+@pytest.mark.parametrize("job", ["train", "a", "train-2", "fine-tune-vit"])
+def test_a_runs_name_leads_back_to_its_job(job: str) -> None:
+    names = {new_run(job) for _ in range(50)}
+
+    assert len(names) > 45
+    assert {job_of(name) for name in names} == {job}
+
+
+@pytest.mark.parametrize("name", ["train", "train-again", "train-aeiou", "train-bcdfgh", "-bcdfg"])
+def test_a_name_that_no_run_is_given_is_its_own_job(name: str) -> None:
+    assert job_of(name) == name
+
+
+def test_a_run_has_its_own_name_in_everything_that_asks_for_it(take: Callable[[str], ResolvedJob]) -> None:
+    run = as_run(take(JOB), "train-bcdfg")
+
+    assert run.name == "train-bcdfg"
+    assert run.spec.args == ("--rdzv-endpoint=train-bcdfg-slice-0-0.train-bcdfg:29500", "--title={title}")
+    assert run.spec.env == {"NAME": "train-bcdfg"}
+
+
+Lab = Callable[..., Path]
+BOTH = """\
+environment: lab
+image: registry.example.com/train:1
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start}
+"""
+
+
+@pytest.fixture
+def places_root(new_lab: Lab) -> Path:
+    places_root = new_lab()
+    (places_root / "jobs" / "vision" / "train.yaml").write_text(BOTH)
+    return places_root
+
+
+def test_a_run_is_looked_for_where_its_job_says(places_root: Path) -> None:
+    found, others = places_of_run(places_root, read_workspace(places_root), "train-bcdfg")
+
+    assert [(place.target, place.key) for place in found] == [("gke", "gpus"), ("vertex", "us-central1")]
+    assert [(place.target, place.key) for place in others] == [("gke", "tpus")]
+    assert found[0].contexts == ("gke_example-lab_us-central1_lab-gpus", "lab-gpus")
+    assert found[0].log_in == (
+        "gcloud container clusters get-credentials lab-gpus --location us-central1 --project example-lab --dns-endpoint"
+    )
+
+
+def test_a_run_of_a_name_that_somebody_chose_is_found_and_one_of_no_job_is_not_submitted(places_root: Path) -> None:
+    found, _ = places_of_run(places_root, read_workspace(places_root), "train-again")
+
+    assert [place.key for place in found] == ["gpus", "us-central1"]
+    assert job_among("train-again-bcdfg-0", ["train", "train-again"]) == "train-again"
+    with pytest.raises(UserError, match=r"'again' does not begin with the job's name.*Nearest: train-again\."):
+        prepare(places_root / "jobs" / "vision" / "train.yaml", places_root, "gke", TODAY, "again")
+
+
+def test_a_run_of_no_job_is_said_with_the_nearest(places_root: Path) -> None:
+    with pytest.raises(UserError, match=r"No job file is called 'trian'.*Allowed: train\. Nearest: train\."):
+        places_of_run(places_root, read_workspace(places_root), "trian-bcdfg")
+
+
+def test_a_job_of_two_teams_wants_the_team(places_root: Path) -> None:
+    (places_root / "jobs" / "nlp").mkdir()
+    (places_root / "jobs" / "nlp" / "train.yaml").write_text(BOTH)
+    workspace = read_workspace(places_root)
+
+    with pytest.raises(UserError, match="Teams nlp and vision have a job 'train' each: say which with --team"):
+        places_of_run(places_root, workspace, "train-bcdfg")
+    found, others = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
+    assert {place.team.name for place in (*found, *others)} == {"nlp"}
+
+
+def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(places_root: Path) -> None:
+    found = places(places_root, read_workspace(places_root), team="vision")
+
+    assert sorted((place.target, place.key) for place in found) == [
+        ("gke", "gpus"), ("gke", "tpus"), ("vertex", "us-central1"),
+    ]  # fmt: skip
+
+
+def test_a_team_that_is_not_there_is_said_with_the_nearest(places_root: Path) -> None:
+    with pytest.raises(UserError, match=r"no team stack of team vison\. Allowed: nlp, vision\. Nearest: vision\."):
+        places(places_root, read_workspace(places_root), team="vison")

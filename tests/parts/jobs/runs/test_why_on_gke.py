@@ -1,0 +1,311 @@
+"""Why a run waits, from objects as the API server gives them; the real ones are in test_runs_on_gke.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.jobs.conftest import TODAY
+from training_platform.clients.google_api import GoogleError
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.runs.on_gke import gke_run
+from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
+
+Json = dict[str, Any]
+JOBSET: Json = {
+    "metadata": {"name": "train-bcdfg", "namespace": "vision", "uid": "1"}, "spec": {"replicatedJobs": []},
+}  # fmt: skip
+QUEUE: Json = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
+
+
+def workload(*conditions: Json, **status: Any) -> Json:
+    return {
+        "metadata": {"name": "jobset-train", "uid": "2"},
+        "spec": {},
+        "status": {"conditions": list(conditions), **status},
+    }
+
+
+def condition(kind: str, status: bool, message: str = "", reason: str = "") -> Json:
+    return {
+        "type": kind, "status": str(status), "message": message, "reason": reason,
+        "lastTransitionTime": "2026-11-22T01:00:00Z",
+    }  # fmt: skip
+
+
+def said(**seen: Any) -> list[str]:
+    everything = Seen(**{"jobset": JOBSET, "queue": QUEUE, "queue_name": "vision", **seen})
+    return list(why(gke_run(everything.jobset, everything.workload, "gpus"), everything))
+
+
+def host(name: str, labels: Json | None = None, *, gpus: int = 8, taints: list[Json] | None = None) -> Json:
+    room = {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": str(gpus)}}
+    status = {**room, "conditions": [condition("Ready", True)]}
+    return {"metadata": {"name": name, "labels": labels or {}}, "spec": {"taints": taints or []}, "status": status}
+
+
+def test_hosts_tell_of_coming_maintenance_and_faults() -> None:
+    maintained = {"cloud.google.com/scheduled-maintenance-time": "1733083200"}
+    terminated = [{"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"}]
+    nodes = [
+        host("well"), host("a", maintained), host("b", maintained), host("c", gpus=7),
+        host("d", {**maintained, "cloud.google.com/active-node-maintenance": "ONGOING"}, taints=terminated),
+        host("e", {"cloud.google.com/fault-behavior": "XID"}),
+    ]  # fmt: skip
+    down = host("f")
+    down["status"]["conditions"] = [condition("Ready", False, "Kubelet stopped posting node status.")]
+
+    coming, *lines = [line for line in said(nodes=[*nodes, down]) if line.startswith("Node ")]
+
+    assert coming.startswith("Node a (and 1 more) stops for maintenance of its host at 2024-12-01 20:00 UTC")
+    assert lines == [
+        "Node c offers 7 of 8 nvidia.com/gpu: its device plugin takes the others for faulty.",
+        "Node d is under maintenance of its host now.",
+        "Node d is about to be terminated by Google Cloud.",
+        "Node e was reported to Google as faulty (XID).",
+        'Node f is not ready: "Kubelet stopped posting node status".',
+    ]
+
+
+def test_a_queue_that_was_deleted_is_the_cause() -> None:
+    (line,) = said(queue=None)
+
+    assert line.startswith("The queue vision that train-bcdfg names is not in namespace vision of gpus: it was deleted")
+
+
+def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
+    ended = {"exitCode": 137, "reason": "OOMKilled", "message": "a\nstep 1\nstep 2\nstep 3\n"}
+    pod = {"metadata": {"name": "p"}, "status": {"containerStatuses": [{"state": {"terminated": ended}}]}}
+    jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no more restarts")]}}
+
+    assert said(jobset=jobset, pods=[pod])[1:] == [
+        "Pod p ended with exit code 137 (OOMKilled).",
+        'Its log ends with: "step 1 / step 2 / step 3".',
+    ]
+
+
+def test_a_queue_that_is_held_is_said_before_the_quota() -> None:
+    held = {"status": {"conditions": [condition("Active", False, "ClusterQueue vision is stopped.")]}}
+
+    lines = said(queue=held, workload=workload(condition("QuotaReserved", False, "the queue is inactive")))
+
+    assert lines[1:3] == [
+        'The queue vision admits nothing now: "ClusterQueue vision is stopped".',
+        'Kueue says: "the queue is inactive".',
+    ]
+
+
+def test_the_share_tells_what_would_start_now() -> None:
+    reserved = [{"name": "h100", "resources": [{"name": "nvidia.com/gpu", "total": "16"}]}]
+    queue = {"status": {**QUEUE["status"], "flavorsReservation": reserved}}
+
+    lines = said(
+        queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
+        resource="nvidia.com/gpu", asked=32, unit=8, quota=32, most=40,
+    )  # fmt: skip
+
+    assert "What the team's own share holds now: a run of 16 nvidia.com/gpu." in lines
+
+
+def test_more_than_the_team_reaches_never_starts() -> None:
+    lines = said(
+        workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100", resource="nvidia.com/gpu",
+        asked=48, unit=8, quota=32, most=40,
+    )  # fmt: skip
+
+    assert "It can never start: 48 are more than the 40 that the team reaches." in lines
+
+
+def test_its_place_in_the_queue_counts_others_as_a_total() -> None:
+    pending = [
+        {"metadata": {"name": "jobset-other"}, "positionInClusterQueue": 0},
+        {"metadata": {"name": "jobset-train"}, "positionInClusterQueue": 3},
+    ]
+
+    lines = said(workload=workload(condition("QuotaReserved", False)), pending=pending)
+
+    assert lines[-1] == "Runs before it: 1 of the team's own and 2 more of the ClusterQueue."
+
+
+def test_queued_provisioning_is_followed_into_its_request() -> None:
+    admitted = workload(
+        condition("QuotaReserved", True),
+        admissionChecks=[{"name": "dws-h100", "state": "Pending", "message": "waiting"}],
+    )
+    request = {
+        "metadata": {"name": "train-1"},
+        "status": {"conditions": [condition("Accepted", True, "accepted"), condition("Provisioned", False, "Waiting")]},
+    }
+
+    assert said(workload=admitted, requests=[request])[1:3] == [
+        'Admission check dws-h100 is Pending: "waiting".',
+        'ProvisioningRequest train-1 is Accepted: "accepted".',
+    ]
+
+
+def test_a_workload_that_is_put_aside_says_how_to_go_on() -> None:
+    aside = workload(condition("Evicted", True, "took too long", "DeactivatedDueToRequeuingLimitExceeded"))
+    aside["spec"]["active"] = False
+
+    (line,) = said(workload=aside)
+
+    assert line.startswith('Kueue has deactivated train-bcdfg and does not queue it again: "took too long"')
+
+
+def test_pods_without_a_node_are_counted_by_what_the_scheduler_says() -> None:
+    pods = [
+        {
+            "metadata": {"name": f"train-{index}"},
+            "status": {
+                "phase": "Pending",
+                "conditions": [condition("PodScheduled", False, "0/8 nodes are available.")],
+            },
+        }
+        for index in range(2)
+    ]
+    admitted = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
+
+    assert said(workload=admitted, pods=pods) == [
+        "train-bcdfg is admitted, and 2 of 2 pods wait.",
+        '2 of them: "0/8 nodes are available".',
+    ]
+
+
+def waiting_pod(name: str, message: str) -> Json:
+    conditions = [condition("PodScheduled", False, message)]
+    return {"metadata": {"name": name}, "status": {"phase": "Pending", "conditions": conditions}}
+
+
+def event(kind: str, reason: str, message: str, name: str = "train-0", hour: int = 1) -> Json:
+    about = {"kind": "Pod", "name": name}
+    return {
+        "type": kind, "reason": reason, "message": message, "involvedObject": about,
+        "lastTimestamp": f"2026-11-22T{hour:02}:00:00Z",
+    }  # fmt: skip
+
+
+ADMITTED = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
+
+
+def test_the_autoscalers_last_word_is_said_though_it_is_no_warning() -> None:
+    events = [
+        event("Normal", "TriggeredScaleUp", "pod triggered scale-up: [{group 0->2 (max: 8)}]"),
+        event("Normal", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", hour=3),
+        event("Normal", "NotTriggerScaleUp", "an older word", hour=2),
+        event("Normal", "Scheduled", "Successfully assigned"),
+    ]
+
+    assert said(workload=ADMITTED, events=events)[1:] == [
+        'The autoscaler says: "pod triggered scale-up: [{group 0->2 (max: 8)}]".',
+        'The autoscaler says: "pod didn\'t trigger scale-up: 1 max node group size reached".',
+    ]
+
+
+def test_one_text_about_several_pods_is_said_once() -> None:
+    pods = [waiting_pod(f"train-{index}", "0/8 nodes are available.") for index in range(2)]
+    events = [
+        event("Warning", "FailedScheduling", "0/8 nodes are available.", name=f"train-{index}") for index in (0, 1)
+    ]
+    events += [event("Warning", "FailedMount", "no such claim", name=f"train-{index}") for index in (0, 1)]
+
+    assert said(workload=ADMITTED, pods=pods, events=events)[1:] == [
+        '2 of them: "0/8 nodes are available".',
+        'Event on Pod train-0 and 1 more: "no such claim".',
+    ]
+
+
+def test_runs_that_waited_before_are_said_where_the_queue_is_not_shown() -> None:
+    ahead = [gke_run({**JOBSET, "metadata": {**JOBSET["metadata"], "name": "train-first"}}, None, "gpus")]
+    behind = workload(condition("QuotaReserved", False))
+
+    assert said(workload=behind, ahead=ahead)[-2:] == [
+        "Runs of the team that wait and were submitted earlier: train-first.",
+        "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it.",
+    ]
+    assert "were submitted earlier" not in " ".join(said(workload=behind, ahead=ahead, pending=[]))
+
+
+Take = Callable[..., ResolvedJob]
+GPUS = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+SLICES = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
+POOL = "Pool h100 has at most 8 VMs of a3-highgpu-8g in us-central1-a, on-demand"
+LIMIT = """
+  compute.googleapis.com:
+    GPUS-PER-GPU-FAMILY-per-project-region:
+      - {limit: 16, region: us-central1, gpu_family: NVIDIA_H100}
+"""
+OTHER_LIMIT = """
+  compute.googleapis.com:
+    INSTANCES-per-project-region:
+      - {limit: 200, region: us-central1}
+"""
+
+
+def sentences(job: ResolvedJob, states: Mapping[str, Json]) -> list[str]:
+    return list(vm_sentences(job, lambda: states, TODAY))
+
+
+def test_a_pool_that_is_well_is_said_with_its_most(take: Take) -> None:
+    assert sentences(take(GPUS), {"h100": {"status": "RUNNING"}}) == [f"{POOL}."]
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ({"status": "ERROR", "statusMessage": "No quota."}, 'Node pool h100 is ERROR: "No quota".'),
+        ({"status": "PROVISIONING"}, "Node pool h100 is PROVISIONING."),
+        (
+            {"status": "RUNNING", "conditions": [{"code": "GCE_STOCKOUT", "message": "out of\n a3"}]},
+            'Node pool h100 has the condition GCE_STOCKOUT: "out of a3".',
+        ),
+        (
+            {"conditions": [{"canonicalCode": "UNAVAILABLE", "code": "UNKNOWN"}]},
+            "Node pool h100 has the condition UNAVAILABLE.",
+        ),
+    ],
+)
+def test_gkes_own_words_about_a_pool_are_said(take: Take, state: Json, said: str) -> None:
+    assert sentences(take(GPUS), {"h100": state})[1:] == [said]
+
+
+def test_slices_with_the_same_trouble_are_one_sentence(take: Take) -> None:
+    job = take(SLICES)
+    well: dict[str, Json] = {"slices-0": {}, "slices-1": {}}
+
+    first, *rest = sentences(job, {**well, "slices-2": {"status": "ERROR"}, "slices-3": {"status": "ERROR"}})
+
+    assert first.startswith("Pool slices has at most 32 VMs of ct5lp-hightpu-4t in us-west4-a, on-demand")
+    assert rest == ["Node pool slices-2 (and 1 more) is ERROR."]
+    assert sentences(job, well)[1:] == ["Node pool slices-2 (and 1 more) is not there."]
+
+
+def test_node_pools_that_nobody_shows_are_one_sentence(take: Take) -> None:
+    def refused() -> dict[str, Json]:
+        raise GoogleError("GKE does not let you in projects/p: no.")
+
+    assert list(vm_sentences(take(GPUS), refused, TODAY))[1:] == [
+        "GKE does not show its node pools: GKE does not let you in projects/p: no."
+    ]
+
+
+QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [(LIMIT, f"; quota {QUOTA}: limit 16 as of 2026-11-01"), (OTHER_LIMIT, "")],
+)
+def test_the_quota_of_a_pools_accelerators_is_said_with_the_day_of_its_snapshot(
+    take: Take, new_lab: Callable[..., Path], limits: str, said: str
+) -> None:
+    root = new_lab()
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    file.write_text(file.read_text().rstrip() + limits)
+
+    job = take(GPUS, workspace=read_workspace(root))
+
+    assert sentences(job, {"h100": {}}) == [f"{POOL}{said}."]

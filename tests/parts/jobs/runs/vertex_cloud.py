@@ -1,0 +1,67 @@
+"""A local cloud for runs on Vertex AI, with a clock that a test moves on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from tests.parts.jobs.conftest import TODAY, write_lab
+from training_platform.cli.main import app
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
+from training_platform.parts.sandbox.cloud.state.operations import Clock
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.quota.snapshot import read_snapshots
+
+PROJECT = "example-lab"
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+args: ["--name={run}"]
+output: checkpoints
+vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, max_wait_hours: 6}
+"""
+Command = Callable[..., Result]
+
+
+class Cloud:
+    """A local cloud with a clock that a test moves on, and where it answers."""
+
+    def __init__(self, root: Path, project: str = PROJECT) -> None:
+        self.now = 1_800_000_000.0
+        projects = Projects(read_snapshots(root, TODAY).by_project, [])
+        self.cloud = LocalCloud(projects, store=Store(None), clock=Clock(lambda: self.now))
+        self.cloud.settings = CloudSettings(
+            durations={"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0}
+        )
+        apis = {"serviceIds": ["aiplatform.googleapis.com", "iam.googleapis.com"]}
+        code, answer = self.cloud.handle(
+            "serviceusage", "POST", f"v1/projects/{project}/services:batchEnable", [], apis
+        )
+        assert code == 200, answer
+
+
+def write_repository(root: Path) -> Path:
+    """Write the organisation with one job, ``jobs/vision/train.yaml``."""
+    write_lab(root)
+    (root / "jobs" / "vision" / "train.yaml").write_text(JOB)
+    return root
+
+
+def job_command(root: Path, port: int) -> Command:
+    """Return a function that runs ``training-platform job`` against the local cloud on a port."""
+
+    def run(command: str, *arguments: str) -> Result:
+        where = ["--root", str(root), "--local-cloud", f"http://127.0.0.1:{port}"]
+        return CliRunner().invoke(app, ["job", command, *arguments, *where])
+
+    return run
+
+
+def submit(job: Command, root: Path) -> str:
+    result = job("submit", str(root / "jobs" / "vision" / "train.yaml"))
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip()

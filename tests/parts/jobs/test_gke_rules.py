@@ -1,0 +1,593 @@
+"""Jobs on queued flavors and on compute classes: what they ask for, and how long they may run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.jobs.conftest import ENVIRONMENT, NLP, VISION, Lab, Read, Take
+from training_platform.config.names import data_variable
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.container import mount_variables
+from training_platform.parts.jobs.cost import cost_text, job_cost
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.gke.pods import gke_target, volumes
+from training_platform.parts.jobs.gke.rules import demand, gke_findings, reach
+from training_platform.parts.jobs.render import Rendered
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.rules import bucket_findings, data_set_findings, disk_findings, job_findings
+from training_platform.parts.jobs.vertex.pools import references, vertex_target, worker_pools
+
+Judge = Callable[[str, str], Rendered]
+
+
+def tpu(flavor: str, count: str) -> str:
+    return f"gke: {{cluster: tpus, flavor: {flavor}, {count}}}"
+
+
+def gpu(flavor: str, count: str) -> str:
+    return f"gke: {{cluster: gpus, flavor: {flavor}, {count}}}"
+
+
+def rules(findings: list[Finding]) -> list[tuple[str, str, str | None]]:
+    return [(finding.rule, finding.path, finding.nearest) for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("target", "chips"),
+    [
+        (tpu("tpu-v5e-4x8", "slices: 2"), 2 * 4 * 8),
+        (tpu("tpu-v5e-2x4", "slices: 1"), 2 * 4),
+        (gpu("h100", "nodes: 3"), 3 * 8),
+        (gpu("a100-40", "nodes: 2"), 2 * 4),
+    ],
+)
+def test_kueue_counts_the_chips_of_whole_slices_and_the_gpus_of_whole_vms(take: Take, target: str, chips: int) -> None:
+    assert demand(take(target)) == chips
+    assert gke_findings(take(target)) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "nominal", "most"),
+    [
+        (tpu("tpu-v5e-4x8", "slices: 1"), 32, 32 + 64),  # borrows up to 96, and nlp lends 64 of its 96
+        (gpu("h100", "nodes: 1"), 32, 32 + 8),  # nlp lends all of its 32, and the team borrows 8 at most
+        (tpu("tpu-v5e-2x4", "slices: 1"), 64, 64),  # no limit, and nobody to borrow from
+    ],
+)
+def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, nominal: int, most: int) -> None:
+    assert reach(take(target)) == (nominal, most)
+
+
+def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    for name in ("Pulumi.lab.yaml", "Pulumi.lab-nlp.yaml"):
+        text = (root / "stacks" / name).read_text()
+        other = name.replace("lab", "lob")
+        (root / "stacks" / other).write_text(text.replace("environment: lab", "environment: lob"))
+
+    assert reach(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root))) == (32, 32 + 8)
+    (root / "stacks" / "Pulumi.lab-nlp.yaml").unlink()
+    assert reach(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root))) == (32, 32)
+
+
+def test_what_a_rejected_file_lends_is_not_known(take: Take, new_lab: Lab) -> None:
+    workspace = read_workspace(new_lab(lab_nlp="config: {}"))
+
+    assert reach(take(gpu("h100", "nodes: 1"), workspace=workspace)) == (32, 32 + 8)
+    assert reach(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=workspace)) == (64, math.inf)
+    found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13"), workspace=workspace))
+    assert "job-fits-share" not in [finding.rule for finding in found]
+
+
+@pytest.mark.parametrize(("flavor", "fits", "cluster"), [("tpu-v5e-4x8", 96 // 32, "tpus"), ("h100", 40 // 8, "gpus")])
+def test_a_job_may_ask_for_what_the_team_can_ever_have_and_no_more(
+    take: Take, flavor: str, fits: int, cluster: str
+) -> None:
+    field = "slices" if cluster == "tpus" else "nodes"
+
+    def errors(count: int) -> list[Finding]:
+        job = take(f"gke: {{cluster: {cluster}, flavor: {flavor}, {field}: {count}}}")
+        return [finding for finding in gke_findings(job) if finding.severity == "error"]
+
+    assert errors(fits) == []
+    (finding,) = errors(fits + 1)
+    assert (finding.rule, finding.path) == ("job-fits-share", f"gke.{field}")
+    assert (finding.allowed, finding.nearest) == (f"at most {fits}", str(fits))
+    assert f"can have {96 if fits == 3 else 40} with what it borrows" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("share", "others", "nearest"),
+    [
+        ("{nominal_quota: 4, borrowing_limit: 0}", "{nominal_quota: 56}",
+         "nominal_quota: 8 at stacks/Pulumi.lab-vision.yaml:14"),
+        ("{nominal_quota: 4, borrowing_limit: 0}", "{nominal_quota: 60}",
+         "borrowing_limit: 4 at stacks/Pulumi.lab-vision.yaml:14"),
+        ("{nominal_quota: 4}", "{nominal_quota: 60, lending_limit: 0}", "larger pools of h100 (h100)"),
+    ],
+)  # fmt: skip
+def test_a_share_that_holds_no_vm_is_answered_with_what_to_raise(
+    take: Take, new_lab: Lab, share: str, others: str, nearest: str
+) -> None:
+    vision = VISION.replace("{nominal_quota: 32, borrowing_limit: 8}", share)
+    nlp = NLP.replace("h100: {nominal_quota: 32}", f"h100: {others}")
+
+    job = take(gpu("h100", "nodes: 1"), workspace=read_workspace(new_lab(lab_vision=vision, lab_nlp=nlp)))
+
+    (finding,) = (found for found in gke_findings(job) if found.severity == "error")
+    assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, and team vision has 4 and can have 4 with")
+    assert (finding.allowed, finding.nearest) == ("a team that can have 8, for one VM", nearest)
+
+
+def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
+    assert gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 12"))) == []
+
+    found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13")))
+
+    assert rules(found)[:1] == [("job-fits-pools", "gke.slices", "12")]
+    assert "job-fits-share" not in {finding.rule for finding in found}  # one cause is one finding
+    assert found[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, and the pools of ")
+    assert "tpu-v5e-4x4-spot hold 192" in found[0].message
+
+
+def test_a_number_that_pools_hold_and_the_share_does_not_is_never_advised(take: Take) -> None:
+    found = [each for each in gke_findings(take(gpu("h100", "nodes: 100"))) if each.rule.startswith("job-fits-")]
+
+    assert [(each.rule, each.allowed, each.nearest) for each in found] == [("job-fits-share", "at most 5", "5")]
+
+
+def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
+    (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
+
+    assert (finding.rule, finding.nearest) == ("job-fits-pools", "2")
+    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, and the pools of a100-40 hold 8" in finding.message
+
+
+def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    stack = root / "stacks" / "Pulumi.lab-vision.yaml"
+    stack.write_text(stack.read_text().replace("tpu-v5e-2x4: {nominal_quota: 64}", "tpu-v5e-2x4: {nominal_quota: 7}"))
+
+    (finding,) = gke_findings(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=read_workspace(root)))
+
+    assert (finding.allowed, finding.nearest) == (
+        "a team that can have 8, for one slice",
+        "nominal_quota: 8 at stacks/Pulumi.lab-vision.yaml:10",
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "nearest"),
+    [
+        (tpu("tpu-v5e-4x8", "nodes: 2"), "gke.nodes", "slices"),
+        (gpu("h100", "slices: 2"), "gke.slices", "nodes"),
+    ],
+)
+def test_tpus_are_counted_in_slices_and_gpus_in_nodes(take: Take, target: str, path: str, nearest: str) -> None:
+    assert rules(gke_findings(take(target))) == [("job-count", path, nearest)]
+
+
+def test_slices_of_one_vm_do_not_train_together(take: Take) -> None:
+    assert rules(gke_findings(take(tpu("tpu-v5e-2x4", "slices: 2")))) == [("job-multislice", "gke.slices", "1")]
+
+
+def test_a_flavor_of_slices_with_different_numbers_of_vms_is_refused(take: Take) -> None:
+    found = gke_findings(take(tpu("tpu-v5e-2x4-flex-start", "slices: 1")))
+
+    assert found[0].rule == "job-flavor-shape"
+    assert "pool one of 1 and two of 2" in found[0].message
+
+
+def test_slices_that_an_autoscaler_makes_from_zero_are_a_warning(take: Take) -> None:
+    (finding,) = gke_findings(take(tpu("tpu-v5e-4x8", "slices: 3")))
+
+    assert (finding.rule, finding.severity, finding.nearest) == ("job-slices-from-zero", "warning", "2")
+    assert finding.allowed == "at most 2, or min_slices that come to 3 in the flavor's pools"
+
+
+@pytest.mark.parametrize(
+    ("slices", "longest"),
+    [(10, 63 - len("-7x2kq-slice-9-3-abcde")), (12, 63 - len("-7x2kq-slice-11-3-abcde"))],
+)
+def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longest: int) -> None:
+    target = tpu("tpu-v5e-4x4-spot", f"slices: {slices}")
+
+    assert gke_findings(take(target, file=f"jobs/vision/{'a' * longest}.yaml")) == []
+    (finding,) = gke_findings(take(target, file=f"jobs/vision/{'a' * (longest + 1)}.yaml"))
+    assert (finding.rule, finding.allowed) == ("job-name", f"a file name of at most {longest} characters")
+
+
+def test_the_note_says_what_is_asked_for_and_what_the_team_has(verdict: Judge) -> None:
+    (note,) = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
+
+    assert note.startswith("asks for 64 google.com/tpu of tpu-v5e-4x8 in tpus (2 x 8 VMs); ")
+    assert note.endswith("team vision: nominal quota 32, with what it borrows 96")
+    assert "(3 VMs)" in verdict(gpu("h100", "nodes: 3"), "gke").notes[0]
+    assert "(1 VM)" in verdict(gpu("h100", "nodes: 1"), "gke").notes[0]
+
+
+def test_a_job_with_errors_has_no_note(verdict: Judge) -> None:
+    assert verdict(gpu("h100", "nodes: 6"), "gke").notes == ()
+    assert verdict(tpu("tpu-v5e-4x8", "slices: 3"), "gke").notes != ()
+
+
+def test_an_image_from_elsewhere_is_found_before_the_cluster_refuses_its_pods(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    file = root / "stacks" / "Pulumi.lab.yaml"
+    own = "    image_sources: [us-docker.pkg.dev/example-lab/images/]\n    clusters:\n"
+    file.write_text(file.read_text().replace("    clusters:\n", own, 1))
+    workspace = read_workspace(root)
+
+    (finding,) = gke_findings(take(gpu("h100", "nodes: 1"), workspace=workspace))
+    assert (finding.rule, finding.path, finding.allowed) == (
+        "job-image-source", "image", "images of us-docker.pkg.dev/example-lab/images/"
+    )  # fmt: skip
+    named = "image: us-docker.pkg.dev/example-lab/images/train:1\nenvironment: lab\n" + gpu("h100", "nodes: 1")
+    assert gke_findings(take(named, workspace=workspace)) == []
+
+
+DIGEST = f"@sha256:{'5e' * 32}"
+
+
+@pytest.mark.parametrize(
+    ("image", "found"),
+    [
+        ("train:latest", 1),
+        ("registry:5000/train:latest", 1),
+        ("train:1", 0),
+        (f"train{DIGEST}", 0),
+        (f"train:latest{DIGEST}", 0),
+        ("us-docker.pkg.dev/vertex-ai/training/pytorch-gpu.2-4.py310:latest", 0),
+    ],
+)
+def test_an_image_has_a_version(take: Take, image: str, found: int) -> None:
+    job = take(f"image: {image}\nenvironment: lab\n" + gpu("h100", "nodes: 1"))
+
+    tags = [each for each in job_findings(job) if each.rule == "job-image-tag"]
+    assert [(each.severity, each.path) for each in tags] == [("warning", "image")] * found
+
+
+@pytest.mark.parametrize(
+    ("images", "pulled"),
+    [
+        ("{location: us}", "us"),
+        ("{location: europe, caches: [us, us-central1]}", "us"),
+        ("{location: europe, caches: [us-west4, us-central1]}", "us-central1"),
+        ("{location: europe, caches: [asia]}", "europe"),
+    ],
+)
+def test_nodes_pull_from_the_location_that_serves_them(take: Take, new_lab: Lab, images: str, pulled: str) -> None:
+    root = new_lab(lab=ENVIRONMENT.replace("    labels:", f"    images: {images}\n    labels:", 1))
+    own = re.search("location: ([a-z]+)", images)
+    assert own is not None
+    rest = "docker.pkg.dev/example-lab/lab-images/train:1"
+    for name, expected in ((f"{own[1]}-{rest}", f"{pulled}-{rest}"), ("ghcr.io/train:1", "ghcr.io/train:1")):
+        job = take(f"image: {name}\nenvironment: lab\n" + gpu("h100", "nodes: 1"), workspace=read_workspace(root))
+
+        (container,) = jobset(job)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == expected
+
+
+POOLS = """
+          queue:
+            {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: queued-provisioning, max_run_hours: 48,
+             max_nodes: 2}
+          classed: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 2}
+"""
+CLASSES = "        compute_classes: {best: {priorities: [{node_pools: [classed]}]}}\n"
+SHARES = """
+        h100-queued-provisioning: {nominal_quota: 16}
+        class-best: {nominal_quota: 16}
+"""
+
+
+@pytest.fixture
+def workspace(new_lab: Lab) -> Workspace:
+    root = new_lab()
+    h100 = "          h100: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 8}"
+    share = "        h100: {nominal_quota: 32, borrowing_limit: 8}"
+    insert(root / "stacks" / "Pulumi.lab.yaml", h100, h100 + POOLS.rstrip())
+    cluster, _, pools = (
+        (root / "stacks" / "Pulumi.lab.yaml").read_text(encoding="utf-8").rpartition("        node_pools:")
+    )
+    (root / "stacks" / "Pulumi.lab.yaml").write_text(f"{cluster}{CLASSES}        node_pools:{pools}", encoding="utf-8")
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", share, share + SHARES.rstrip())
+    return read_workspace(root)
+
+
+def insert(path: Path, line: str, lines: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(line) == 1
+    path.write_text(text.replace(line, lines), encoding="utf-8")
+
+
+@pytest.fixture
+def job(take: Take, workspace: Workspace) -> Callable[[str], ResolvedJob]:
+    return lambda target: take(f"gke: {{cluster: gpus, {target}}}", workspace=workspace)
+
+
+def pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    (replicated,) = manifest["spec"]["replicatedJobs"]
+    found: dict[str, Any] = replicated["template"]["spec"]["template"]["spec"]
+    return found
+
+
+def test_a_queued_job_says_how_long_it_needs_its_vms(job: Callable[[str], ResolvedJob]) -> None:
+    manifest = jobset(job("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 12"))
+
+    assert manifest["metadata"]["annotations"] == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(12 * 3600)}
+    assert pod(manifest)["nodeSelector"]["cloud.google.com/gke-queued"] == "true"
+    assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} == {each["key"] for each in pod(manifest)["tolerations"]}
+
+
+def test_a_queued_job_without_a_time_asks_for_the_pools(job: Callable[[str], ResolvedJob]) -> None:
+    annotations = jobset(job("flavor: h100-queued-provisioning, nodes: 2"))["metadata"]["annotations"]
+
+    assert annotations == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(48 * 3600)}
+
+
+def test_a_job_on_other_flavors_says_no_time(job: Callable[[str], ResolvedJob]) -> None:
+    assert "annotations" not in jobset(job("flavor: class-best, nodes: 2"))["metadata"]
+
+
+def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], ResolvedJob]) -> None:
+    spec = pod(jobset(job("flavor: class-best, nodes: 2")))
+
+    assert spec["nodeSelector"] == {"cloud.google.com/compute-class": "best"}
+    assert {each["key"]: each["value"] for each in spec["tolerations"]} == {
+        "cloud.google.com/compute-class": "best",
+        "nvidia.com/gpu": "present",
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "nearest"),
+    [
+        ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 48", []),
+        ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 49", ["48"]),
+        ("flavor: class-best, nodes: 2, max_run_hours: 100", []),
+        ("flavor: class-best, nodes: 2", []),
+    ],
+)
+def test_a_run_is_no_longer_than_its_vms_live(
+    job: Callable[[str], ResolvedJob], target: str, nearest: list[str | None]
+) -> None:
+    found = [finding for finding in gke_findings(job(target)) if finding.rule == "job-run-time"]
+
+    assert [finding.nearest for finding in found] == nearest
+    assert all(finding.path == "gke.max_run_hours" for finding in found)
+
+
+def test_a_class_holds_no_more_than_its_pools(job: Callable[[str], ResolvedJob]) -> None:
+    assert "job-fits-pools" in {finding.rule for finding in gke_findings(job("flavor: class-best, nodes: 3"))}
+    assert "job-fits-pools" not in {finding.rule for finding in gke_findings(job("flavor: class-best, nodes: 2"))}
+
+
+JOB = """
+mounts: [{name: data, source: {data_set: SET}}]
+command: [python, train.py]
+gke: {cluster: gpus, flavor: h100, nodes: 1}
+vertex: {region: us-central1, machine_type: a2-highgpu-1g, boot_disk: {type: pd-ssd}}
+"""
+PLACES = {"images": "/gcs/example-images/food101", "files": "/mnt/nfs/data", "fast": "/mnt/lustre/data"}
+
+
+def findings(take: Take, data_set: str, region: str = "us-central1", *, vertex: bool = False) -> list[Any]:
+    return list(data_set_findings(take(JOB.replace("SET", data_set)), region, vertex=vertex))
+
+
+@pytest.mark.parametrize("data_set", [*PLACES, "disk"])
+def test_a_pod_mounts_the_claim_of_the_data_set_and_reads_it_only(take: Take, data_set: str) -> None:
+    found = volumes(take(JOB.replace("SET", data_set)), 1)
+    mine = data_set == "files"  # team vision fills it
+
+    expected: dict[str, Any] = {"claimName": f"data-set.{data_set}", **({} if mine else {"readOnly": True})}
+    assert found.volumes[0]["persistentVolumeClaim"] == expected
+    assert found.mounts[0].get("readOnly", False) is not mine
+    assert ("gke-gcsfuse/volumes" in found.annotations) is (data_set == "images")
+
+
+@pytest.mark.parametrize(("data_set", "path"), PLACES.items())
+def test_one_variable_says_where_it_is_on_both_targets(take: Take, data_set: str, path: str) -> None:
+    job = take(JOB.replace("SET", data_set))
+
+    assert mount_variables(job)["MOUNT_DATA"] == path
+    assert mount_variables(job)[data_variable(data_set)] == path  # as in notebooks
+    assert volumes(job, 1).mounts[0]["mountPath"] == path
+
+
+def test_vertex_ai_is_given_addresses_of_file_shares_and_lustre(take: Take) -> None:
+    (files,) = worker_pools(job := take(JOB.replace("SET", "files")), vertex_target(job))
+    (fast,) = worker_pools(job := take(JOB.replace("SET", "fast")), vertex_target(job))
+
+    assert (files["nfsMounts"][0]["path"], files["nfsMounts"][0]["mountPoint"]) == ("/share/food101", "data")
+    assert fast["lustreMounts"] == [
+        {
+            "instanceIp": "10.90.0.2", "volumeHandle": "example-lab/us-central1-a/one", "filesystem": "lustre",
+            "mountPoint": "data",
+        }
+    ]  # fmt: skip
+
+
+def test_the_address_of_the_environment_s_own_lustre_is_left_to_the_submission(take: Take) -> None:
+    (own,) = worker_pools(job := take(JOB.replace("SET", "own")), vertex_target(job))
+
+    assert own["lustreMounts"] == [
+        {
+            "instanceIp": "{lustre:example-lab/us-central1-a/lab-scratch}", "filesystem": "own",
+            "volumeHandle": "example-lab/us-central1-a/lab-scratch", "mountPoint": "data",
+        }
+    ]  # fmt: skip
+    assert {each.kind for each in references(own)} == {"lustre"}
+
+
+@pytest.mark.parametrize("data_set", ["images", "files", "disk", "fast"])
+def test_what_lies_beside_the_job_is_mounted_without_a_word(take: Take, data_set: str) -> None:
+    assert findings(take, data_set) == []
+
+
+def test_a_bucket_of_another_region_is_a_warning_that_names_what_each_pass_sends(take: Take) -> None:
+    (found,) = findings(take, "far")
+
+    assert (found.rule, found.severity, found.path) == (
+        "job-data-set-region", "warning", "mounts[0].source.data_set",
+    )  # fmt: skip
+    assert "each pass over it sends 5 GiB between regions" in found.message
+    assert found.position is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("output: far", "output"),
+        ("mounts: [{name: weights, source: {bucket: far}}]", "mounts[0].source.bucket"),
+    ],
+)
+def test_a_bucket_of_another_region_is_a_warning_with_the_price_of_its_traffic(
+    take: Take, line: str, path: str
+) -> None:
+    job = take(f"{line}\ngke: {{cluster: gpus, flavor: h100, nodes: 1}}")
+
+    (found,) = bucket_findings(job, "us-central1")
+
+    assert (found.rule, found.severity, found.path) == ("job-bucket-region", "warning", path)
+    assert "about 0.02 USD" in found.message
+    assert found.nearest in job.team.buckets
+    assert job.team.buckets[found.nearest].location == "us-central1"
+    assert list(bucket_findings(job, "europe-west4")) == []
+    assert found in gke_findings(job)
+
+
+@pytest.mark.parametrize("data_set", ["files", "disk", "fast"])
+def test_a_volume_of_another_region_is_an_error_that_names_what_is_near(take: Take, data_set: str) -> None:
+    (found,) = findings(take, data_set, region="europe-west4")
+
+    assert (found.severity, found.allowed) == ("error", "far")
+
+
+@pytest.mark.parametrize(
+    ("data_set", "zones", "errors"),
+    [
+        ("disk", {"us-central1-a"}, 0),
+        ("disk", {"us-central1-b", "us-central1-a"}, 0),
+        ("disk", {"us-central1-b", None}, 0),  # GKE chooses the zone
+        ("disk", {"us-central1-b", "us-central1-c"}, 1),
+        ("files", {"us-central1-b"}, 0),
+        ("images", {"us-central1-b"}, 0),
+    ],
+)
+def test_a_disk_in_another_zone_than_the_machines_is_found(
+    take: Take, data_set: str, zones: set[str | None], errors: int
+) -> None:
+    found = list(disk_findings(take(JOB.replace("SET", data_set)), zones))
+
+    assert len(found) == errors
+    for each in found:
+        assert each.path == "mounts[0].source.data_set"
+        assert "is on a disk in us-central1-a, and the job's VMs are in us-central1-b, us-central1-c" in each.message
+
+
+def test_the_rules_of_gke_look_at_the_zones_of_the_flavor(take: Take) -> None:
+    job = take(JOB.replace("SET", "disk").replace("vertex:", "x-vertex:").partition("x-vertex")[0])
+    _, flavor = gke_target(job)
+
+    assert {pool.zone for pool in flavor.pools} == {"us-central1-a"}
+    assert [each for each in gke_findings(job) if each.rule == "job-data-set"] == []
+    data = job.environment.data_sets["disk"]
+    assert data.hyperdisk_ml is not None
+    moved = data.model_copy(update={"hyperdisk_ml": data.hyperdisk_ml.model_copy(update={"zone": "us-central1-b"})})
+    home = job.environment.model_copy(update={"data_sets": {**job.environment.data_sets, "disk": moved}})
+    far = dataclasses.replace(job, environment=home)
+    assert [each.path for each in gke_findings(far) if each.rule == "job-data-set"] == ["mounts[0].source.data_set"]
+
+
+def test_vertex_ai_mounts_no_hyperdisk(take: Take) -> None:
+    (found,) = findings(take, "disk", vertex=True)
+
+    assert "which Vertex AI does not mount" in found.message
+
+
+def test_a_disk_that_is_being_filled_is_its_writer_s_alone(take: Take) -> None:
+    (found,) = findings(take, "empty")
+
+    assert "still being filled by team nlp" in found.message
+
+
+def test_a_data_set_of_other_teams_is_not_known_to_this_one(read: Read) -> None:
+    job, (found,) = read(JOB.replace("SET", "theirs"))
+
+    assert job is None
+    assert "'theirs' is not a data set for members of team vision" in found.message
+    assert "images" in (found.allowed or "")
+
+
+ALL = "gke: {cluster: gpus, flavor: h100, nodes: "
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "found"),
+    [
+        (1, 1, []),
+        (1, 8, []),
+        (1, 9, [("job-part", "error", "gke.gpus", "8")]),
+        (2, 8, []),
+        (2, 7, [("job-part", "error", "gke.gpus", "8")]),
+    ],
+)
+def test_gpus_of_a_vm_are_at_most_its_own_and_all_with_gpudirect(
+    take: Take, nodes: int, gpus: int, found: list[tuple[str, str, str, str]]
+) -> None:
+    job = take(f"{ALL}{nodes}, gpus: {gpus}}}")
+
+    rows = [(each.rule, each.severity, each.path, each.nearest) for each in gke_findings(job)]
+    assert [row for row in rows if row[0] == "job-part"] == found
+
+
+def test_a_part_of_a_tpu_vm_cannot_be_had(take: Take) -> None:
+    job = take("gke: {cluster: tpus, flavor: tpu-v5e-2x4, slices: 1, gpus: 4}")
+
+    (found,) = gke_findings(job)
+
+    assert (found.rule, found.path) == ("job-part", "gke.gpus")
+
+
+def test_a_part_of_queued_vms_leaves_the_rest_idle(take: Take, new_lab: Lab) -> None:
+    queued = "capacity: queued-provisioning, zone: us-central1-a, max_nodes: 8}"
+    root = new_lab(
+        lab=ENVIRONMENT.replace("a3-highgpu-8g, zone: us-central1-a, max_nodes: 8}", f"a3-highgpu-8g, {queued}"),
+        lab_vision=VISION.replace("        h100:", "        h100-queued-provisioning:"),
+        lab_nlp=NLP.replace("        h100:", "        h100-queued-provisioning:"),
+    )
+    text = gpu("h100-queued-provisioning", "nodes: 1, gpus: 1")
+    job = take(text, workspace=read_workspace(root))
+
+    assert [(each.rule, each.severity) for each in gke_findings(job)] == [("job-part", "warning")]
+
+
+def test_quota_and_pools_are_counted_in_the_gpus_of_each_vm(take: Take) -> None:
+    two = take("gke: {cluster: gpus, flavor: a100-40, nodes: 9, gpus: 2}")  # 2 VMs of 4 hold 4 pods, the others none
+
+    rows = {each.rule: each for each in gke_findings(two)}
+
+    assert demand(two) == 9 * 2
+    assert rows["job-fits-pools"].nearest == str(2 * (4 // 2))
+    assert "job-fits-share" not in rows  # 8 fit it, more than the pools hold
+    (container,) = jobset(two)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["requests"]["nvidia.com/gpu"] == "2"
+    assert {"name": "PET_NPROC_PER_NODE", "value": "2"} in container["env"]
+
+
+def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
+    whole, part = (job_cost(take(f"{ALL}1{gpus}}}"), "gke") for gpus in ("", ", gpus: 2"))
+
+    assert part.an_hour["spot"].most == pytest.approx(whole.an_hour["spot"].most * 2 / 8)
+    assert "1 x a3-highgpu-8g, 2 of 8 GPUs each" in cost_text(part)
+    assert "each" not in cost_text(whole)

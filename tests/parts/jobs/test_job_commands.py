@@ -1,0 +1,421 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.parts.jobs.conftest import ENVIRONMENT, write_lab
+from tests.places import ORGANISATION, ROOT
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.prices import machines_cost
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.cost import cost_text, job_cost
+from training_platform.parts.jobs.resolve import ResolvedJob
+
+Lab = Callable[..., Path]
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start}
+"""
+
+
+@pytest.fixture
+def root(new_lab: Lab) -> Path:
+    root = new_lab()
+    (root / "jobs" / "vision" / "train.yaml").write_text(JOB)
+    return root
+
+
+def job(root: Path, command: str, *arguments: str) -> Result:
+    files = [str(root / each) if each.startswith("jobs/") else each for each in arguments]
+    return CliRunner().invoke(app, ["job", command, *files, "--root", str(root)])
+
+
+def write(root: Path, old: str, new: str, name: str = "train") -> None:
+    assert old in JOB
+    (root / "jobs" / "vision" / f"{name}.yaml").write_text(JOB.replace(old, new))
+
+
+def test_a_jobset_goes_to_standard_output_alone(root: Path) -> None:
+    result = job(root, "render", "jobs/vision/train.yaml", "--target", "gke")
+
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout)["kind"] == "JobSet"
+    assert result.stderr.startswith("# asks for 16 nvidia.com/gpu of h100 in gpus (2 VMs)")
+
+
+def test_a_custom_job_is_json_and_its_charges_are_beside_it(root: Path) -> None:
+    result = job(root, "render", "jobs/vision/train.yaml", "--target", "vertex")
+
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
+    assert "# charges 8 GPUs to CustomModelTrainingPreemptibleH100GPUs" in result.stderr
+
+
+def test_the_same_job_is_the_same_text(root: Path) -> None:
+    first, second = (job(root, "render", "jobs/vision/train.yaml", "--target", "gke") for _ in range(2))
+
+    assert first.stdout == second.stdout != ""
+
+
+def test_one_target_needs_no_name(root: Path) -> None:
+    write(root, "gke: {cluster: gpus, flavor: h100, nodes: 2}\n", "")
+
+    result = job(root, "render", "jobs/vision/train.yaml")
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("{")
+
+
+@pytest.mark.parametrize("broken", ["nodes: 20", "nodes: two"])
+def test_errors_go_to_standard_error_and_nothing_is_rendered(root: Path, broken: str) -> None:
+    write(root, "nodes: 2", broken)
+
+    result = job(root, "render", "jobs/vision/train.yaml", "--target", "gke")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error jobs/vision/train.yaml:3:36: gke.nodes: ")
+
+
+def test_what_is_wrong_is_said_in_the_order_of_the_file(root: Path) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(f"cpu: x\nfoo: 1\nenv: {{A: 1}}\n{JOB}")
+
+    found = job(root, "check", "jobs/vision/train.yaml").stdout
+
+    assert re.findall(r"(?m)^error jobs/vision/train\.yaml:(\d+):", found) == ["1", "2", "3"]
+
+
+def test_a_warning_does_not_stop_the_rendering(root: Path) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(f"{JOB}output: far\n")
+
+    result = job(root, "render", "jobs/vision/train.yaml", "--target", "vertex")
+
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning jobs/vision/train.yaml:5:1: output: far is in europe-west4")
+    assert json.loads(result.stdout)
+
+
+def test_what_is_wrong_for_the_other_target_does_not_count(root: Path) -> None:
+    write(root, "nodes: 2", "nodes: 20")
+
+    assert job(root, "render", "jobs/vision/train.yaml", "--target", "vertex").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        (
+            JOB,
+            ["jobs/vision/train.yaml"],
+            "jobs/vision/train.yaml can run on gke and on vertex: say which with --target.",
+        ),
+        (
+            JOB.replace("gke: ", "# gke: "),
+            ["jobs/vision/train.yaml", "--target", "gke"],
+            "jobs/vision/train.yaml has no gke target; it has vertex.",
+        ),
+        ("[", ["jobs/vision/train.yaml"], "jobs/vision/train.yaml:2:1: is not YAML: "),
+        (JOB, ["jobs/vision/none.yaml"], "jobs/vision/none.yaml: cannot be read: No such file or directory."),
+        (
+            JOB,
+            ["jobs/train.yaml"],
+            "jobs/train.yaml: is not a job of this repository: jobs are jobs/<team>/<job>.yaml in",
+        ),
+        (JOB, ["jobs/vision/train.yaml", "--today", "soon"], "--today: 'soon' is not a day"),
+    ],
+)
+def test_what_cannot_be_rendered_as_asked_is_one_sentence(
+    root: Path, text: str, arguments: list[str], sentence: str
+) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(text)
+
+    result = job(root, "render", *arguments)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"training-platform: {sentence}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_all_jobs_are_checked_for_all_targets(root: Path) -> None:
+    write(root, "nodes: 2", "nodes: 6", "big")
+    write(root, "flex-start}", "flex-start, replicas: 9}", "long")
+
+    result = job(root, "check")
+
+    assert result.exit_code == 1
+    assert [line.split(":")[0] for line in result.stdout.splitlines() if line.startswith("error")] == [
+        "error jobs/vision/big.yaml",
+        "error jobs/vision/long.yaml",
+    ]
+    assert result.stdout.endswith("3 jobs: 2 errors, 0 warnings\n")
+
+
+def test_jobs_that_are_right_are_counted(root: Path) -> None:
+    result = job(root, "check", "jobs/vision/train.yaml")
+
+    assert (result.exit_code, result.stdout) == (0, "1 job: 0 errors, 0 warnings\n")
+
+    result = job(root, "check", "jobs/vision/train.yaml", "jobs/vision/none.yaml")
+
+    assert (result.exit_code, result.stdout) == (2, "1 job: 0 errors, 0 warnings, 1 file not checked\n")
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(root: Path) -> None:
+    write(root, "nodes: 2", "nodes: 6", "big")
+    (root / "jobs" / "vision" / "broken.yaml").write_text("[")
+    (root / "jobs" / "lost.yml").write_text(JOB)
+
+    result = job(root, "check")
+
+    assert result.exit_code == 2
+    assert "error jobs/vision/big.yaml" in result.stdout
+    assert [line.split(":")[1] for line in result.stderr.splitlines()] == [" jobs/lost.yml", " jobs/vision/broken.yaml"]
+
+
+def test_limits_are_judged_by_the_given_day(root: Path) -> None:
+    result = job(root, "check", "--today", "2027-11-21")
+
+    assert result.exit_code == 0
+    assert "warning stacks/quotas/example-lab.yaml:2:1: taken: is 385 days ago" in result.stdout
+
+
+def test_help_imports_none_of_the_work() -> None:
+    loaded = (
+        "{'pydantic', 'yaml', 'training_platform.parts.jobs.render', 'training_platform.catalog'} & set(sys.modules)"
+    )
+    code = f"import sys, training_platform.parts.jobs.cli.job; sys.exit(', '.join({loaded}) or None)"
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+OF_STACKS = ("quota.ledger", "resources.plan")
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        (["render", "jobs/nlp/pretrain.yaml", "--target", "gke"], ("jobs.vertex", "jobs.cost", *OF_STACKS)),
+        (["render", "jobs/nlp/pretrain.yaml", "--target", "vertex"], ("jobs.gke", "jobs.cost")),
+        (["check", "jobs/nlp/on-gke.yaml"], ("jobs.vertex", "jobs.cost", "checks.report", *OF_STACKS)),
+    ],
+)
+def test_a_job_imports_nothing_of_other_commands_targets_and_rules(
+    tmp_path: Path, words: list[str], others: tuple[str, ...]
+) -> None:
+    root = tmp_path / "organisation"
+    shutil.copytree(ORGANISATION, root, ignore=shutil.ignore_patterns("inventories"))
+    head, _, _ = (root / "jobs" / "nlp" / "pretrain.yaml").read_text().partition("\nvertex:")
+    (root / "jobs" / "nlp" / "on-gke.yaml").write_text(head + "\n")
+    commands = (f"cli.{name}" for name in ("runs", "inside", "init", "check", "simulate", "sandbox", "verify"))
+    unused = {f"training_platform.{name}" for name in (*others, *commands, "rules", "sandbox", "jobs.runs.submission")}
+    unused |= {"rich", "tarfile", "concurrent.futures"}
+    argv = ["training-platform", "job", *words]
+    code = f"""
+import sys
+from training_platform.cli.main import main
+sys.argv = {argv!r}
+try:
+    main()
+finally:
+    print(sorted({unused!r} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "[]")
+
+
+Take = Callable[..., ResolvedJob]
+H100 = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+VERTEX = (
+    "vertex: {region: us-central1, machine_type: a3-highgpu-8g, replicas: 3, capacity: flex-start, timeout_hours: 72}"
+)
+
+
+def test_every_vm_of_a_job_is_paid(take: Take) -> None:
+    cost = job_cost(take(H100), "gke")
+
+    each = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1).most
+    assert cost.machines == (("a3-highgpu-8g", 2),)
+    assert cost.an_hour["on-demand"].most == pytest.approx(2 * each)
+    assert each > 0
+
+
+def test_every_vm_of_every_slice_is_paid(take: Take) -> None:
+    cost = job_cost(take("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"), "gke")
+
+    assert cost.machines == (("ct5lp-hightpu-4t", 2 * 8),)
+
+
+def test_the_head_of_a_job_of_pathways_is_paid_on_demand_beside_its_slices(take: Take, tmp_path: Path) -> None:
+    priced_root = write_lab(tmp_path, lab=ENVIRONMENT.replace("us-west4", "us-central1"))  # where such VMs have a price
+    slices = "command: [python, train.py]\noutput: checkpoints\ngke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2"
+    workspace = read_workspace(priced_root)
+    alone, headed = (job_cost(take(f"{slices}{end}", workspace=workspace), "gke") for end in ("}", ", pathways: true}"))
+
+    head = machines_cost(MACHINE_TYPES["n2-standard-64"], "on-demand", "us-central1", 1, 1)
+    assert headed.machines == (("n2-standard-64", 1), ("ct5lp-hightpu-4t", 2 * 8))
+    assert head.most > 0
+    for way in ("on-demand", "spot"):
+        assert headed.an_hour[way].most == pytest.approx(alone.an_hour[way].most + head.most)
+    assert "1 x n2-standard-64 and 16 x ct5lp-hightpu-4t" in cost_text(headed)
+
+
+def test_a_head_without_a_price_is_said(take: Take) -> None:
+    text = "command: [python, train.py]\noutput: checkpoints\n"
+    cost = job_cost(take(f"{text}gke: {{cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}}"), "gke")
+
+    assert cost.machines[0] == ("n2-standard-64", 1)
+    assert "No price is known of n2-standard-64 on-demand" in cost_text(cost)
+
+
+def test_a_topology_of_vertex_ai_is_so_many_vms(take: Take) -> None:
+    cost = job_cost(take("vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}"), "vertex")
+
+    assert cost.machines == (("ct5lp-hightpu-4t", 8),)
+
+
+def test_the_longest_run_is_the_time_out_on_vertex_ai_and_nothing_limits_one_on_gke(take: Take) -> None:
+    vertex, gke = job_cost(take(VERTEX), "vertex"), job_cost(take(H100), "gke")
+
+    assert sum(each.vms for each in vertex.machines) == 3
+    assert vertex.longest_run("spot") == pytest.approx(72 * vertex.an_hour["spot"].most)
+    assert (gke.hours, gke.longest_run("spot")) == (None, None)
+
+
+def test_every_trial_of_a_sweep_is_paid(take: Take) -> None:
+    sweep = "sweep: {parameters: {lr: {values: [0.1, 0.2, 0.3]}}, metric: accuracy, parallel: 2}\n"
+    one, swept = (job_cost(take(each + VERTEX), "vertex") for each in ("", sweep))
+
+    assert (swept.trials, swept.parallel) == (3, 2)
+    assert swept.longest_run("spot") == pytest.approx(3 * (one.longest_run("spot") or 0))
+    assert "3 trials of it, up to 2 at a time" in cost_text(swept)
+
+
+def test_chief_reducers_and_evaluator_are_paid_too(take: Take) -> None:
+    roles = "chief: {machine_type: n1-standard-16}, reducers: {replicas: 5}, capacity: on-demand"
+    cost = job_cost(take(VERTEX.replace("capacity: flex-start", roles)), "vertex")
+
+    assert cost.machines == (("n1-standard-16", 1), ("a3-highgpu-8g", 2), ("n1-highcpu-16", 5))
+
+
+def test_what_a_persistent_resource_pays_is_said(take: Take) -> None:
+    job = take("vertex: {region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning}")
+
+    assert job_cost(job, "vertex").paid_already == "persistent resource tuning"
+    assert job_cost(take(VERTEX), "vertex").paid_already == ""
+
+
+def test_a_machine_without_a_price_is_never_free(take: Take) -> None:
+    cost = job_cost(take("vertex: {region: asia-southeast1, machine_type: a3-highgpu-8g, capacity: spot}"), "vertex")
+
+    assert cost.an_hour["spot"].unpriced
+    assert cost.longest_run("spot") is None
+    assert cost.as_json()["at_least_usd"]["spot"]["an_hour"] is None
+
+
+@pytest.fixture
+def priced_root(new_lab: Callable[..., Path]) -> Path:
+    priced_root = new_lab()
+    text = f"environment: lab\nimage: registry.example.com/train:1\n{H100}\n{VERTEX}\n"
+    (priced_root / "jobs" / "vision" / "train.yaml").write_text(text)
+    return priced_root
+
+
+def asked(priced_root: Path, *arguments: str) -> Result:
+    where = [str(priced_root / "jobs" / "vision" / "train.yaml"), "--root", str(priced_root)]
+    return CliRunner().invoke(app, ["job", "cost", *where, *arguments])
+
+
+def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(priced_root: Path) -> None:
+    result = asked(priced_root, "--target", "vertex")
+
+    assert result.exit_code == 0
+    first, head, *lines = result.stdout.splitlines()
+    rows, notes = lines[:4], lines[4:-2]
+    advice = lines[-2:]
+    assert first == "On vertex in us-central1: 1 x a3-highgpu-8g and 2 x a3-highgpu-8g"
+    assert "longest run, 72 hours" in head
+    assert [row.split()[0] for row in rows] == list(MACHINE_TYPES["a3-highgpu-8g"].capacities)
+    assert [row for row in rows if "(this job)" in row] == [row for row in rows if row.split()[0] == "flex-start"]
+    assert [row for row in rows if "at most $" in row] == [row for row in rows if row.split()[0] == "flex-start"]
+    assert "at least" not in result.stdout  # no machine is without a price
+    assert [line.split(":")[0].strip() for line in advice] == ["on-demand", "spot"]
+    assert "the job" not in " ".join(notes)
+    assert advice[1].endswith(
+        "% less than this job; Google may stop the VMs at any time, so write checkpoints; set vertex.capacity to spot."
+    )
+    assert "without disks, storage, network, Vertex AI's own fee." in notes[0]
+
+
+def test_a_job_on_gke_hears_which_flavor_or_pool_has_another_provisioning_model(priced_root: Path) -> None:
+    advice = asked(priced_root, "--target", "gke").stdout.splitlines()[-3:]
+
+    assert [line.split(":")[0].strip() for line in advice] == ["spot", "flex-start", "reservation"]
+    pool = "no pool of gpus has it: training-platform init pool lab --machine-type a3-highgpu-8g --capacity spot."
+    assert advice[0].endswith(pool)
+    assert advice[2].endswith("--machine-type a3-highgpu-8g --capacity reservation --reservation NAME.")
+
+
+def test_old_prices_of_the_catalogue_are_examples_in_the_cost_of_a_job_too(priced_root: Path) -> None:
+    assert "examples, older than 90 days" not in asked(priced_root, "--today", "2025-04-01").stdout
+    assert "examples, older than 90 days" in asked(priced_root, "--today", "2030-01-01").stdout
+
+
+def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
+    gke, vertex = json.loads(asked(priced_root, "--format", "json").stdout)
+
+    assert (gke["target"], vertex["target"]) == ("gke", "vertex")
+    assert gke["longest_run_hours"] is None
+    on_demand = vertex["at_least_usd"]["on-demand"]
+    assert on_demand["longest_run"] == pytest.approx(72 * on_demand["an_hour"], rel=1e-3)
+
+
+def test_a_job_whose_limits_nobody_knows_yet_costs_what_it_costs(priced_root: Path) -> None:
+    known = asked(priced_root).stdout
+    (priced_root / "stacks" / "quotas" / "example-lab.yaml").unlink()
+
+    result = asked(priced_root)
+
+    assert (result.exit_code, result.stdout) == (1, known)
+    assert "no quotas of example-lab are known" in result.stderr
+
+
+def test_a_job_with_errors_costs_nothing_that_could_be_said(priced_root: Path) -> None:
+    path = priced_root / "jobs" / "vision" / "train.yaml"
+    path.write_text(path.read_text().replace("nodes: 2", "nodes: 20"))
+
+    result = asked(priced_root)
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "jobs/vision/train.yaml:3:" in result.stderr
+
+
+def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:
+    job = take("vertex: {region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2}")
+    plain = take("vertex: {region: us-central1, machine_type: n1-standard-8}")
+    t4 = ACCELERATORS["t4"].price
+    assert t4
+
+    cost = job_cost(job, "vertex")
+
+    assert cost.machines == (("n1-standard-8 with 2 t4", 1),)
+    assert cost.an_hour["on-demand"].most == pytest.approx(
+        job_cost(plain, "vertex").an_hour["on-demand"].most + 2 * t4.usd["on-demand"]["us-central1"]
+    )

@@ -1,0 +1,475 @@
+"""The jobs that this repository shows, and the schema that editors check them against."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from tests.parts.jobs.conftest import ENVIRONMENT
+from tests.places import ORGANISATION, ROOT
+from training_platform.cli.main import app
+from training_platform.cli.stacks import schema_files
+from training_platform.config.reading.clock import today
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import UnreadableError, parse_source
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.first_file import on_vertex, vertex_machines, vertex_regions
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.naming import point_runs
+from training_platform.parts.jobs.render import job_files, json_text, judge, render_job, targets, yaml_text
+from training_platform.parts.jobs.resolve import ResolvedJob, job_file, parse_job
+from training_platform.parts.jobs.schema import SCHEMA_FILE, job_schema
+from training_platform.parts.jobs.vertex.custom_job import vertex_body
+from training_platform.parts.jobs.vertex.rules import vertex_findings
+
+Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
+Lab = Callable[..., Path]
+TODAY = date(2026, 11, 21)
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+command: [python]
+env: {MODE: "on"}
+output: checkpoints
+gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, priority: high}
+vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, boot_disk: {size_gb: 500}}
+"""
+
+
+def found(read: Read, old: str, new: str) -> Finding:
+    assert JOB.count(old) == 1
+    job, findings = read(JOB.replace(old, new))
+
+    assert job is None
+    (finding,) = findings
+    return finding
+
+
+def test_a_right_job_is_resolved_to_what_it_names(read: Read) -> None:
+    job, findings = read(JOB)
+
+    assert findings == []
+    assert job is not None
+    assert (job.name, job.team.name, job.scope.project) == ("train", "vision", "example-lab")
+    assert job.flavor is not None
+    assert job.flavor.name == "tpu-v5e-4x8"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "position", "path", "allowed", "nearest"),
+    [
+        ("environment: lab", "environment: lap", (1, 1), "environment", "lab", "lab"),
+        ("environment: lab", "environment: lab-nlp", (1, 1), "environment", "lab", "lab"),
+        (
+            "image: registry.example.com/train:1",
+            "image: registry.example.com:5000/train",
+            (2, 1),
+            "image",
+            "REGISTRY/IMAGE:TAG",
+            None,
+        ),
+        ("image: registry.example.com/train:1", "imgae: x:1\nimage: x:1", (2, 1), "imgae", "args, command", "image"),
+        ("command: [python]", "command: [python, 3]", (3, 19), "command[1]", "a text (in quotes)", None),
+        ('MODE: "on"', '1MODE: "on"', (4, 7), "env.1MODE", "letters, digits and _", None),
+        ('MODE: "on"', "MODE: on", (4, 13), "env.MODE", "what all readers of YAML read alike", '"on"'),
+        ("output: checkpoints", "output: checkpoint", (5, 1), "output", "checkpoints, far", "checkpoints"),
+        ("cluster: tpus", "cluster: tpu", (6, 7), "gke.cluster", "gpus, tpus", "tpus"),
+        ("flavor: tpu-v5e-4x8", "flavor: tpu-v5e-4x9", (6, 22), "gke.flavor", "tpu-v5e-2x4,", "tpu-v5e-4x8"),
+        ("slices: 2", "slices: 0", (6, 43), "gke.slices", "at least 1", "1"),
+        (", slices: 2", "", (6, 1), "gke", "slices for a flavor of TPUs", None),
+        ("slices: 2", "slices: 2, nodes: 2", (6, 1), "gke", "slices for a flavor of TPUs", None),
+        ("priority: high", "priority: hihg", (6, 54), "gke.priority", "high, low, normal", "high"),
+        ("region: us-central1", "region: us-cental1", (7, 10), "vertex.region", "africa-south1, ", "us-central1"),
+        ("flex-start", "flexstart", (7, 60), "vertex.capacity", "on-demand, spot, flex-start", "flex-start"),
+        ("500}", "500}, persistent_resource: tunig", (7, 109), "vertex.persistent_resource", "tuning", "tuning"),
+    ],
+)
+def test_a_rejection_has_its_place_and_what_is_allowed(
+    read: Read, *, old: str, new: str, position: tuple[int, int], path: str, allowed: str, nearest: str | None
+) -> None:
+    finding = found(read, old, new)
+
+    assert (finding.file, finding.position) == ("jobs/vision/train.yaml", position)
+    assert (finding.path, finding.nearest) == (path, nearest)
+    assert allowed in (finding.allowed or "")
+
+
+def test_all_rejections_come_at_once(read: Read) -> None:
+    _, findings = read(JOB.replace("slices: 2", "slices: two").replace("500", "0").replace('"on"', "off"))
+
+    assert sorted(finding.path for finding in findings) == ["env.MODE", "gke.slices", "vertex.boot_disk.size_gb"]
+
+
+def test_all_dangling_references_come_at_once(read: Read) -> None:
+    _, findings = read(JOB.replace("checkpoints", "x").replace("cluster: tpus", "cluster: x").replace(": high", ": x"))
+
+    assert [finding.path for finding in findings] == ["output", "gke.cluster", "gke.priority"]
+
+
+def test_a_job_that_says_not_where_it_runs_is_rejected(read: Read) -> None:
+    _, (finding,) = read("environment: lab\nimage: a:1\n")
+
+    assert (finding.message, finding.allowed) == ("the job does not say where it can run", "gke, vertex or both")
+
+
+def test_a_folder_that_is_no_team_is_rejected_with_the_nearest(read: Read) -> None:
+    _, (finding,) = read(JOB, "jobs/vison/train.yaml")
+
+    assert "'vison' is not a team of lab" in finding.message
+    assert (finding.allowed, finding.nearest) == ("nlp, vision", "jobs/vision/train.yaml")
+
+
+@pytest.mark.parametrize("name", ["a" * 63, "a", "a-1"])
+def test_a_file_name_that_is_a_label_is_a_jobs_name(read: Read, name: str) -> None:
+    assert read(JOB, f"jobs/vision/{name}.yaml")[1] == []
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "1a", "a-", "a_b", "A", "a.b"])
+def test_any_other_file_name_is_not(read: Read, name: str) -> None:
+    _, (finding,) = read(JOB, f"jobs/vision/{name}.yaml")
+
+    assert finding.rule == "job-name"
+    assert name in finding.message
+
+
+def test_a_share_of_a_flavor_that_no_pool_makes_is_none(read: Read, new_lab: Lab) -> None:
+    root = new_lab()
+    stack = root / "stacks" / "Pulumi.lab.yaml"
+    stack.write_text(stack.read_text().replace("topology: 4x8", "topology: 8x8"))
+
+    _, (finding,) = read(JOB, workspace=read_workspace(root))
+
+    assert finding.path == "gke.flavor"
+    assert "tpu-v5e-4x8" not in (finding.allowed or "")
+
+
+def test_a_cluster_without_jobset_runs_no_job(read: Read, new_lab: Lab) -> None:
+    root = new_lab()
+    stack = root / "stacks" / "Pulumi.lab.yaml"
+    for presence, said in (("existing", []), ("none", ["gke.cluster"])):
+        software = f"tpus:\n        software: {{jobset: {presence}}}\n"
+        stack.write_text(ENVIRONMENT.replace("tpus:\n", software, 1))
+
+        _, findings = read(JOB, workspace=read_workspace(root))
+
+        assert [each.path for each in findings] == said
+        assert all("no JobSet" in each.message for each in findings)
+
+
+def test_a_team_whose_file_is_rejected_is_told_from_one_that_is_not_there(read: Read, new_lab: Lab) -> None:
+    workspace = read_workspace(new_lab(lab_vision="config: {}", lab_nlp="config: ["))
+
+    _, (finding,) = read(JOB, workspace=workspace)
+
+    assert "stack files that are rejected or unreadable, 2 of them, are not counted" in finding.message
+
+
+def test_a_file_is_known_by_its_place_below_the_repository(tmp_path: Path) -> None:
+    (tmp_path / "repository" / "jobs" / "vision").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "repository")
+
+    path = tmp_path / "link" / "jobs" / ".." / "jobs" / "vision" / "train.yaml"
+
+    assert job_file(path, tmp_path / "repository") == "jobs/vision/train.yaml"
+
+
+@pytest.mark.parametrize(
+    "file", ["train.yaml", "jobs/train.yaml", "jobs/vision/old/train.yaml", "stacks/vision/a.yaml", "jobs/vision/a.yml"]
+)
+def test_a_file_in_another_place_is_no_job(tmp_path: Path, file: str) -> None:
+    with pytest.raises(
+        UnreadableError, match=f"^{file}: is not a job of this repository: jobs are jobs/<team>/<job>.yaml"
+    ):
+        job_file(tmp_path / file, tmp_path)
+
+
+def test_a_file_of_another_repository_is_no_job(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="is not a job of this repository"):
+        job_file(tmp_path / "b" / "jobs" / "vision" / "a.yaml", tmp_path / "a")
+
+
+pieces = st.sampled_from(
+    [*":-{}[]\"'#&*!|>%@,\n\t ~", "null", "0x1", "1e9", "9" * 20, ".inf", "<<: *a", "é", "\\ud800"]
+)
+damage = st.lists(
+    st.tuples(st.integers(0, len(JOB)), st.integers(0, 12), st.lists(pieces, max_size=3).map("".join)),
+    min_size=1,
+    max_size=3,
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+paths = st.sampled_from(
+    [(), ("environment",), ("image",), ("command",), ("args",), ("env",), ("output",), ("gke",), ("vertex",)]
+    + [(key,) for key in ("source", "secrets", "cpu", "mounts", "retries", "sweep", "tensorboard", "notify")]
+    + [("sweep", "parameters"), ("source", "file"), ("vertex", "pipeline"), ("gke", "grace_seconds")]
+    + [("gke", key) for key in ("cluster", "flavor", "slices", "nodes", "priority", "grace_seconds", "host_network")]
+    + [("vertex", key) for key in ("region", "machine_type", "topology", "replicas", "capacity", "timeout_hours")]
+    + [("vertex", key) for key in ("max_wait_hours", "persistent_resource", "boot_disk")]
+    + [("vertex", "boot_disk", key) for key in ("type", "size_gb")]
+)
+several = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@several
+@given(damage)
+def test_no_damaged_file_makes_a_traceback(lab: Workspace, edits: list[tuple[int, int, str]]) -> None:
+    text = JOB
+    for start, length, inserted in edits:
+        text = text[:start] + inserted + text[start + length :]
+    try:
+        source = parse_source(text, "jobs/vision/train.yaml")
+    except UnreadableError:
+        return
+    survives(*parse_job(source, lab))
+
+
+@several
+@given(paths, values)
+def test_no_value_anywhere_makes_a_traceback(lab: Workspace, path: tuple[str, ...], value: object) -> None:
+    source = parse_source(JOB, "jobs/vision/train.yaml")
+    here = source.value
+    for key in path[:-1]:
+        here = here.setdefault(key, {})
+    if path:
+        here[path[-1]] = value
+    else:
+        source.value = value
+    survives(*parse_job(source, lab))
+
+
+def survives(job: ResolvedJob | None, findings: list[Finding]) -> None:
+    """Check that a job is either found fault with, in its file, or judged and rendered."""
+    assert (job is None) == bool(findings)
+    if job is not None:
+        for target in targets(job):
+            verdict = judge(job, target, TODAY)
+            findings += verdict.findings
+            if not verdict.failed:
+                assert (
+                    [yaml_text(jobset(run)) for run in point_runs(job, "run")]
+                    if target == "gke"
+                    else json_text(vertex_body(job).body)
+                )
+    assert all(finding.file and finding.position and str(finding) for finding in findings)
+
+
+PRETRAIN = ORGANISATION / "jobs" / "nlp" / "pretrain.yaml"
+FINETUNE = ORGANISATION / "jobs" / "vision" / "finetune.yaml"
+
+
+def accepts(job: object) -> bool:
+    return bool(Draft202012Validator(job_schema()).is_valid(job))
+
+
+def test_the_shown_jobs_are_all_tested_here() -> None:
+    assert job_files(ORGANISATION) == [PRETRAIN, FINETUNE]
+
+
+def test_the_multislice_job_renders_for_gke() -> None:
+    rendered = render_job(PRETRAIN, ORGANISATION, "gke", today(ORGANISATION))
+
+    (job,) = yaml.safe_load(rendered.text)["spec"]["replicatedJobs"]
+    assert rendered.findings == ()
+    assert (job["replicas"], job["template"]["spec"]["parallelism"]) == (2, 4 * 8 // 4)
+
+
+def test_the_multislice_job_renders_for_vertex_on_the_preemptible_quota() -> None:
+    rendered = render_job(PRETRAIN, ORGANISATION, "vertex", today(ORGANISATION))
+
+    assert [str(finding) for finding in rendered.findings] == []
+    assert '"strategy": "FLEX_START"' in rendered.text
+    assert f"charges {2 * 8} GPUs to CustomModelTrainingPreemptibleH100GPUs" in rendered.notes[0]
+
+
+def test_the_gpu_job_renders_for_gke() -> None:
+    rendered = render_job(FINETUNE, ORGANISATION, None, today(ORGANISATION))
+
+    (job,) = yaml.safe_load(rendered.text)["spec"]["replicatedJobs"]
+    assert rendered.findings == ()
+    assert (job["replicas"], job["template"]["spec"]["parallelism"]) == (1, 2)
+
+
+@pytest.mark.parametrize("path", [PRETRAIN, FINETUNE], ids=lambda path: path.stem)
+def test_the_schema_takes_every_shown_job_and_is_named_in_its_first_line(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert accepts(yaml.safe_load(text))
+    first = text.splitlines()[0]
+    assert first.startswith("# yaml-language-server: $schema=")
+    assert (path.parent / first.partition("=")[2]).resolve() == ROOT / SCHEMA_FILE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gke": None},
+        {"image": 1},
+        {"imgae": "x"},
+        {"env": {"A": 1}},
+        {"gke": {"cluster": "a", "flavor": "b", "slices": 0}},
+    ],
+)
+def test_the_schema_refuses_what_the_model_refuses(change: dict[str, object]) -> None:
+    right = {"environment": "lab", "image": "a:1", "gke": {"cluster": "a", "flavor": "b", "slices": 1}}
+    spoiled = {key: value for key, value in (right | change).items() if value is not None}
+
+    assert accepts(right)
+    assert not accepts(spoiled)
+
+
+def test_the_schema_file_is_current() -> None:
+    written = (ROOT / SCHEMA_FILE).read_text(encoding="utf-8")
+
+    assert written == schema_files()[SCHEMA_FILE], "run `training-platform schema`"
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.from_regex(r"[-+]?[0-9a-fx_.:eE-]{1,8}", fullmatch=True)
+keys = texts.filter(lambda key: key != "<<")  # what merges one mapping into another is read as no key, quoted or not
+values = st.recursive(
+    texts | st.integers(-(10**6), 10**6) | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e3",
+        "y",
+        "N",
+        "on",
+        "off",
+        "null",
+        "~",
+        "",
+        "0x1F",
+        "1_000",
+        "12:30",
+        "2026-11-21",
+        ".5",
+        "1.30",
+        "-",
+        "a: b",
+        "a:",
+    ],
+)
+def test_a_text_that_some_reader_takes_for_something_else_is_quoted(text: str) -> None:
+    assert yaml_text({"value": text}) == f'value: "{text}"\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["training", "registry.example.com/train:1", "gs://bucket/job", "us-central1", "JOB_INDEX", "google.com/tpu"],
+)
+def test_a_plain_text_stays_plain(text: str) -> None:
+    assert yaml_text({"value": text}) == f"value: {text}\n"
+
+
+@given(values)
+def test_every_value_is_read_back_by_a_reader_of_yaml(value: Any) -> None:
+    assert yaml.safe_load(yaml_text(value)) == value
+
+
+@given(st.dictionaries(keys, values, max_size=3))
+def test_no_text_is_read_in_two_ways(value: dict[str, Any]) -> None:
+    source = parse_source(yaml_text(value), "job.yaml")
+
+    assert source.value == value
+    assert source.findings == []
+
+
+def test_a_key_that_merges_is_no_key_of_ours_at_any_depth() -> None:
+    source = parse_source(yaml_text({"a": {"<<": "x"}}), "job.yaml")
+
+    assert [finding.path for finding in source.findings] == ["a.<<"]
+
+
+def test_the_order_of_keys_is_kept_and_nothing_is_an_alias() -> None:
+    shared = {"b": "x"}
+
+    assert yaml_text({"z": shared, "a": shared}) == "z:\n  b: x\na:\n  b: x\n"
+
+
+def test_a_long_text_stays_on_its_line() -> None:
+    assert yaml_text({"a": "--flag=" + "word " * 60}).count("\n") == 1
+
+
+def test_json_ends_its_line_and_keeps_the_order_of_keys() -> None:
+    assert json_text({"z": ["a"], "a": "é"}) == '{\n  "z": [\n    "a"\n  ],\n  "a": "\\u00e9"\n}\n'
+    assert json.loads(json_text({"a": "é"})) == {"a": "é"}
+
+
+IMAGE = ("--image", "us-docker.pkg.dev/example-lab/images/train:1")
+BOTH = ("--target", "both", "--cluster", "gpus", "--flavor", "h100", "--machine-type", "a2-highgpu-1g")
+
+
+@pytest.fixture
+def root(new_lab: Callable[..., Path]) -> Path:
+    return new_lab()
+
+
+def job(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["job", *arguments, "--root", str(root)])
+
+
+@pytest.mark.parametrize(
+    ("options", "targets"),
+    [
+        (BOTH, {"gke": "gpus", "vertex": "us-central1"}),
+        (
+            ("--target", "vertex", "--region", "us-central1", "--machine-type", "a2-highgpu-1g"),
+            {"vertex": "us-central1"},
+        ),
+        (("--flavor", "tpu-v5e-4x4-spot"), {"gke": "tpus"}),
+    ],
+)
+def test_a_first_file_is_right_for_its_targets(options: tuple[str, ...], targets: dict[str, str], root: Path) -> None:
+    made = job(root, "init", "vision/first", *IMAGE, *options)
+
+    assert made.exit_code == 0, made.output
+    path = root / "jobs" / "vision" / "first.yaml"
+    written = yaml.safe_load(path.read_text())
+    assert {name: next(iter(written[name].values())) for name in ("gke", "vertex") if name in written} == targets
+    checked = job(root, "check", str(path))
+    assert checked.exit_code == 0, checked.stdout
+
+
+@pytest.mark.parametrize("machine_type", vertex_machines())
+def test_every_machine_that_is_offered_is_one_that_vertex_ai_takes(
+    machine_type: str, take: Callable[[str], ResolvedJob]
+) -> None:
+    text = on_vertex(vertex_regions(machine_type)[0], machine_type)
+
+    assert [str(found) for found in vertex_findings(take(text)) if found.severity == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--target", "both", "--cluster", "gpu"), "--cluster 'gpu' is unknown. Allowed: tpus, gpus. Nearest: gpus."),
+        (("--target", "vertx"), "Nearest: vertex."),
+        (("--flavor", "h100"), "--flavor 'h100' is unknown. Allowed: tpu-v5e-4x8"),
+        (("--target", "vertex", "--machine-type", "a2-highgpu-1"), "Nearest: a2-highgpu-1g."),
+        (("--target", "vertex", "--region", "us-west9"), "--region 'us-west9' is unknown. Allowed: us-central1"),
+    ],
+)
+def test_what_no_first_file_can_have_is_one_sentence(options: tuple[str, ...], sentence: str, root: Path) -> None:
+    result = job(root, "init", "vision/first", *IMAGE, *options)
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert not (root / "jobs" / "vision" / "first.yaml").exists()

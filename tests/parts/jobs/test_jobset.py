@@ -1,0 +1,516 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.parts.jobs.conftest import without_nodes
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.gke.pods import shared_memory, usable_disk_gib, usable_memory_gib
+from training_platform.parts.jobs.gke.rules import gke_findings
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
+from training_platform.resources.kueue import configuration
+
+Take = Callable[..., ResolvedJob]
+MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
+ONE_SLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"
+ONE_HOST = "gke: {cluster: tpus, flavor: tpu-v5e-2x4, slices: 1}"
+SPOT = "gke: {cluster: tpus, flavor: tpu-v5e-4x4-spot, slices: 12}"
+GPU = "gke: {cluster: gpus, flavor: h100, nodes: 3}"
+PART = "gke: {cluster: gpus, flavor: a100-40, nodes: 2}"
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+
+
+def replicated(manifest: dict[str, Any]) -> dict[str, Any]:
+    (found,) = manifest["spec"]["replicatedJobs"]
+    assert isinstance(found, dict)
+    return found
+
+
+def pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    found = replicated(manifest)["template"]["spec"]["template"]["spec"]
+    assert isinstance(found, dict)
+    return found
+
+
+def container(manifest: dict[str, Any]) -> dict[str, Any]:
+    (found,) = pod(manifest)["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("target", [MULTISLICE, ONE_SLICE, ONE_HOST, SPOT, GPU, PART])
+@pytest.mark.parametrize(
+    "rest",
+    ["", "command: [a]\nargs: [b]\nenv: {A: b}\noutput: checkpoints\n"],
+    ids=["least", "most"],
+)
+def test_a_server_with_the_jobset_crd_takes_it(take: Take, schema: CrdSchema, target: str, rest: str) -> None:
+    assert schema.errors(jobset(take(rest + target))) == []
+
+
+def test_that_server_refuses_what_is_not_a_jobset(take: Take, schema: CrdSchema) -> None:
+    manifest = jobset(take(MULTISLICE))
+    manifest["spec"]["replicatedJobs"][0]["replicas"] = "2"
+    manifest["spec"]["slices"] = 2
+
+    assert [error.split(":")[0] for error in schema.errors(manifest)] == [
+        "spec.replicatedJobs[0].replicas",
+        "spec.slices",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "jobs", "pods", "chips"),
+    [
+        (MULTISLICE, 2, 4 * 8 // 4, {"google.com/tpu": "4"}),
+        (ONE_SLICE, 1, 4 * 8 // 4, {"google.com/tpu": "4"}),
+        (ONE_HOST, 1, 2 * 4 // 8, {"google.com/tpu": "8"}),
+        (SPOT, 12, 4 * 4 // 4, {"google.com/tpu": "4"}),
+        (GPU, 1, 3, {"nvidia.com/gpu": "8"}),
+        (PART, 1, 2, {"nvidia.com/gpu": "4"}),
+    ],
+)
+def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
+    take: Take, target: str, jobs: int, pods: int, chips: dict[str, str]
+) -> None:
+    manifest = jobset(take(target))
+    job = replicated(manifest)["template"]["spec"]
+
+    assert replicated(manifest)["replicas"] == jobs
+    assert (job["parallelism"], job["completions"], job["completionMode"]) == (pods, pods, "Indexed")
+    resources = container(manifest)["resources"]
+    limited = {"memory": "0", "ephemeral-storage": "0"}
+    assert resources["requests"] == {**chips, **limited}
+    assert {**resources["limits"], **limited} == {**chips, **limited}
+    assert resources["limits"].keys() == {*chips, *limited}
+
+
+def test_a_failure_restarts_the_set_and_never_one_pod(take: Take) -> None:
+    manifest = jobset(take("retries: 7\ngke: {cluster: gpus, flavor: h100, nodes: 1}"))
+
+    assert manifest["spec"]["failurePolicy"]["maxRestarts"] == 7
+    assert replicated(manifest)["template"]["spec"]["backoffLimit"] == 0
+    assert pod(manifest)["restartPolicy"] == "Never"
+
+
+@pytest.mark.parametrize(
+    ("pool", "memory", "disk"),
+    [
+        # GKE keeps shares of 1,872 GiB by steps; of 16 local SSDs a tenth and 100 GiB.
+        ("a3-highgpu-8g", int(0.9 * (1872 - 1 - 0.8 - 0.8 - 6.72 - 0.02 * 1744 - 0.1)), int(0.75 * (5400 - 100))),
+        # Of a boot disk of 100 GB GKE keeps 6 GiB and 35%, and the kubelet evicts at a tenth.
+        ("g2-standard-4", int(0.9 * (16 - 1 - 0.8 - 0.8 - 0.1)), int(0.75 * (0.9 * 100 - 6 - 0.35 * 100))),
+    ],
+)
+def test_a_job_is_limited_to_a_share_of_its_vm(take: Take, pool: str, memory: int, disk: int) -> None:
+    flavor = take(GPU).flavor
+    assert flavor is not None
+    vm = dataclasses.replace(flavor.pools[0], machine=MACHINE_TYPES[pool])
+
+    assert (usable_memory_gib(vm), usable_disk_gib(vm)) == (memory, disk)
+
+
+@pytest.mark.parametrize(
+    ("rest", "disk"),
+    [
+        ("", 3975),
+        ("disk_gib: 50\n", 50),
+        ("mounts: [{name: data, source: {bucket: checkpoints}, file_cache_gib: 100}]\n", 4075),
+    ],
+)
+def test_a_cache_of_files_is_beside_what_the_program_may_fill(take: Take, rest: str, disk: int) -> None:
+    assert container(jobset(take(rest + GPU)))["resources"]["limits"]["ephemeral-storage"] == f"{disk}Gi"
+
+
+def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None:
+    manifest = jobset(take("retry_on: [75, 3]\n" + GPU))
+    disrupted, ended = replicated(manifest)["template"]["spec"]["podFailurePolicy"]["rules"]
+
+    assert "onPodConditions" in disrupted
+    codes = {"containerName": "training", "operator": "NotIn", "values": [3, 75]}
+    assert ended == {"action": "FailJob", "onExitCodes": codes}
+    assert [rule["action"] for rule in manifest["spec"]["failurePolicy"]["rules"]] == [
+        "FailJobSet",
+        "RestartJobSetAndIgnoreMaxRestarts",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rest", "actions"), [("", None), ("retry_on: [75]\n", ["FailJobSet"])], ids=["alone", "beside exit codes"]
+)
+def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, rest: str, actions: list[str] | None) -> None:
+    policy = jobset(take(f"count_interruptions: true\nretries: 20\n{rest}{GPU}"))["spec"]["failurePolicy"]
+
+    assert policy["maxRestarts"] == 20
+    assert [rule["action"] for rule in policy.get("rules", ())] == (actions or [])
+
+
+def test_the_last_lines_of_a_failed_attempt_stay_with_its_pod(take: Take) -> None:
+    assert container(jobset(take(GPU)))["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+@pytest.mark.parametrize("target", [MULTISLICE, SPOT, GPU])
+def test_an_interruption_uses_up_no_restart(take: Take, target: str) -> None:
+    manifest = jobset(take(target))
+    (on_pods,) = replicated(manifest)["template"]["spec"]["podFailurePolicy"]["rules"]
+    (on_jobs,) = manifest["spec"]["failurePolicy"]["rules"]
+
+    assert on_pods == {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    assert on_jobs["onJobFailureReasons"] == ["PodFailurePolicy"]  # the reason that FailJob gives a Job
+    assert on_jobs["action"] == "RestartJobSetAndIgnoreMaxRestarts"
+
+
+def test_a_finished_job_goes_when_its_workload_does(take: Take) -> None:
+    kept = configuration(())["objectRetentionPolicies"]["workloads"]["afterFinished"]
+
+    assert f"{jobset(take(GPU))['spec']['ttlSecondsAfterFinished'] // 3600}h" == kept
+
+
+@pytest.mark.parametrize(
+    ("target", "annotations"), [(MULTISLICE, EXCLUSIVE), (ONE_SLICE, EXCLUSIVE), (ONE_HOST, None), (GPU, None)]
+)
+def test_slices_over_several_hosts_have_a_node_pool_for_themselves(
+    take: Take, target: str, annotations: dict[str, str] | None
+) -> None:
+    assert jobset(take(target))["metadata"].get("annotations") == annotations
+
+
+def test_the_job_is_in_the_teams_queue_and_bears_its_labels(take: Take) -> None:
+    metadata = jobset(take(GPU))["metadata"]
+
+    assert (metadata["name"], metadata["namespace"]) == ("train", "vision")
+    assert metadata["labels"] == {
+        "cost-center": "vision",
+        "environment": "lab",
+        "team": "vision",
+        "managed-by": "training-platform",
+        "kueue.x-k8s.io/queue-name": "vision",
+    }
+
+
+def test_a_priority_is_a_label(take: Take) -> None:
+    labels = jobset(take(GPU.replace("3", "3, priority: low")))["metadata"]["labels"]
+
+    assert labels["kueue.x-k8s.io/priority-class"] == "low"
+
+
+def test_tpu_pods_choose_their_nodes_by_flavor_accelerator_and_topology(take: Take) -> None:
+    found = pod(jobset(take(SPOT)))
+
+    assert found["nodeSelector"] == {
+        "training-platform/flavor": "tpu-v5e-4x4-spot",
+        "cloud.google.com/gke-spot": "true",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "4x4",
+    }
+    assert found["tolerations"] == [
+        {"key": "google.com/tpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}
+    ]
+    assert found["serviceAccountName"] == "training"
+
+
+def test_gpu_pods_choose_their_nodes_by_flavor_and_accelerator(take: Take) -> None:
+    found = pod(jobset(take(GPU)))
+
+    assert found["nodeSelector"] == {
+        "training-platform/flavor": "h100",
+        "cloud.google.com/gke-accelerator": "nvidia-h100-80gb",
+    }
+    assert [toleration["key"] for toleration in found["tolerations"]] == ["nvidia.com/gpu"]
+
+
+def test_tpu_hosts_open_the_ports_by_which_they_find_each_other(take: Take) -> None:
+    assert container(jobset(take(MULTISLICE)))["ports"] == [{"containerPort": 8471}, {"containerPort": 8080}]
+    assert "ports" not in container(jobset(take(GPU)))
+
+
+def test_the_network_of_the_node_comes_with_dns_for_peers(take: Take) -> None:
+    on, off = (pod(jobset(take(PART.replace("2}", f"2, host_network: {value}}}")))) for value in ("true", "false"))
+
+    assert (on["hostNetwork"], on["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert off.keys().isdisjoint({"hostNetwork", "dnsPolicy"})
+
+
+def test_the_container_runs_what_the_file_says(take: Take) -> None:
+    found = container(jobset(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{PART}")))
+
+    assert found["image"] == "registry.example.com/train:1"
+    assert (found["command"], found["args"]) == (["python", "-m"], ["train"])
+    assert without_nodes(found) == [{"name": "B", "value": "one"}, {"name": "A", "value": "two"}]
+
+
+def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
+    found = container(jobset(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml")))
+
+    folder = "gs://example-lab-lab-vision-checkpoints/second"
+    assert without_nodes(found) == [
+        {"name": "AIP_MODEL_DIR", "value": f"{folder}/model/"},
+        {"name": "AIP_CHECKPOINT_DIR", "value": f"{folder}/checkpoints/"},
+        {"name": "AIP_TENSORBOARD_LOG_DIR", "value": f"{folder}/logs/"},
+        {"name": "OUTPUT_URI", "value": folder},
+    ]
+
+
+def test_a_variable_of_the_file_wins(take: Take) -> None:
+    own = "env: {OUTPUT_URI: elsewhere, AIP_MODEL_DIR: there}"
+    found = container(jobset(take(f"output: checkpoints\n{own}\n{PART}")))
+
+    values = [(each["name"], each["value"]) for each in without_nodes(found)]
+    assert ("OUTPUT_URI", "elsewhere") in values
+    assert ("AIP_MODEL_DIR", "there") in values
+    assert len(dict(values)) == len(values)
+
+
+def test_a_job_for_vertex_alone_is_no_jobset(take: Take) -> None:
+    with pytest.raises(ValueError, match="job train has no gke target"):
+        jobset(take("vertex: {region: us-central1, machine_type: n2-standard-8}"))
+
+
+GPU_TARGET = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+ONE_GPU = "gke: {cluster: gpus, flavor: a100-40, nodes: 1}"
+MOUNTS = """\
+mounts:
+  - {name: data, source: {directory: data}, read_only: true}
+  - {name: own, source: {directory: own}, path: /data}
+  - {name: cache, source: {bucket: checkpoints}, caches: true, file_cache_gib: 50}
+"""
+BLOCK, HOST = "cloud.google.com/gce-topology-block", "kubernetes.io/hostname"
+
+
+def template(job: ResolvedJob) -> dict[str, Any]:
+    found = jobset(job)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    assert isinstance(found, dict)
+    return found
+
+
+def by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in items}
+
+
+def test_a_directory_is_the_teams_folder_of_its_claim_and_a_whole_share_all_of_it(take: Take) -> None:
+    pod = template(take(MOUNTS + GPU_TARGET))["spec"]
+    mounts, volumes = by_name(pod["containers"][0]["volumeMounts"]), by_name(pod["volumes"])
+
+    assert volumes["mount-data"]["persistentVolumeClaim"] == {"claimName": "data"}
+    assert mounts["mount-data"] == {
+        "name": "mount-data", "mountPath": "/mnt/nfs/data", "subPath": "vision/data", "readOnly": True,
+    }  # fmt: skip
+    assert mounts["mount-own"] == {"name": "mount-own", "mountPath": "/data"}
+
+
+def test_a_bucket_is_mounted_by_the_driver_which_the_pod_asks_for(take: Take) -> None:
+    found = template(take(MOUNTS + GPU_TARGET))
+
+    assert by_name(found["spec"]["volumes"])["mount-cache"]["csi"] == {
+        "driver": "gcsfuse.csi.storage.gke.io",
+        "volumeAttributes": {
+            "bucketName": "example-lab-lab-vision-checkpoints",
+            "mountOptions": "implicit-dirs",
+            "fileCacheCapacity": "50Gi",
+            "fileCacheForRangeRead": "true",
+        },
+    }
+    assert found["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+
+
+def test_on_the_vms_network_the_driver_acts_as_the_pods_account(take: Take) -> None:
+    found = template(take(MOUNTS + ONE_GPU.replace("1}", "1, host_network: true}")))
+
+    assert by_name(found["spec"]["volumes"])["mount-cache"]["csi"]["volumeAttributes"]["hostNetworkPodKSA"] == "true"
+
+
+def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
+    (container,) = template(take(MOUNTS + GPU_TARGET))["spec"]["containers"]
+    variables = {each["name"]: each["value"] for each in without_nodes(container)}
+    cache = "/gcs/example-lab-lab-vision-checkpoints"
+
+    assert (variables["MOUNT_DATA"], variables["MOUNT_OWN"], variables["MOUNT_CACHE"]) == (
+        "/mnt/nfs/data",
+        "/data",
+        cache,
+    )
+    assert (variables["HF_HOME"], variables["TORCH_HOME"]) == (f"{cache}/huggingface", f"{cache}/torch")
+
+
+@pytest.mark.parametrize(
+    ("rest", "target", "volume"),
+    [
+        ("", GPU_TARGET, {"medium": "Memory"}),
+        ("", ONE_GPU, {"medium": "Memory"}),
+        ("shared_memory_gib: 64\n", GPU_TARGET, {"medium": "Memory", "sizeLimit": "64Gi"}),
+        ("shared_memory_gib: 0\n", ONE_GPU, None),
+    ],
+    ids=["8 GPUs", "4 GPUs", "a size", "none"],
+)
+def test_shared_memory_is_memory_where_a_vm_has_several_gpus(
+    take: Take, rest: str, target: str, volume: dict[str, str] | None
+) -> None:
+    volumes = by_name(template(take(rest + target))["spec"].get("volumes", []))
+
+    assert volumes.get("shared-memory", {}).get("emptyDir") == volume
+
+
+@pytest.mark.parametrize(
+    ("rest", "medium"),
+    [
+        ("", None),
+        ("data_loaders: 8\n", {"medium": "Memory"}),
+        ("data_loaders: 8\nshared_memory_gib: 16\n", {"medium": "Memory", "sizeLimit": "16Gi"}),
+    ],
+    ids=["no data loaders", "data loaders", "a size"],
+)
+def test_shared_memory_is_memory_beside_one_gpu_for_data_loaders(
+    take: Take, rest: str, medium: dict[str, str] | None
+) -> None:
+    assert (shared_memory(take(rest + GPU_TARGET), 1) or {}).get("emptyDir") == medium
+
+
+@pytest.mark.parametrize(
+    ("rest", "requested", "limit"),
+    [
+        ("", "0", "1644Gi"),
+        ("shared_memory_gib: 16\n", "16Gi", "1644Gi"),
+        ("shared_memory_gib: 1700\n", "1700Gi", "1700Gi"),
+        ("memory_gib: 64\nshared_memory_gib: 16\n", "64Gi", "64Gi"),
+        ("memory_gib: 64\n", "64Gi", "64Gi"),
+    ],
+)
+def test_shared_memory_is_part_of_the_memory_that_is_requested(
+    take: Take, rest: str, requested: str | None, limit: str | None
+) -> None:
+    (container,) = template(take(rest + GPU_TARGET))["spec"]["containers"]
+
+    assert container["resources"]["requests"].get("memory") == requested
+    assert container["resources"]["limits"].get("memory") == limit
+
+
+LOCAL = "command: [python, train.py]\noutput: checkpoints\nlocal_checkpoints: {size_gib: 100}\n"
+MEMORY = LOCAL.replace("100", "100, medium: memory")
+
+
+@pytest.mark.parametrize(
+    ("rest", "folder", "requested", "limit"),
+    [
+        (LOCAL, {"sizeLimit": "100Gi"}, ("0", "100Gi"), "1644Gi"),
+        (MEMORY, {"medium": "Memory", "sizeLimit": "100Gi"}, ("100Gi", "0"), "1644Gi"),
+        (f"shared_memory_gib: 16\n{MEMORY}", {"medium": "Memory", "sizeLimit": "100Gi"}, ("116Gi", "0"), "1644Gi"),
+        (f"memory_gib: 300\n{MEMORY}", {"medium": "Memory", "sizeLimit": "100Gi"}, ("300Gi", "0"), "300Gi"),
+        (f"disk_gib: 300\n{LOCAL}", {"sizeLimit": "100Gi"}, ("0", "300Gi"), "1644Gi"),
+    ],
+)
+def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(
+    take: Take, rest: str, folder: dict[str, str], requested: tuple[str, str], limit: str
+) -> None:
+    spec = template(take(rest + GPU_TARGET))["spec"]
+    (container,) = spec["containers"]
+    asked = container["resources"]["requests"]
+
+    assert by_name(spec["volumes"])["local-checkpoints"]["emptyDir"] == folder
+    assert {"name": "local-checkpoints", "mountPath": "/local-checkpoints"} in container["volumeMounts"]
+    assert {"name": "LOCAL_CHECKPOINT_DIR", "value": "/local-checkpoints"} in container["env"]
+    assert (asked["memory"], asked["ephemeral-storage"]) == requested
+    assert container["resources"]["limits"]["memory"] == limit
+
+
+def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take) -> None:
+    def plan(rest: str) -> str | None:
+        (container,) = template(take(rest + GPU_TARGET))["spec"]["containers"]
+        return next((row["value"] for row in container["env"] if row["name"] == "TRAINING_LAUNCH"), None)
+
+    assert plan(LOCAL) == '{"restarts": 3}'
+    assert plan(LOCAL.replace("100", "100, restarts: 5") + "retry_on: [75]\n") == '{"restarts": 5, "retry_on": [75]}'
+    assert plan(LOCAL.replace("100", "100, restarts: 0") + "retry_on: [75]\n") is None
+
+
+def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:
+    (container,) = template(take("data_loaders: 8\n" + GPU_TARGET))["spec"]["containers"]
+
+    assert {"name": "DATA_LOADERS", "value": "8"} in container["env"]
+
+
+def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take) -> None:
+    job = take(GPU_TARGET)
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=("cloud.google.com/gce-topology-zone", BLOCK, HOST))
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    assert placed["kueue.x-k8s.io/podset-preferred-topology"] == BLOCK
+    assert "kueue.x-k8s.io/podset-preferred-topology" not in template(job).get("metadata", {}).get("annotations", {})
+
+
+def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
+    job = take(GPU_TARGET.replace("}", ", placement: {level: subblock, required: true}}"))
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=BLOCK_LEVELS)
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    assert placed["kueue.x-k8s.io/podset-required-topology"] == "cloud.google.com/gce-topology-subblock"
+    assert "kueue.x-k8s.io/podset-preferred-topology" not in placed
+
+
+@pytest.mark.parametrize("levels", [BLOCK_LEVELS, SLICE_LEVELS])
+def test_a_job_on_one_vm_asks_for_any_place_of_a_topology(take: Take, levels: tuple[str, ...]) -> None:
+    """Kueue gives it no flavor with a topology else, in a queue that has one without."""
+    job = take(GPU_TARGET.replace("nodes: 2", "nodes: 1"))
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=levels)
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    asked = {name: value for name, value in placed.items() if name.startswith("kueue.x-k8s.io/")}
+    assert asked == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+    assert "kueue.x-k8s.io/podset-unconstrained-topology" not in template(job).get("metadata", {}).get(
+        "annotations", {}
+    )
+
+
+LEVELS = "block, subblock, host"
+
+
+@pytest.mark.parametrize(
+    ("levels", "placement", "said"),
+    [
+        ((), "level: block", [("h100 has no topology", None)]),
+        (SLICE_LEVELS, "level: block", [("h100 puts each slice on VMs of one node pool already", None)]),
+        (BLOCK_LEVELS, "level: blok", [(f"'blok' is not a level of h100. Allowed: {LEVELS}", "block")]),
+        (BLOCK_LEVELS, f"level: {BLOCK_LEVELS[1]}", [(f"is not a level of h100. Allowed: {LEVELS}", "subblock")]),
+        (BLOCK_LEVELS, "level: hostname", [("'hostname' is not a level of h100", "host")]),
+        (BLOCK_LEVELS, "level: host, required: true", [("one host has one VM of h100, and the job has 2", "subblock")]),
+        (BLOCK_LEVELS, "level: host", []),
+        (BLOCK_LEVELS, "level: block, required: true", []),
+    ],
+)
+def test_a_level_is_one_of_the_flavors_topology(
+    take: Take, levels: tuple[str, ...], placement: str, said: list[tuple[str, str | None]]
+) -> None:
+    job = take(GPU_TARGET.replace("}", f", placement: {{{placement}}}}}"))
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=levels)
+
+    found = [each for each in gke_findings(dataclasses.replace(job, flavor=flavor)) if each.rule == "job-placement"]
+
+    assert [each.nearest for each in found] == [nearest for _, nearest in said]
+    for each, (words, _) in zip(found, said, strict=True):
+        assert words in f"{each.message}. Allowed: {each.allowed}"
+        assert each.path.startswith("gke.placement")
+
+
+def test_each_slice_of_a_job_is_whole_where_kueue_knows_the_slices(take: Take) -> None:
+    job = take("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}\n")
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, topology_levels=SLICE_LEVELS)
+
+    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+
+    assert placed == {
+        "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",
+        "kueue.x-k8s.io/podset-slice-size": str(4 * 8 // 4),
+    }

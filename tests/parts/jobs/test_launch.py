@@ -1,0 +1,513 @@
+"""The launcher, run as a container runs it: by the text, in a Python of its own, against servers of the test's own."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.parts.jobs.conftest import ENVIRONMENT, TODAY
+from training_platform.cli.main import app
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.source import parse_source
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.container import container, package_uri, sdist
+from training_platform.parts.jobs.model import PythonSource
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.jobs.render import judge
+from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
+from training_platform.parts.jobs.runs.submission import listing
+from training_platform.resources.launcher import PLAN_VARIABLE, launcher
+
+Take = Callable[..., ResolvedJob]
+HOSTS = ("http://metadata.google.internal", "https://secretmanager.googleapis.com", "https://storage.googleapis.com",
+         "https://pubsub.googleapis.com")  # fmt: skip
+GPU = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+
+
+class Google:
+    """Metadata server, Secret Manager, Cloud Storage and Pub/Sub, as far as the launcher asks them."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.messages: list[dict[str, Any]] = []
+        self.package = b""
+        google = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                google.asked.append(self.path)
+                known = self.headers.get("Metadata-Flavor") == "Google" or self.headers["Authorization"] == "Bearer t"
+                self.send_response(200 if known else 403)
+                self.end_headers()
+                if "service-accounts" in self.path:
+                    self.wfile.write(b'{"access_token": "t"}')
+                elif "secrets" in self.path:
+                    data = base64.b64encode(b"s3cret").decode()
+                    self.wfile.write(json.dumps({"payload": {"data": data}}).encode())
+                else:
+                    self.wfile.write(google.package)
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                google.messages += [json.loads(base64.b64decode(each["data"])) for each in body["messages"]]
+                google.asked.append(self.path)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    google = Google()
+    thread = Thread(target=google.server.serve_forever)
+    thread.start()
+    yield google
+    google.server.shutdown()
+    thread.join()
+    google.server.server_close()
+
+
+def start(
+    google: Google,
+    job: ResolvedJob,
+    variables: Mapping[str, str] | None = None,
+    *,
+    cwd: Path | None = None,
+    restarts: int = 0,
+) -> subprocess.Popen[str]:
+    """Start a job's container with its own Python, and the test's servers for Google's."""
+    found = container(as_run(job, "train-bcdfg"), "image", restarts=restarts)
+    python, flag, text = found["command"]
+    assert (python, flag, text) == ("python3", "-c", launcher())
+    for host in HOSTS:
+        assert host in text
+        text = text.replace(host, f"http://127.0.0.1:{google.server.server_port}")
+    env = {**os.environ, **{each["name"]: each.get("value", "0") for each in found["env"]}, **(variables or {})}
+    arguments = [sys.executable if each == "python3" else each for each in found["args"]]
+    command = [sys.executable, flag, text, *arguments]
+    return subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, text=True)
+
+
+def test_secrets_are_variables_of_the_program_alone(take: Take, google: Google) -> None:
+    show = "import os; print(os.environ['TOKEN'], 'TRAINING_LAUNCH' in os.environ)"
+    job = take(f'command: [python3, -c, "{show}"]\nsecrets: {{TOKEN: "token:3"}}\n{GPU}')
+
+    with start(google, job) as program:
+        said, _ = program.communicate(timeout=30)
+
+    assert said == "s3cret False\n"
+    assert google.asked[-1] == "/v1/projects/example-lab/secrets/lab-vision-token/versions/3:access"
+
+
+def test_no_value_of_a_secret_is_rendered(take: Take) -> None:
+    job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
+
+    (plan,) = [each["value"] for each in container(job, "image")["env"] if each["name"] == PLAN_VARIABLE]
+    assert json.loads(plan) == {"secrets": {"TOKEN": "projects/example-lab/secrets/lab-vision-token/versions/latest"}}
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, "succeeded"), (3, "failed")])
+def test_the_topic_is_told_of_start_and_end_and_the_exit_code_stays(
+    take: Take, google: Google, code: int, state: str
+) -> None:
+    topic = "projects/example-lab/topics/runs"
+    job = take(f'command: [python3, -c, "raise SystemExit({code})"]\nnotify: {topic}\n{GPU}')
+
+    with start(google, job) as program:
+        assert program.wait(30) == code
+
+    about = {"run": "train-bcdfg", "team": "vision", "output": None}
+    assert google.messages == [{**about, "state": "started"}, {**about, "state": state, "exit_code": code}]
+    assert google.asked[-1] == f"/v1/{topic}:publish"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"JOB_COMPLETION_INDEX": "1"}, {"CLUSTER_SPEC": '{"task": {"type": "workerpool1", "index": 0}}'}],
+    ids=["GKE", "Vertex AI"],
+)
+def test_one_container_of_a_run_tells(take: Take, google: Google, others: dict[str, str]) -> None:
+    job = take(f'command: [python3, -c, "print(1)"]\nnotify: projects/example-lab/topics/runs\n{GPU}')
+
+    with start(google, job, others) as program:
+        program.communicate(timeout=30)
+
+    assert google.messages == []
+
+
+def test_the_program_gets_the_signal_that_asks_it_to_end(take: Take, google: Google, tmp_path: Path) -> None:
+    program = (
+        "import os, signal, time\n"
+        # The signal may come while print still holds the lock of stdout, so the handler writes past it.
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'checkpoint\\n'), os._exit(0)))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    (tmp_path / "train.py").write_text(program)
+    job = take(f"command: [python3, {tmp_path}/train.py]\nnotify: projects/example-lab/topics/runs\n{GPU}")
+
+    with start(google, job) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=30)
+
+    assert (said, running.returncode) == ("checkpoint\n", 0)
+    assert google.messages[-1]["state"] == "succeeded"
+
+
+FAILS = "import sys; open('starts', 'a').write('x'); sys.exit({code})"
+LOCAL = "output: checkpoints\nlocal_checkpoints: {size_gib: 1, restarts: 2}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "rest", "starts"),
+    [
+        ("3", "", 3),
+        ("0", "", 1),
+        ("3 if len(open('starts').read()) < 2 else 0", "", 2),
+        ("75", "retry_on: [75]\n", 3),
+        ("3", "retry_on: [75]\n", 1),
+    ],
+    ids=["fails", "ends well", "fails once", "fails with a code", "fails with another code"],
+)
+def test_a_program_that_fails_starts_again_in_its_container_a_few_times(
+    take: Take, google: Google, tmp_path: Path, *, code: str, rest: str, starts: int
+) -> None:
+    (tmp_path / "train.py").write_text(FAILS.format(code=code))
+    job = take(f"command: [python3, train.py]\n{LOCAL}{rest}{GPU}")
+
+    with start(google, job, cwd=tmp_path, restarts=2) as program:
+        ended = program.wait(60)
+
+    assert len((tmp_path / "starts").read_text()) == starts
+    assert ended == {"0": 0, "75": 75, "3": 3}.get(code, 0)
+
+
+def test_a_program_that_was_asked_to_end_does_not_start_again(take: Take, google: Google, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time; open('starts', 'a').write('x'); print(1, flush=True)\n"
+                                       "time.sleep(60)")  # fmt: skip
+    job = take(f"command: [python3, train.py]\n{LOCAL}{GPU}")
+
+    with start(google, job, cwd=tmp_path, restarts=2) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(30) == 128 + signal.SIGTERM
+
+    assert (tmp_path / "starts").read_text() == "x"
+
+
+def test_what_a_failed_program_left_behind_is_gone_before_it_starts_again(
+    take: Take, google: Google, tmp_path: Path
+) -> None:
+    program = (
+        "import os, subprocess, sys\n"
+        "if os.path.exists('left'):\n"
+        "    sys.exit(os.path.exists(f'/proc/{open(\"left\").read()}/root'))\n"  # a zombie has none
+        "open('left', 'w').write(str(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL).pid))\n"
+        "sys.exit(1)\n"
+    )
+    (tmp_path / "train.py").write_text(program)
+    job = take(f"command: [python3, train.py]\n{LOCAL}{GPU}")
+
+    with start(google, job, cwd=tmp_path, restarts=1) as running:
+        assert running.wait(30) == 0
+
+
+def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Take, google: Google) -> None:
+    job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
+    google.package = b"no archive"
+    plan = json.dumps({"package": "gs://bucket/sources/1/train-0.tar.gz"})
+
+    with start(google, job, {PLAN_VARIABLE: plan}) as program:
+        assert program.wait(60) != 0
+
+    assert google.asked[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"
+
+
+def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Callable[..., Path], google: Google) -> None:
+    root = new_lab()
+    write_tree(root)
+    job = folder_job(root, "command: [python3, train.py]")
+    assert job is not None
+    source = job.spec.source
+    assert source is not None
+    google.package = sdist(source, root)
+
+    with start(google, job) as program:
+        said, _ = program.communicate(timeout=30)
+
+    assert said == "helped by src/lab\n"
+    assert google.asked[-1].startswith("/storage/v1/b/example-lab-lab-vision-checkpoints/o/sources%2F")
+
+
+def write_tree(root: Path) -> None:
+    """Write a program in a git checkout, with files that git ignores, hidden ones and a link."""
+    src = root / "src"
+    (src / "lab").mkdir(parents=True)
+    (src / "train.py").write_text("import lab.help; print(lab.help.TEXT)\n")
+    (src / "lab" / "help.py").write_text("TEXT = 'helped by src/lab'\n")
+    (src / "data.bin").write_bytes(b"1")
+    (src / ".env").write_text("TOKEN=1\n")
+    (src / "again.py").symlink_to("train.py")
+    (root / ".gitignore").write_text("*.bin\n")
+    subprocess.run(["git", "init", "-q", root], check=True)
+
+
+def folder_job(root: Path, rest: str) -> ResolvedJob | None:
+    job, findings = folder_read(root, rest)
+    assert findings == []
+    return job
+
+
+def folder_read(root: Path, rest: str) -> tuple[ResolvedJob | None, list[Finding]]:
+    text = f"environment: lab\nsource: {{folder: src, image: a:1}}\n{rest}\noutput: checkpoints\n{GPU}\n"
+    return parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(root))
+
+
+def packed(root: Path) -> list[str]:
+    archive = sdist(PythonSource(folder="src"), root)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return sorted(tar.getnames())
+
+
+def test_what_git_ignores_and_what_is_hidden_stays_behind(new_lab: Callable[..., Path]) -> None:
+    root = new_lab()
+    write_tree(root)
+
+    assert packed(root) == ["src-0/again.py", "src-0/lab/help.py", "src-0/train.py"]
+    job = folder_job(root, "command: [a]")
+    assert job is not None
+    size = sum((root / "src" / name).stat().st_size for name in ("again.py", "lab/help.py", "train.py"))
+    assert listing(job) == f"3 files of src, {size} bytes: again.py, lab/help.py, train.py"
+
+
+def test_a_folder_is_named_by_what_is_in_it(new_lab: Callable[..., Path]) -> None:
+    root = new_lab()
+    write_tree(root)
+    job = folder_job(root, "command: [a]")
+    assert job is not None
+    before = package_uri(job)
+
+    (root / "src" / "data.bin").write_bytes(b"2")
+    assert package_uri(job) == before
+    (root / "src" / "train.py").write_text("other\n")
+    assert package_uri(job) != before
+
+
+def leads_out(src: Path) -> None:
+    (src / "keys").symlink_to("/etc/hostname")
+
+
+def large(src: Path) -> None:
+    with (src / "weights.pt").open("wb") as file:
+        file.truncate(101 * 2**20)
+
+
+def empty(src: Path) -> None:
+    src.rename(src.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (leads_out, "keys of src lead out of it"),
+        (large, "src has 101 MiB, of which weights.pt 101"),
+        (empty, "src is not a folder of this repository with files that git does not ignore"),
+    ],
+)
+def test_a_folder_that_cannot_go_along_is_refused(
+    new_lab: Callable[..., Path], spoil: Callable[[Path], None], said: str
+) -> None:
+    root = new_lab()
+    write_tree(root)
+    spoil(root / "src")
+    job = folder_job(root, "command: [a]")
+    assert job is not None
+
+    (found,) = judge(job, "gke", TODAY).findings
+
+    assert (found.rule, found.severity, found.path, found.position) == ("job-source", "error", "source.folder", (2, 10))
+    assert said in found.message
+
+
+@pytest.mark.parametrize(
+    ("source", "rest", "path"),
+    [
+        ("{folder: src}", "", "source.folder"),
+        ("{folder: src, module: a.b}", "command: [a]", "source.module"),
+        ("{folder: src, requirements: [torch]}", "command: [a]", "source.requirements"),
+        ("{folder: src, package: src}", "command: [a]", "source"),
+        ("{folder: ../src}", "command: [a]", "source.folder"),
+    ],
+)
+def test_a_folder_runs_a_command_of_its_own(new_lab: Callable[..., Path], source: str, rest: str, path: str) -> None:
+    text = f"environment: lab\nsource: {source}\n{rest}\noutput: checkpoints\n{GPU}\n"
+
+    _, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(new_lab()))
+
+    assert [found.path for found in findings] == [path]
+
+
+IMAGE = "us-central1-docker.pkg.dev/example-lab/lab-images/trainer"
+PROGRAM = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" >> "$CALLS"\necho "${PRINTS-}"\nexit "${ENDS:-0}"\n'
+DIGEST = f"sha256:{'5e' * 32}"
+
+
+@pytest.fixture
+def root(new_lab: Callable[..., Path]) -> Path:
+    return new_lab(lab=ENVIRONMENT.replace("    labels:", "    images: {location: us-central1}\n    labels:", 1))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "trainer"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    return folder
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put stand-ins for all programs on PATH; returns the file with their calls."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("gcloud", "docker", "buildah"):
+        (programs / name).write_text(PROGRAM)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("PRINTS", f"{IMAGE}@{DIGEST}")
+    return tmp_path / "calls"
+
+
+def build(root: Path, source: Path, *arguments: str) -> Result:
+    command = ["image", "build", str(source), "--environment", "lab", "--root", str(root), *arguments]
+    return CliRunner().invoke(app, command)
+
+
+def test_cloud_build_gets_the_folder_and_the_environment_s_repository(root: Path, source: Path, calls: Path) -> None:
+    result = build(root, source, "--tag", "1")
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{IMAGE}@{DIGEST}\n"
+    built, described = calls.read_text().splitlines()
+    assert built == f"gcloud builds submit {source} --tag {IMAGE}:1 --project example-lab"
+    assert described.startswith(f"gcloud artifacts docker images describe {IMAGE}:1 --project example-lab")
+
+
+@pytest.mark.parametrize(
+    ("program", "pushes"),
+    [
+        ("docker", ["push", "inspect --format {{index .RepoDigests 0}}"]),
+        ("buildah", ["push --digestfile /dev/stdout"]),
+    ],
+)
+def test_an_image_that_is_built_here_is_pushed(
+    program: str, pushes: list[str], root: Path, source: Path, calls: Path
+) -> None:
+    result = build(root, source, "--tag", "1", "--with", program, "--format", "json")
+
+    assert json.loads(result.stdout)["image"] == f"{IMAGE}@{DIGEST}"
+    built, *after = calls.read_text().splitlines()
+    assert built == f"{program} build --platform linux/amd64 --tag {IMAGE}:1 {source}"
+    assert after == [f"{program} {push} {IMAGE}:1" for push in pushes]
+
+
+def test_an_image_whose_digest_is_not_told_is_no_name_for_a_job(
+    root: Path, source: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRINTS", "")
+
+    result = build(root, source, "--tag", "1")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "its digest was not printed" in result.stderr
+
+
+def test_a_dry_run_shows_the_commands_and_runs_none(root: Path, source: Path, calls: Path) -> None:
+    result = build(root, source, "--tag", "1", "--with", "docker", "--dry-run")
+
+    assert result.stdout.splitlines()[1] == f"docker push {IMAGE}:1"
+    assert not calls.exists()
+
+
+def test_an_image_that_is_not_built_is_not_pushed(
+    root: Path, source: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENDS", "3")
+
+    result = build(root, source, "--tag", "1", "--with", "docker")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "docker build --platform ended with 3" in result.stderr
+    assert len(calls.read_text().splitlines()) == 1  # the build
+
+
+def test_the_tag_is_the_commit_and_changes_are_in_none(root: Path, source: Path, calls: Path) -> None:
+    git = ["git", "-C", str(source), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+        subprocess.run([*git, *command], check=True)
+    commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True)
+
+    assert build(root, source).exit_code == 0
+    assert f" --tag {IMAGE}:{commit.stdout.strip()} " in calls.read_text()
+    (source / "new").touch()
+    assert "changes that are in no commit" in build(root, source).stderr
+    assert len(calls.read_text().splitlines()) == 2  # the first build and its digest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--environment", "lap"], "There is no environment lap. Nearest: lab."),
+        (["--name", "Trainer"], "'Trainer' is not a name of an image"),
+        (["--tag", "a b"], "'a b' is not a tag of an image"),
+        ([], "is not in a git repository with a commit"),
+    ],
+)
+def test_what_cannot_be_built_is_one_sentence(
+    arguments: list[str], sentence: str, root: Path, source: Path, calls: Path
+) -> None:
+    tag = [] if not arguments or arguments[0] == "--tag" else ["--tag", "1"]
+
+    result = build(root, source, *tag, *arguments)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in result.stderr
+    assert not calls.exists()
+
+
+def test_a_folder_that_is_not_there_is_said_before_its_commit_is_looked_for(root: Path, source: Path) -> None:
+    assert "gone is not a folder." in build(root, source / "gone").stderr
+
+
+def test_an_environment_without_a_repository_is_said(new_lab: Callable[..., Path], source: Path, calls: Path) -> None:
+    assert "lab has no repository of images" in build(new_lab(), source, "--tag", "1").stderr
+
+
+def test_a_machine_without_any_builder_is_said(
+    root: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert "None of gcloud, docker, buildah is on PATH" in build(root, source, "--tag", "1").stderr

@@ -1,0 +1,486 @@
+"""Jobs over several VMs whose pools have GPUDirect: network cards, the daemon, and NCCL's settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.parts.jobs.conftest import ENVIRONMENT, VISION, without_nodes, write_lab
+from training_platform.catalog import IMAGES, MACHINE_TYPES
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.gke.pathways import VERSIONS, images, pathways_findings
+from training_platform.parts.jobs.gke.rules import gke_findings
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
+
+Take = Callable[..., ResolvedJob]
+Lab = Callable[..., Path]
+Job = Callable[..., ResolvedJob]
+POOLS = """\
+          mega: {machine_type: a3-megagpu-8g, zone: us-central1-b, max_nodes: 4}
+          ultra: {machine_type: a3-ultragpu-8g, zone: us-central1-b, capacity: spot, max_nodes: 4}
+          grace: {machine_type: a4x-highgpu-4g, zone: us-central1-a, capacity: reservation, reservation: gb,
+                  max_nodes: 18}
+          near: {machine_type: a4-highgpu-8g, zone: us-central1-b, capacity: spot, max_nodes: 2}
+          far: {machine_type: a4-highgpu-8g, zone: us-central1-c, capacity: spot, max_nodes: 5}
+          shared:
+            {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 4,
+             sharing: {strategy: time-sharing, max_clients: 2}}
+          without: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: flex-start, max_nodes: 4,
+                    gpu_direct: false}
+"""
+SHARES = """\
+        h100-mega: {nominal_quota: 32}
+        h200-spot: {nominal_quota: 32}
+        gb200-reservation: {nominal_quota: 72}
+        b200-spot: {nominal_quota: 56}
+        h100-time-sharing-2: {nominal_quota: 64}
+        h100-flex-start: {nominal_quota: 32}
+"""
+SIDECARS = {"h100": "tcpx-daemon", "h100-mega": "tcpxo-daemon"}
+RIGHTS = {"h100": ["NET_ADMIN"], "h100-mega": ["NET_ADMIN", "NET_BIND_SERVICE"]}
+
+
+@pytest.fixture
+def root(new_lab: Lab) -> Path:
+    root = new_lab()
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", POOLS)
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", SHARES)
+    return root
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    return read_workspace(root)
+
+
+@pytest.fixture
+def job(take: Take, workspace: Workspace) -> Job:
+    def taken(flavor: str, nodes: int = 2, rest: str = "", head: str = "") -> ResolvedJob:
+        target = f"gke: {{cluster: gpus, flavor: {flavor}, nodes: {nodes}{rest}}}"
+        return take(f"{head}{target}", workspace=workspace)
+
+    return taken
+
+
+def insert(path: Path, before: str, lines: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(f"\n{before}") == 1
+    path.write_text(text.replace(f"\n{before}", f"\n{lines}{before}"), encoding="utf-8")
+
+
+def template(job: ResolvedJob) -> dict[str, Any]:
+    (replicated,) = jobset(job)["spec"]["replicatedJobs"]
+    found: dict[str, Any] = replicated["template"]["spec"]["template"]
+    return found
+
+
+def training(job: ResolvedJob) -> dict[str, Any]:
+    (found,) = template(job)["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def variables(job: ResolvedJob) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in without_nodes(training(job))}
+
+
+def mounts(container: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+
+
+def interfaces(job: ResolvedJob) -> dict[str, str]:
+    annotations = template(job)["metadata"]["annotations"]
+    assert annotations["networking.gke.io/default-interface"] == "eth0"
+    listed = json.loads(annotations["networking.gke.io/interfaces"])
+    return {each["interfaceName"]: each["network"] for each in listed}
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot", "gb200-reservation"])
+def test_a_server_with_the_jobset_crd_takes_it(job: Job, schema: CrdSchema, flavor: str) -> None:
+    assert schema.errors(jobset(job(flavor))) == []
+
+
+@pytest.mark.parametrize(
+    ("flavor", "first", "networks"),
+    [
+        ("h100", 1, ["tcpx-1", "tcpx-2", "tcpx-3", "tcpx-4"]),
+        ("h100-mega", 1, [f"tcpxo-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8)]),
+        ("h200-spot", 2, [f"rdma-us-central1-b-{number}" for number in (0, 1, 2, 3, 4, 5, 6, 7)]),
+        ("gb200-reservation", 2, [f"rdma-us-central1-a-{number}" for number in (0, 1, 2, 3)]),
+    ],
+)
+def test_a_pod_has_every_card_that_joins_gpus_beside_its_own_network(
+    job: Job, flavor: str, first: int, networks: list[str]
+) -> None:
+    cards = {f"eth{first + number}": name for number, name in enumerate(networks)}
+
+    assert interfaces(job(flavor)) == {"eth0": "default", **cards}
+    assert "hostNetwork" not in template(job(flavor))["spec"]
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega"])
+def test_the_daemon_starts_before_the_training_and_ends_with_it(job: Job, flavor: str) -> None:
+    (daemon,) = template(job(flavor))["spec"]["initContainers"]
+
+    assert (daemon["name"], daemon["restartPolicy"]) == (SIDECARS[flavor], "Always")
+    assert daemon["image"] == IMAGES[f"node-{SIDECARS[flavor]}"]
+    assert daemon["securityContext"] == {"capabilities": {"add": RIGHTS[flavor]}}
+    assert "resources" not in daemon
+
+
+@pytest.mark.parametrize(("flavor", "last"), [("h100", "/dev/nvidia-uvm"), ("h100-mega", "/dev/dmabuf_import_helper")])
+def test_the_daemon_is_given_the_gpus_by_name_and_nobody_is_privileged(job: Job, flavor: str, last: str) -> None:
+    found = template(job(flavor))
+    devices = yaml.safe_load(found["metadata"]["annotations"][f"devices.gke.io/container.{SIDECARS[flavor]}"])
+
+    assert [each["path"] for each in devices][:8] == [f"/dev/nvidia{number}" for number in range(8)]
+    assert devices[-1] == {"path": last}
+    assert "privileged" not in str(found)
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
+def test_training_reads_the_software_of_its_node_and_never_writes_it(job: Job, flavor: str) -> None:
+    paths = {
+        each["name"]: each.get("hostPath", {}).get("path", "") for each in template(job(flavor))["spec"]["volumes"]
+    }
+    shared = [each for each in training(job(flavor))["volumeMounts"] if paths[each["name"]].startswith("/home/")]
+
+    assert shared != []
+    assert all(each["readOnly"] for each in shared)
+
+
+def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
+    (daemon,) = template(job("h100-mega"))["spec"]["initContainers"]
+    (ready,) = (each["value"] for each in daemon["env"] if each["name"] == "HEALTH_CHECK_LOG_FILE")
+
+    assert daemon["startupProbe"]["exec"]["command"] == ["cat", ready]
+
+
+def test_rdma_wants_no_daemon(job: Job) -> None:
+    assert "initContainers" not in template(job("h200-spot"))["spec"]
+
+
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
+def test_every_mount_has_its_volume_and_every_volume_a_mount(job: Job, flavor: str) -> None:
+    spec = template(job(flavor))["spec"]
+    volumes = [each["name"] for each in spec["volumes"]]
+    used = {name for each in [*spec["containers"], *spec.get("initContainers", ())] for name in mounts(each)}
+
+    assert len(set(volumes)) == len(volumes)
+    assert set(volumes) == used
+
+
+def test_the_sockets_of_tcpx_are_where_its_plugin_looks(job: Job) -> None:
+    (daemon,) = template(job("h100"))["spec"]["initContainers"]
+    place = variables(job("h100"))["NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX"]
+
+    assert mounts(training(job("h100")))["tcpx-sockets"] == mounts(daemon)["tcpx-sockets"] == place
+    assert daemon["args"][daemon["args"].index("--uds_path") + 1] == place
+
+
+def test_the_apertures_of_tcpxo_are_where_its_plugin_looks(job: Job) -> None:
+    place = variables(job("h100-mega"))["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"]
+
+    assert mounts(training(job("h100-mega")))["apertures"] == place == "/dev/aperture_devices"
+
+
+def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job: Job) -> None:
+    volumes = {each["name"]: each for each in template(job("h200-spot"))["spec"]["volumes"]}
+
+    assert volumes["gib"]["hostPath"] == {"path": "/home/kubernetes/bin/gib"}
+    assert volumes["nvidia"]["hostPath"] == {"path": "/home/kubernetes/bin/nvidia"}
+    assert mounts(training(job("h200-spot")))["gib"] == "/usr/local/gib"
+    assert variables(job("h200-spot"))["NCCL_NET"] == "gIB"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "variable", "cards"),
+    [
+        ("h100", "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME", "eth1,eth2,eth3,eth4"),
+        ("h100-mega", "NCCL_FASTRAK_IFNAME", "eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8"),
+    ],
+)
+def test_nccl_sends_data_over_the_cards_and_control_over_the_pods_own_network(
+    job: Job, flavor: str, variable: str, cards: str
+) -> None:
+    assert variables(job(flavor))[variable] == cards
+    assert variables(job(flavor))["NCCL_SOCKET_IFNAME"] == "eth0"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "added"), [("h100", ["IPC_LOCK"]), ("h100-mega", None), ("h200-spot", ["IPC_LOCK"])]
+)
+def test_the_training_gets_no_more_rights_than_it_needs(job: Job, flavor: str, added: list[str] | None) -> None:
+    expected = {"capabilities": {"add": added}} if added else None
+
+    assert training(job(flavor)).get("securityContext") == expected
+
+
+def test_a_variable_of_the_file_wins_over_the_platforms(job: Job) -> None:
+    found = variables(job("h100-mega", head="env: {NCCL_BUFFSIZE: '1', OWN: x}\n"))
+
+    assert (found["NCCL_BUFFSIZE"], found["OWN"]) == ("1", "x")
+    assert found["NCCL_NVLSTREE_MAX_CHUNKSIZE"] == "131072"
+
+
+def test_the_environment_names_another_place_of_the_daemons_image(take: Take, root: Path) -> None:
+    own = "    node_images: {node-tcpx-daemon: mirror.example.com/tcpx:1}\n"
+    insert(root / "stacks" / "Pulumi.lab.yaml", "    clusters:", own)
+    text = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+
+    (daemon,) = template(take(text, workspace=read_workspace(root)))["spec"]["initContainers"]
+
+    assert daemon["image"] == "mirror.example.com/tcpx:1"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "nodes"),
+    [("h100", 1), ("h100-time-sharing-2", 2), ("h100-flex-start", 2), ("a100-40", 2)],
+    ids=["one VM", "shared GPUs", "gpu_direct: false", "machine without"],
+)
+def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: str, nodes: int) -> None:
+    found = job(flavor, nodes)
+
+    assert "metadata" not in template(found)
+    assert "initContainers" not in template(found)["spec"]
+    assert "securityContext" not in training(found)
+    (volume,), (mount,) = template(found)["spec"]["volumes"], training(found)["volumeMounts"]  # several GPUs share it
+    assert volume == {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}
+    assert mount == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
+    assert without_nodes(training(found)) == []
+
+
+def test_pods_name_the_networks_in_which_most_vms_of_their_flavor_are(job: Job) -> None:
+    assert interfaces(job("b200-spot"))["eth2"] == "rdma-us-central1-c-0"
+
+    (found,) = [finding for finding in gke_findings(job("b200-spot")) if finding.rule == "job-flavor-networks"]
+    assert (found.severity, found.path) == ("warning", "gke.flavor")
+    assert "run in pools far and never in near" in found.message
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rules"), [(5, {"job-flavor-networks"}), (6, {"job-flavor-networks", "job-fits-pools"})]
+)
+def test_a_job_fits_the_pools_in_its_networks(job: Job, nodes: int, rules: set[str]) -> None:
+    assert {finding.rule for finding in gke_findings(job("b200-spot", nodes))} == rules
+
+
+def test_pools_that_gke_makes_have_no_networks(take: Take, root: Path) -> None:
+    classes = """\
+        auto_provisioning: {cpu: 2000, memory_gb: 20000, accelerators: {nvidia-h100-80gb: 800}, zones: [us-central1-a]}
+        compute_classes:
+          best: {priorities: [{node_pools: [classed]}, {machine_type: a3-highgpu-8g, capacity: flex-start}]}
+"""
+    classed = "          classed: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 2}\n"
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", classed)
+    cluster = "        location: us-central1\n"
+    insert(root / "stacks" / "Pulumi.lab.yaml", f"{cluster}        subnet:", classes)
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", "        class-best: {nominal_quota: 24}\n")
+    two, three = (
+        take(f"gke: {{cluster: gpus, flavor: class-best, nodes: {nodes}}}", workspace=read_workspace(root))
+        for nodes in (2, 3)
+    )
+
+    assert interfaces(two)["eth1"] == "tcpx-1"
+    assert [finding.rule for finding in gke_findings(two)] == ["job-flavor-networks"]
+    assert [finding.rule for finding in gke_findings(three)] == ["job-fits-pools", "job-flavor-networks"]
+
+
+def test_a_job_of_one_vm_may_run_in_any_pool(job: Job) -> None:
+    assert gke_findings(job("b200-spot", 1)) == []
+
+
+@pytest.mark.parametrize(("flavor", "nodes", "refused"), [("h100", 2, True), ("h100", 1, False), ("a100-40", 2, False)])
+def test_the_network_of_the_vm_has_no_cards_for_pods(
+    take: Take, root: Path, flavor: str, nodes: int, refused: bool
+) -> None:
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "    shares:", "    host_network: true\n")
+    text = f"gke: {{cluster: gpus, flavor: {flavor}, nodes: {nodes}, host_network: true}}"
+    found = gke_findings(take(text, workspace=read_workspace(root)))
+
+    assert [(each.rule, each.path, each.nearest) for each in found] == (
+        [("job-host-network", "gke.host_network", "false")] if refused else []
+    )
+
+
+@pytest.mark.parametrize("flavor", ["h100", "a100-40"])
+def test_the_network_of_the_vm_is_for_teams_whose_file_says_so(job: Job, flavor: str) -> None:
+    (found,) = gke_findings(job(flavor, 1, ", host_network: true"))
+
+    assert (found.rule, found.severity, found.path) == ("job-host-network", "error", "gke.host_network")
+    assert "host_network: true in the team's stack" in str(found.allowed)
+
+
+TARGET = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}"
+JOB = f"command: [python, train.py]\noutput: checkpoints\n{TARGET}"
+NODE_POOL = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+
+
+@pytest.fixture
+def manifest(take: Take, schema: CrdSchema) -> dict[str, Any]:
+    made = jobset(take(JOB))
+    assert schema.errors(made) == []
+    return made
+
+
+def pods(manifest: dict[str, Any]) -> list[Any]:
+    return [each["template"]["spec"]["template"]["spec"] for each in manifest["spec"]["replicatedJobs"]]
+
+
+def arguments(container: dict[str, Any]) -> dict[str, str]:
+    return dict(each.removeprefix("--").split("=", 1) for each in container["args"])
+
+
+def pathways_variables(container: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each.get("value", "") for each in container["env"]}
+
+
+def test_the_program_is_in_the_head_alone_and_its_end_is_the_jobs(manifest: dict[str, Any]) -> None:
+    head, workers = pods(manifest)
+    spec = manifest["spec"]
+
+    assert [each["command"] for each in head["containers"]] == [["python", "train.py"]]
+    assert [each["name"] for each in workers["containers"]] == ["pathways-worker"]
+    assert [each["replicas"] for each in spec["replicatedJobs"]] == [1, 2]
+    assert spec["successPolicy"]["targetReplicatedJobs"] == ["head"]
+    assert spec["coordinator"]["replicatedJob"] == "head"
+
+
+def test_jax_manager_proxy_and_workers_find_each_other(manifest: dict[str, Any]) -> None:
+    head, workers = pods(manifest)
+    name = manifest["metadata"]["name"]
+    address = f"{name}-head-0-0.{name}"  # JobSet's name of the head's pod
+    manager, proxy = head["initContainers"]
+    (program,), (worker,) = head["containers"], workers["containers"]
+    ports = {each["name"]: str(each["ports"][0]["containerPort"]) for each in (manager, proxy, worker)}
+
+    assert pathways_variables(program)["JAX_PLATFORMS"] == "proxy"
+    assert pathways_variables(program)["JAX_BACKEND_TARGET"] == f"grpc://{address}:{ports['pathways-proxy']}"
+    for each in (proxy, worker):
+        assert arguments(each)["resource_manager_address"] == f"{address}:{ports['pathways-rm']}"
+    for each in (manager, proxy, worker):
+        assert arguments(each)["server_port"] == ports[each["name"]]
+        assert arguments(each)["gcs_scratch_location"].endswith(f"/{name}/pathways")
+    assert arguments(manager)["instance_type"] == "tpuv5e:4x8"
+    assert arguments(manager)["instance_count"] == pathways_variables(worker)["MEGASCALE_NUM_SLICES"] == "2"
+
+
+def test_the_head_has_a_vm_of_its_pool_and_each_slice_a_node_pool_for_itself(manifest: dict[str, Any]) -> None:
+    head, workers = pods(manifest)
+    alone = [each["template"]["metadata"]["annotations"][NODE_POOL] for each in manifest["spec"]["replicatedJobs"]]
+
+    assert alone == ["kubernetes.io/hostname", "cloud.google.com/gke-nodepool"]
+    assert NODE_POOL not in manifest["metadata"].get("annotations", {})
+    assert head["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu-np"}
+    assert [each["key"] for each in head["tolerations"]] == ["training-platform/pathways"]
+    assert workers["nodeSelector"]["training-platform/flavor"] == "tpu-v5e-4x8"
+
+
+def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]) -> None:
+    for pod in pods(manifest):
+        assert "hostNetwork" not in pod
+        assert [each for each in pod.get("volumes", []) if "hostPath" in each] == []
+        assert [
+            each for each in (*pod["containers"], *pod.get("initContainers", [])) if "securityContext" in each
+        ] == []
+
+
+def found(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
+    return [(each.rule, each.path, each.nearest) for each in pathways_findings(job)]
+
+
+def test_a_sound_job_is_no_finding(take: Take) -> None:
+    assert found(take(JOB)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        (TARGET, ("job-pathways", "output", None)),
+        (f"cpu: 39\n{JOB}", None),
+        (f"cpu: 40\n{JOB}", ("job-pathways", "cpu", "39")),  # of 64, 8 and 16 are Pathways' own
+        (f"memory_gib: 124\n{JOB}", ("job-pathways", "memory_gib", "123")),  # of 256
+        (JOB.replace("tpus, flavor: tpu-v5e-4x8, slices: 2", "gpus, flavor: h100, nodes: 2"), None),
+    ],
+)
+def test_what_a_job_of_pathways_cannot_be_is_found_at_its_field(
+    take: Take, text: str, right: tuple[str, str, str | None] | None
+) -> None:
+    rows = found(take(text))
+
+    if "h100" in text:
+        assert rows == [("job-pathways", "gke.pathways", "false")] * 2  # no TPUs, and no pool for heads
+    else:
+        assert rows == ([right] if right else [])
+
+
+def test_a_cluster_without_a_pool_for_heads_is_found(take: Take, tmp_path: Path) -> None:
+    root = write_lab(tmp_path, lab=ENVIRONMENT.replace("        pathways: {max_nodes: 2}\n", ""))
+
+    (row,) = pathways_findings(take(JOB, workspace=read_workspace(root)))
+
+    assert row.path == "gke.pathways"
+    assert "has no pool for heads of Pathways jobs" in row.message
+
+
+@pytest.mark.parametrize(
+    ("aware", "alone", "refused"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_slices_that_kueue_places_are_found_in_a_queue_without_other_flavors(
+    take: Take, tmp_path: Path, aware: bool, alone: bool, refused: bool
+) -> None:
+    pool = "slices: 4, min_slices: 4, topology_aware: true}" if aware else "slices: 4, min_slices: 4}"
+    others = re.findall(r"^        tpu-v5e-(?!4x8:).*\n", VISION, re.MULTILINE)
+    assert len(others) == 3
+    vision = VISION
+    for line in others if alone else ():
+        vision = vision.replace(line, "")
+    root = write_lab(tmp_path, lab=ENVIRONMENT.replace("slices: 4, min_slices: 2}", pool), lab_vision=vision)
+
+    rows = found(take(JOB, workspace=read_workspace(root)))
+
+    assert rows == ([("job-pathways", "gke.flavor", None)] if refused else [])
+
+
+def test_images_from_elsewhere_are_found_unless_the_environment_has_them_from_its_own(
+    take: Take, tmp_path: Path
+) -> None:
+    sources = "    project: example-lab\n    image_sources: [example.com/]\n"
+    mirrored = "    node_images: {node-pathways: example.com/server, node-pathways-proxy: example.com/proxy}\n"
+    texts = (sources, sources + mirrored)
+    jobs = [
+        take(
+            JOB,
+            workspace=read_workspace(
+                write_lab(tmp_path / name, lab=ENVIRONMENT.replace("    project: example-lab\n", text))
+            ),
+        )
+        for name, text in zip(("elsewhere", "own"), texts, strict=True)
+    ]
+
+    assert [found(each) for each in jobs] == [[("job-image-source", "gke.pathways", None)] * 2, []]
+    assert {each["image"] for pod in pods(jobset(jobs[1])) for each in pod.get("initContainers", [])} == {
+        "example.com/server",
+        "example.com/proxy",
+    }
+
+
+def test_both_images_are_of_one_version_of_jax(take: Take) -> None:
+    tags = {image.rpartition(":")[2] for image in images(take(JOB)).values()}
+
+    assert len(tags) == 1
+    assert re.fullmatch(r"jax-\d+\.\d+\.\d+", tags.pop())
+
+
+def test_all_machine_types_of_tpus_over_several_vms_have_a_name_in_pathways() -> None:
+    tpus = {name for name, machine in MACHINE_TYPES.items() if machine.kind == "tpu" and machine.multi_host}
+
+    assert tpus <= VERSIONS.keys()

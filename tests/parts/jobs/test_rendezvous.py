@@ -1,0 +1,173 @@
+"""By which variables the VMs of a run find each other, and the launchers that name other numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.naming import as_run
+from training_platform.parts.jobs.render import Rendered
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.vertex.custom_job import custom_job
+
+Take = Callable[..., ResolvedJob]
+Judge = Callable[[str, Target], Rendered]
+H100 = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
+SLICES = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
+VERTEX = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, replicas: 3}"
+SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
+PROGRAM = f"command: [python3, -c, {json.dumps(SHOW)}]\n"
+
+
+def on_gke(take: Take, text: str) -> dict[str, Any]:
+    """Return the container that trains."""
+    (role,) = jobset(as_run(take(text), "train-bcdfg"))["spec"]["replicatedJobs"]
+    (found,) = role["template"]["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def variables(container: dict[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}
+
+
+def started(container: dict[str, Any], **given: str) -> dict[str, str]:
+    """Start a container with its own Python, and return what its program sees."""
+    own = {each["name"]: each["value"] for each in container["env"] if "value" in each}
+    command = [sys.executable, *container["command"][1:], *container["args"]]
+    command = [sys.executable if part == "python3" else part for part in command]
+    ran = subprocess.run(command, env={"PATH": os.environ["PATH"], **own, **given}, check=True, stdout=subprocess.PIPE)
+    seen: dict[str, str] = json.loads(ran.stdout)
+    return seen
+
+
+def test_torchrun_needs_no_option_on_two_vms_of_gke(take: Take) -> None:
+    found = variables(on_gke(take, f"command: [torchrun, train.py]\n{H100}"))
+
+    first = "train-bcdfg-slice-0-0.train-bcdfg"
+    index = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+    assert found == {
+        "NUM_NODES": "2", "NODE_RANK": index, "NODE_NAMES": f"{first},train-bcdfg-slice-0-1.train-bcdfg",
+        "MASTER_ADDR": first, "MASTER_PORT": "29500", "ACCELERATORS_PER_NODE": "8",
+        "PET_NNODES": "2", "PET_NODE_RANK": index, "PET_NPROC_PER_NODE": "8",
+        "PET_MASTER_ADDR": first, "PET_MASTER_PORT": "29500", "JAX_COORDINATOR_ADDRESS": f"{first}:29500",
+    } | {key: found[key] for key in found if key.startswith("NCCL") or key == "LD_LIBRARY_PATH"}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["args: [--rdzv-backend=c10d, train.py]", "env: {PET_RDZV_BACKEND: c10d}"])
+def test_c10d_alone_gets_an_endpoint(take: Take, how: str) -> None:
+    found = variables(on_gke(take, f"command: [torchrun]\n{how}\n{H100}"))
+
+    assert found["PET_RDZV_ENDPOINT"] == "train-bcdfg-slice-0-0.train-bcdfg:29500"
+
+
+def test_processes_are_counted_where_a_vm_has_one(take: Take) -> None:
+    single = "vertex: {region: us-central1, machine_type: a2-highgpu-1g}"
+    spec = custom_job(take(single))["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+
+    assert {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost"}.items() <= variables(spec).items()
+    assert "WORLD_SIZE" not in variables(on_gke(take, H100))
+
+
+def test_a_variable_of_the_job_wins_over_that_of_its_nodes(take: Take) -> None:
+    own = "env: {MASTER_PORT: '1234'}\n"
+    spec = custom_job(take(f"{PROGRAM}{own}{VERTEX}"))["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+    cluster = {"cluster": {"workerpool0": ["a:2222"]}, "task": {"type": "workerpool0", "index": 0}}
+
+    assert variables(on_gke(take, f"{own}{H100}"))["MASTER_PORT"] == "1234"
+    assert started(spec, CLUSTER_SPEC=json.dumps(cluster))["MASTER_PORT"] == "1234"
+
+
+@pytest.mark.parametrize(("index", "host"), [(0, 0), (1, 0), (1, 7)])
+def test_vms_of_several_slices_are_numbered_one_after_the_other(take: Take, index: int, host: int) -> None:
+    container = on_gke(take, PROGRAM + SLICES)
+    label = {"fieldRef": {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/job-index']"}}
+    assert variables(container)["SLICE_INDEX"] == label
+
+    seen = started(container, SLICE_INDEX=str(index), JOB_COMPLETION_INDEX=str(host))
+
+    assert (seen["NODE_RANK"], seen["NUM_NODES"]) == (str(8 * index + host), str(2 * 8))
+    assert seen["NODE_NAMES"].split(",")[8 * index + host] == f"train-bcdfg-slice-{index}-{host}.train-bcdfg"
+    assert seen["MASTER_ADDR"] == "train-bcdfg-slice-0-0.train-bcdfg"
+    assert not [name for name in seen if name.startswith(("PET_", "JAX_"))]
+
+
+POOLS = {"workerpool0": ["one:2222"], "workerpool1": ["two:2222", "three:2222"], "workerpool3": ["judge:2222"]}
+
+
+@pytest.mark.parametrize(
+    ("pool", "index", "rank"), [("workerpool0", 0, "0"), ("workerpool1", 1, "2"), ("workerpool3", 0, None)]
+)
+def test_vertex_ai_says_who_is_who_when_the_program_starts(take: Take, pool: str, index: int, rank: str | None) -> None:
+    spec = custom_job(take(PROGRAM + VERTEX))["jobSpec"]["workerPoolSpecs"][1]["containerSpec"]
+
+    seen = started(spec, CLUSTER_SPEC=json.dumps({"cluster": POOLS, "task": {"type": pool, "index": index}}))
+
+    expected = {
+        "NODE_RANK": rank, "NUM_NODES": "3", "NODE_NAMES": "one,two,three", "MASTER_ADDR": "one",
+        "MASTER_PORT": "2222", "PET_NODE_RANK": rank, "PET_NNODES": "3", "PET_NPROC_PER_NODE": "8",
+        "JAX_COORDINATOR_ADDRESS": "one:2222",
+    }  # fmt: skip
+    had = {name: seen.get(name) for name in expected}
+    assert had == (expected if rank else dict.fromkeys(expected) | {"PET_NPROC_PER_NODE": "8"})
+
+
+def test_names_that_no_program_could_start_with_are_left_out(take: Take) -> None:
+    long = f"jobs/vision/{'t' * 40}.yaml"
+    many = take("vertex: {region: us-central1, machine_type: a2-highgpu-1g}\n" + H100, long)
+    assert many.spec.gke is not None
+    spec = many.spec.model_copy(update={"gke": many.spec.gke.model_copy(update={"nodes": 2000})})
+    (role,) = jobset(as_run(type(many)(**{**vars(many), "spec": spec}), "r" * 40))["spec"]["replicatedJobs"]
+
+    seen = variables(role["template"]["spec"]["template"]["spec"]["containers"][0])
+
+    assert seen["NUM_NODES"] == "2000"
+    assert "NODE_NAMES" not in seen
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "nearest"),
+    [
+        ("command: [torchrun]\nargs: [--nnodes=3, train.py]", "args[0]", 2),
+        ("command: [torchrun, --nnodes, '3', train.py]", "command[1]", 2),
+        ("command: [torchrun]\nargs: [--nnodes=3:4, train.py]", "args[0]", 2),
+        ("command: [torchrun]\nargs: [--nproc_per_node, '4', train.py]", "args[0]", 8),
+        ("command: [bash, -c, accelerate launch --num_machines 4 train.py]", "command[2]", 2),
+        ("command: [/opt/bin/deepspeed, --num_gpus=4, train.py]", "command[1]", 8),
+        ("command: [python, -m, torch.distributed.run, --nnodes=1, train.py]", "command[3]", 2),
+        ("command: [torchrun, train.py]\nenv: {PET_NPROC_PER_NODE: '1'}", "env.PET_NPROC_PER_NODE", 8),
+    ],
+)
+def test_a_launcher_that_names_other_numbers_is_a_warning(verdict: Judge, text: str, path: str, nearest: int) -> None:
+    (found,) = verdict(f"{text}\n{H100}", "gke").findings
+
+    assert (found.rule, found.severity, found.path, found.nearest) == ("job-launcher", "warning", path, str(nearest))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "command: [torchrun]\nargs: [--nnodes=2, --nproc-per-node=gpu, train.py]",
+        "command: [torchrun]\nargs: ['--nnodes=1:4', --nproc-per-node=8, train.py]",
+        "command: [torchrun]\nargs: [--nnodes=$NUM_NODES, train.py]",
+        "command: [python, train.py]\nargs: [--num_nodes=7]",
+    ],
+)
+def test_a_launcher_that_names_the_jobs_own_numbers_is_right(verdict: Judge, text: str) -> None:
+    assert verdict(f"{text}\n{H100}", "gke").findings == ()
+
+
+def test_each_target_is_compared_with_its_own_number_of_vms(verdict: Judge) -> None:
+    text = f"command: [torchrun, --nnodes=2, train.py]\n{H100}\n{VERTEX}"
+
+    assert verdict(text, "gke").findings == ()
+    (found,) = (each for each in verdict(text, "vertex").findings if each.rule == "job-launcher")
+    assert "3 on Vertex AI" in found.message

@@ -1,0 +1,220 @@
+"""Life cycles driven by Google's discovery-based client, and by generated clients that speak REST.
+
+The generated client of GKE speaks gRPC alone; that of Vertex AI brings a dozen libraries.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib import import_module
+from typing import Any
+
+import httplib2  # type: ignore[import-untyped]
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
+
+from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client
+
+SECONDS = 20  # that a client waits for an operation of no length
+
+
+def loaded(name: str, load: Callable[[str], Any] = import_module) -> Any:
+    """Return a module of a client when a test asks for it: they take 2 s, in each process that collects tests."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # google.api_core announces the end of this Python
+        return load(name)
+
+
+def generated(name: str) -> Any:
+    """Return a module of a generated client."""
+    return loaded(name, lambda name: pytest.importorskip(name, reason="not to be had for this Python"))
+
+
+@pytest.fixture
+def google(port: int) -> Iterator[Callable[..., Any]]:
+    """Return a maker of discovery-based clients of the server."""
+    build = loaded("googleapiclient.discovery").build
+    opened = []
+
+    def made(service: str, version: str, below: str = "") -> Any:
+        options = {"api_endpoint": f"http://127.0.0.1:{port}/{service}/{below}"}
+        http = httplib2.Http(proxy_info=None)
+        opened.append(http)
+        return build(service, version, http=http, static_discovery=True, client_options=options)
+
+    yield made
+    for each in opened:
+        each.close()
+
+
+def test_a_training_job_by_the_discovery_client_and_by_numbers_as_the_generated_one_sends_them(
+    google: Callable[..., Any], port: int
+) -> None:
+    """google-cloud-aiplatform sends the numbers of enums; FLEX_START is 6, H100_80GB 13, and 5 is no strategy."""
+    jobs = google("aiplatform", "v1").projects().locations().customJobs()
+    machine: dict[str, Any] = {"machineType": "a3-highgpu-8g", "acceleratorType": 13, "acceleratorCount": 8}
+    pool = {"machineSpec": machine, "replicaCount": "1", "containerSpec": {"imageUri": "example.com/a"}}
+
+    def body(strategy: int) -> dict[str, Any]:
+        spec = {"workerPoolSpecs": [pool], "scheduling": {"strategy": strategy}}
+        return {"displayName": "train", "jobSpec": spec}
+
+    made = jobs.create(parent=LOCATION, body=body(6)).execute()
+
+    assert made["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
+    assert made["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_H100_80GB"
+    assert jobs.get(name=made["name"]).execute()["state"] == "JOB_STATE_SUCCEEDED"
+    with pytest.raises(HttpError, match="TYPE_ENUM"):
+        jobs.create(parent=LOCATION, body=body(5)).execute()
+    url = f"http://127.0.0.1:{port}/aiplatform/v1/{LOCATION}/customJobs?$alt=json;enum-encoding=int"
+    content = json.dumps(body(6))
+    with closing(httplib2.Http(proxy_info=None)) as plain:
+        answer, _ = plain.request(url, "POST", content, {"Content-Type": "application/json"})
+    assert answer.status == 200
+
+
+def test_the_discovery_client_takes_a_cluster_through_its_life(google: Callable[..., Any]) -> None:
+    compute, gke = google("compute", "v1", "compute/v1/"), google("container", "v1").projects().locations()
+    compute.networks().insert(project=PROJECT, body={"name": "net", "autoCreateSubnetworks": False}).execute()
+    subnet = {"name": "nodes", "network": f"projects/{PROJECT}/global/networks/net", "ipCidrRange": "10.0.0.0/20"}
+    compute.subnetworks().insert(project=PROJECT, region="us-central1", body=subnet).execute()
+    google("iam", "v1").projects().serviceAccounts().create(
+        name=f"projects/{PROJECT}", body={"accountId": "node-account"}
+    ).execute()
+    cluster = {"name": "one", "initialNodeCount": 1, "network": "net", "subnetwork": "nodes"}
+
+    operation = gke.clusters().create(parent=LOCATION, body={"cluster": cluster}).execute()
+    assert gke.operations().get(name=f"{LOCATION}/operations/{operation['name']}").execute()["status"] == "DONE"
+
+    pool = {"name": "cpu", "initialNodeCount": 1, "config": {"machineType": "e2-standard-4"}}
+    pools = gke.clusters().nodePools()
+    with pytest.raises(HttpError, match=r"Unknown name .*size"):
+        pools.create(parent=f"{LOCATION}/clusters/one", body={"nodePool": {**pool, "size": 1}}).execute()
+    pools.create(parent=f"{LOCATION}/clusters/one", body={"nodePool": pool}).execute()
+    assert [each["name"] for each in pools.list(parent=f"{LOCATION}/clusters/one").execute()["nodePools"]] == [
+        "cpu",
+        "default-pool",
+    ]
+    pools.delete(name=f"{LOCATION}/clusters/one/nodePools/cpu").execute()
+    gke.clusters().delete(name=f"{LOCATION}/clusters/one").execute()
+    with pytest.raises(HttpError, match="404"):
+        gke.clusters().get(name=f"{LOCATION}/clusters/one").execute()
+
+
+def test_the_discovery_client_takes_networks_through_their_life(google: Callable[..., Any]) -> None:
+    compute = google("compute", "v1", "compute/v1/")
+    made = compute.networks().insert(project=PROJECT, body={"name": "net", "autoCreateSubnetworks": False}).execute()
+    waited = compute.globalOperations().wait(project=PROJECT, operation=made["name"]).execute()
+    assert (waited["status"], waited["targetLink"].rpartition("/")[2]) == ("DONE", "net")
+    with pytest.raises(HttpError, match="already exists"):
+        compute.networks().insert(project=PROJECT, body={"name": "net"}).execute()
+
+    places = {"project": PROJECT, "region": "us-central1"}
+    subnet = {"name": "nodes", "network": "global/networks/net", "ipCidrRange": "10.0.0.0/20"}
+    compute.subnetworks().insert(**places, body=subnet).execute()
+    compute.subnetworks().expandIpCidrRange(**places, subnetwork="nodes", body={"ipCidrRange": "10.0.0.0/19"}).execute()
+    assert compute.subnetworks().get(**places, subnetwork="nodes").execute()["ipCidrRange"] == "10.0.0.0/19"
+    with pytest.raises(HttpError, match="nodes"):
+        compute.networks().delete(project=PROJECT, network="net").execute()
+
+    compute.subnetworks().delete(**places, subnetwork="nodes").execute()
+    compute.networks().delete(project=PROJECT, network="net").execute()
+    assert "items" not in compute.networks().list(project=PROJECT).execute()
+
+
+def test_the_discovery_client_takes_a_file_share_through_its_life(google: Callable[..., Any]) -> None:
+    instances = google("file", "v1").projects().locations().instances()
+    body = {
+        "tier": "ZONAL",
+        "fileShares": [{"name": "a", "capacityGb": "1024"}],
+        "networks": [{"network": "net", "modes": ["MODE_IPV4"]}],
+    }
+    operation = instances.create(parent=ZONE, instanceId="homes", body=body).execute()
+    assert operation["done"]
+    assert operation["response"]["state"] == "READY"
+    assert operation["metadata"]["verb"] == "create"
+
+    name = f"{ZONE}/instances/homes"
+    shares = [{"name": "a", "capacityGb": "2048"}]
+    instances.patch(name=name, updateMask="file_shares", body={"fileShares": shares}).execute()
+    assert instances.get(name=name).execute()["fileShares"][0]["capacityGb"] == "2048"
+    assert [each["name"] for each in instances.list(parent=ZONE).execute()["instances"]] == [name]
+    instances.delete(name=name).execute()
+    with pytest.raises(HttpError, match="404"):
+        instances.get(name=name).execute()
+
+
+def test_the_discovery_client_takes_a_persistent_resource_through_its_life(google: Callable[..., Any]) -> None:
+    resources = google("aiplatform", "v1").projects().locations().persistentResources()
+    pool = {
+        "machineSpec": {"machineType": "n1-standard-8"},
+        "replicaCount": "1",
+        "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
+    }
+    body = {"resourcePools": [pool]}
+    operation = resources.create(parent=LOCATION, persistentResourceId="tuning", body=body).execute()
+    assert operation["done"]
+    made = operation["metadata"]["@type"].rpartition(".")[2]
+    assert made == "CreatePersistentResourceOperationMetadata"
+
+    name = f"{LOCATION}/persistentResources/tuning"
+    resources.patch(name=name, updateMask="displayName", body={"displayName": "for tuning"}).execute()
+    read = resources.get(name=name).execute()
+    assert (read["displayName"], read["state"]) == ("for tuning", "RUNNING")
+    assert len(resources.list(parent=LOCATION).execute()["persistentResources"]) == 1
+    resources.delete(name=name).execute()
+    with pytest.raises(HttpError, match="404"):
+        resources.get(name=name).execute()
+
+
+def test_the_generated_client_takes_a_firewall_through_its_life(port: int, ask: Client) -> None:
+    compute_v1, refusals = generated("google.cloud.compute_v1"), loaded("google.api_core.exceptions")
+    transports = generated("google.cloud.compute_v1.services.firewalls.transports")
+    ask.network()
+    host = f"http://127.0.0.1:{port}/compute"
+    transport = transports.FirewallsRestTransport(host=host, credentials=AnonymousCredentials())
+    firewalls = compute_v1.FirewallsClient(transport=transport)
+    allow = compute_v1.Firewall(
+        name="allow", network="global/networks/net", allowed=[compute_v1.Allowed(I_p_protocol="tcp")]
+    )
+
+    firewalls.insert(project=PROJECT, firewall_resource=allow).result(SECONDS)
+    with pytest.raises(refusals.Conflict):
+        firewalls.insert(project=PROJECT, firewall_resource=allow)
+    disabled = compute_v1.Firewall(disabled=True)
+    firewalls.patch(project=PROJECT, firewall="allow", firewall_resource=disabled).result(SECONDS)
+    (read,) = firewalls.list(project=PROJECT)
+    assert (read.name, read.disabled, read.priority) == ("allow", True, 1000)
+    firewalls.delete(project=PROJECT, firewall="allow").result(SECONDS)
+    with pytest.raises(refusals.NotFound):
+        firewalls.get(project=PROJECT, firewall="allow")
+
+
+def test_the_generated_client_takes_a_file_share_through_its_life(port: int) -> None:
+    filestore_v1, refusals = generated("google.cloud.filestore_v1"), loaded("google.api_core.exceptions")
+    transports = generated("google.cloud.filestore_v1.services.cloud_filestore_manager.transports")
+    host = f"http://127.0.0.1:{port}/file"
+    transport = transports.CloudFilestoreManagerRestTransport(host=host, credentials=AnonymousCredentials())
+    manager = filestore_v1.CloudFilestoreManagerClient(transport=transport)
+    share = filestore_v1.FileShareConfig(name="a", capacity_gb=1024)
+    network = filestore_v1.NetworkConfig(network="net")
+    instance = filestore_v1.Instance(tier="ZONAL", file_shares=[share], networks=[network])
+
+    made = manager.create_instance(parent=ZONE, instance_id="homes", instance=instance)
+    assert made.result(SECONDS).state == filestore_v1.Instance.State.READY
+    assert (made.metadata.verb, made.metadata.end_time >= made.metadata.create_time) == ("create", True)
+    small = filestore_v1.Instance(tier="BASIC_SSD", file_shares=[share], networks=[network])
+    with pytest.raises(refusals.BadRequest):
+        manager.create_instance(parent=ZONE, instance_id="small", instance=small)
+
+    labelled = filestore_v1.Instance(name=f"{ZONE}/instances/homes", labels={"team": "vision"})
+    changed = manager.update_instance(instance=labelled, update_mask={"paths": ["labels"]}).result(SECONDS)
+    assert (changed.labels, changed.tier) == ({"team": "vision"}, filestore_v1.Instance.Tier.ZONAL)
+    assert [each.name for each in manager.list_instances(parent=ZONE)] == [changed.name]
+    manager.delete_instance(name=changed.name).result(SECONDS)
+    with pytest.raises(refusals.NotFound):
+        manager.get_instance(name=changed.name)

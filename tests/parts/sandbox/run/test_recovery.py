@@ -1,0 +1,317 @@
+"""Which creates of a killed or failed run took place, under which id, and faults that make them fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pulumi.automation.events import EngineEvent
+
+from tests.places import ORGANISATION
+from tests.plans import planned_stacks
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.run.faults import FaultControl, fault_lines, playing
+from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
+from training_platform.parts.sandbox.run.recovery import (
+    HalfMade,
+    Holdings,
+    clusters_of,
+    find_half_made,
+    find_id,
+    find_pending_creates,
+    holdings,
+)
+from training_platform.parts.sandbox.run.reports import Timeline
+from training_platform.parts.sandbox.run.servers import Servers, announced, running, serving
+from training_platform.parts.sandbox.run.session import read_stacks
+from training_platform.resources.resource_types import RESOURCE_TYPES, ResourceType
+from training_platform.resources.stack_plan import plannable
+
+NOTHING = Holdings({}, frozenset())
+POOL = {
+    "project": "p",
+    "location": "us-central1",
+    "name": "a100-0f1e2d",
+    "cluster": "projects/p/locations/l/clusters/c",
+}
+
+
+def holding(*names: str, **displayed: str) -> Holdings:
+    bodies: dict[str, dict[str, Any]] = {name: {} for name in names}
+    return Holdings(bodies | {name: {"displayName": shown} for shown, name in displayed.items()}, frozenset())
+
+
+def test_a_pool_with_a_random_suffix_is_found_under_the_name_that_was_written_down() -> None:
+    path = "projects/p/locations/us-central1/clusters/c/nodePools/a100-0f1e2d"
+
+    assert find_id({"type": "gcp:container/nodePool:NodePool", "inputs": POOL}, holding(path)) == path
+
+
+def test_a_create_that_never_reached_the_cloud_has_no_id() -> None:
+    assert find_id({"type": "gcp:container/nodePool:NodePool", "inputs": POOL}, NOTHING) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "held", "expected"),
+    [
+        ("gcp:storage/bucket:Bucket", {"name": "data", "project": "p"}, "b/data", "p/data"),
+        (
+            "gcp:serviceaccount/account:Account",
+            {"project": "p", "accountId": "nodes"},
+            "projects/p/serviceAccounts/nodes@p.iam.gserviceaccount.com",
+            "projects/p/serviceAccounts/nodes@p.iam.gserviceaccount.com",
+        ),
+        (
+            "gcp:vertex/aiPersistentResource:AiPersistentResource",
+            {"project": "p", "location": "us-central1", "name": "tuning"},
+            "projects/p/locations/us-central1/persistentResources/tuning",
+            "projects/p/locations/us-central1/persistentResources/tuning",
+        ),
+    ],
+)
+def test_ids_that_are_not_the_apis_path(kind: str, inputs: dict[str, str], held: str, expected: str) -> None:
+    assert find_id({"type": kind, "inputs": inputs}, holding(held)) == expected
+    assert find_id({"type": kind, "inputs": inputs}, NOTHING) is None
+
+
+def test_a_nat_gateway_is_there_when_its_router_has_it() -> None:
+    inputs = {"project": "p", "region": "r", "router": "router", "name": "nat"}
+    router: dict[str, Any] = {"nats": [{"name": "other"}]}
+    held = Holdings({"projects/p/regions/r/routers/router": router}, frozenset())
+
+    assert find_id({"type": "gcp:compute/routerNat:RouterNat", "inputs": inputs}, held) is None
+    router["nats"].append({"name": "nat"})
+    assert find_id({"type": "gcp:compute/routerNat:RouterNat", "inputs": inputs}, held) == "p/r/router/nat"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "folder"),
+    [
+        ("gcp:monitoring/alertPolicy:AlertPolicy", {"displayName": "Hot"}, "alertPolicies"),
+        ("gcp:monitoring/dashboard:Dashboard", {"dashboardJson": '{"displayName": "Hot"}'}, "dashboards"),
+    ],
+)
+def test_what_google_numbers_is_found_by_the_name_that_people_see(
+    kind: str, inputs: dict[str, str], folder: str
+) -> None:
+    inputs = {"project": "p", **inputs}
+    held = holding(Cold=f"projects/p/{folder}/1", Hot=f"projects/p/{folder}/2")
+
+    assert find_id({"type": kind, "inputs": inputs}, held) == f"projects/p/{folder}/2"
+    assert find_id({"type": kind, "inputs": inputs | {"project": "q"}}, held) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "held"),
+    [
+        ("kubernetes:core/v1:Secret", {"metadata": {"name": "a", "namespace": "n"}}, ("Secret", "n/a")),
+        ("kubernetes:core/v1:Namespace", {"metadata": {"name": "n"}}, ("Namespace", "n")),
+        ("kubernetes:helm.sh/v3:Release", {"name": "kueue", "namespace": "n"}, ("Release", "n/kueue")),
+    ],
+)
+def test_objects_are_found_in_the_clusters(kind: str, inputs: dict[str, Any], held: tuple[str, str]) -> None:
+    assert find_id({"type": kind, "inputs": inputs}, Holdings({}, frozenset({("a", *held)})), "a") == held[1]
+    assert find_id({"type": kind, "inputs": inputs}, Holdings({}, frozenset({("b", *held)})), "a") is None
+    assert find_id({"type": kind, "inputs": inputs}, NOTHING) is None
+
+
+def test_the_cluster_of_an_object_is_its_providers() -> None:
+    provider = {"urn": "u", "type": "pulumi:providers:kubernetes", "inputs": {"clusterIdentifier": "a"}}
+
+    assert clusters_of([provider, {"urn": "v", "type": "pulumi:providers:gcp"}]) == {"u": "a"}
+    secret = {"urn": "s", "type": "kubernetes:core/v1:Secret", "custom": True, "provider": "u::0f1e"}
+    operation = {"type": "creating", "resource": {**secret, "inputs": {"metadata": {"name": "n", "namespace": "m"}}}}
+    held = Holdings({}, frozenset({("a", "Secret", "m/n")}))
+    assert [each.id for each in find_pending_creates([operation], held, {"u": "a"})] == ["m/n"]
+    assert [each.id for each in find_pending_creates([operation], held, {"u": "b"})] == [None]
+
+
+def test_only_creates_are_taken_from_what_was_under_way() -> None:
+    pool = {"urn": "u::p::t::pool", "type": "gcp:container/nodePool:NodePool", "inputs": POOL, "provider": "g::1f"}
+    custom = {**pool, "custom": True}
+
+    operations = [("updating", custom), ("creating", {**pool, "urn": "u::p::t::component"}), ("creating", custom)]
+    found = find_pending_creates([{"type": kind, "resource": each} for kind, each in operations], NOTHING, {})
+
+    assert [(each.urn, each.id, each.provider) for each in found] == [("u::p::t::pool", None, "g")]
+
+
+def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -> None:
+    workspace = read_workspace(ORGANISATION)
+    plans = planned_stacks(workspace, plannable(workspace, workspace.stacks))
+    types = {resource.type for _, plan in plans for resource in plan.resources if resource.type.startswith("gcp:")}
+
+    assert types
+    assert {each for each in types if not _found_again(RESOURCE_TYPES.get(each))} == set()
+
+
+def _found_again(row: ResourceType | None) -> bool:
+    """Whether a create of a type that was cut off is found, or changes nothing when it is made again."""
+    return row is not None and bool(row.import_id or row.listed_under or row.adds)
+
+
+def test_a_sandbox_that_was_never_used_holds_nothing(tmp_path: Any) -> None:
+    assert holdings(SandboxFolder(ORGANISATION, tmp_path)) == NOTHING
+
+
+AWAY = "bursts:\n  away: {code: 503, service: file}\n"
+POOL_URN = "urn:pulumi:small::training-platform::gcp:container/nodePool:NodePool::main-system-pool"
+CLUSTER = "urn:pulumi:small::training-platform::gcp:container/cluster:Cluster::main-cluster"
+HOMES = "urn:pulumi:small::training-platform::gcp:filestore/instance:Instance::homes"
+POOL_INPUTS = {"project": "p", "location": "us-central1", "cluster": "main", "name": "system"}
+POOL_ID = "projects/p/locations/us-central1/clusters/main/nodePools/system"
+HOMES_ID = "projects/p/locations/us-central1-a/instances/homes"
+
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SandboxFolder:
+    return SandboxFolder(ORGANISATION, tmp_path / "sandbox")
+
+
+@pytest.fixture
+def served(folder: SandboxFolder) -> Iterator[Servers]:
+    with serving(folder, read_stacks(ORGANISATION, ()), durations={}) as servers, announced(folder, servers):
+        yield servers
+
+
+@pytest.fixture
+def command(folder: SandboxFolder) -> Command:
+    def run(*args: str) -> tuple[int, str]:
+        place = ["--root", str(ORGANISATION), "--workspace", str(folder.path)]
+        result = CliRunner().invoke(app, ["sandbox", *args, *place])
+        return result.exit_code, result.output
+
+    return run
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "day.yaml"
+    path.write_text(AWAY)
+    return path
+
+
+def test_faults_of_a_server_are_added_listed_and_cleared(served: Servers, command: Command, scenario: Path) -> None:
+    assert command("faults", "add", str(scenario)) == (0, "added: away\n")
+    assert command("faults", "list") == (0, "Hit nothing: away (bursts).\n")
+    assert command("faults", "add", str(scenario))[0] == 2
+    code, said = command("faults", "clear", "awy")
+    assert code == 2
+    assert "there is no fault 'awy'. Nearest: away." in said
+    assert command("faults", "clear", "away") == (0, "")
+    assert FaultControl(served.cloud).listed() == []
+    assert command("faults", "clear") == (0, "")
+
+
+def test_without_a_server_there_are_no_faults_to_speak_of(command: Command) -> None:
+    code, said = command("faults", "list")
+
+    assert code == 2
+    assert "training-platform sandbox serve" in said
+
+
+@pytest.mark.parametrize("args", [("up", "dev"), ("refresh", "dev"), ("destroy", "dev"), ("serve",)])
+def test_a_scenario_that_cannot_be_played_ends_with_2_before_anything_runs(
+    command: Command, scenario: Path, args: tuple[str, ...]
+) -> None:
+    scenario.write_text("bursts:\n  away: {code: 504}\n")
+
+    code, said = command(*args, "--scenario", str(scenario))
+
+    assert code == 2
+    assert f"{scenario}:2:10: bursts.away.code: 504 is not one of the allowed values" in said
+
+
+def test_a_scenario_is_played_for_as_long_as_the_run(served: Servers, scenario: Path) -> None:
+    faults = FaultControl(served.cloud)
+    with playing(served.cloud, scenario):
+        assert [each["name"] for each in faults.listed()] == ["away"]
+        faults.clear(["away"])
+        faults.add(scenario)
+
+    assert faults.listed() == []
+
+
+def test_what_a_fault_hit_in_this_run_is_told_and_what_it_hit_before_is_not() -> None:
+    events = [{"what": f"create {index}"} for index in range(7)]
+    fault: dict[str, Any] = {"name": "a", "section": "failed_operations", "fired": 7, "events": events}
+
+    assert list(fault_lines([fault], {"a": 2})) == [
+        "Fault a (failed operations) hit 5: create 2, create 3, create 4 and 2 more."
+    ]
+    assert list(fault_lines([fault], {"a": 7})) == ["Hit nothing: a (failed operations)."]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"durations": {"*": 1.0}}, "--duration cannot be"), ({"crds": (Path("crds"),)}, "--crds cannot be")],
+)
+def test_what_a_server_that_runs_could_not_be_told_is_refused(
+    folder: SandboxFolder, served: Servers, options: dict[str, Any], said: str
+) -> None:
+    given = {"durations": {}, "crds": (), **options}
+
+    with pytest.raises(CannotRun, match=said), running(folder, read_stacks(ORGANISATION, ()), **given, programs=None):
+        pass
+
+
+def holding_status(**status: str) -> Holdings:
+    pool = {"status": status.get("pool", "RUNNING")}
+    return Holdings({"pool": pool, POOL_ID: pool, HOMES_ID: {"state": "ERROR"}}, frozenset())
+
+
+def test_a_pool_in_error_and_a_cluster_whose_create_failed_are_made_anew() -> None:
+    pool = {"urn": POOL_URN, "type": "gcp:container/nodePool:NodePool", "id": "pool", "initErrors": ["failed"]}
+    cluster = {"urn": CLUSTER, "type": "gcp:container/cluster:Cluster", "id": "cluster", "initErrors": ["failed"]}
+
+    assert find_half_made([pool], [], holding_status()) == []
+    assert find_half_made([pool], [], holding_status(pool="ERROR")) == [HalfMade(POOL_URN, "pool", in_state=True)]
+    assert find_half_made([pool | {"initErrors": None}], [], holding_status(pool="ERROR")) == [
+        HalfMade(POOL_URN, "pool", in_state=True)
+    ]
+    begun = {"type": "creating", "resource": {**pool, "custom": True, "inputs": POOL_INPUTS}}
+    assert find_half_made([pool | {"id": POOL_ID}], [begun], holding_status(pool="ERROR")) == [
+        HalfMade(POOL_URN, POOL_ID, in_state=True)
+    ]
+    assert find_half_made([cluster], [], holding_status()) == [HalfMade(CLUSTER, "cluster", in_state=True)]
+    assert find_half_made([cluster | {"initErrors": []}], [], holding_status()) == []
+
+
+def test_an_instance_in_error_that_pulumi_forgot_is_found_by_its_inputs_unless_another_stack_has_it() -> None:
+    inputs = {"project": "p", "location": "us-central1-a", "name": "homes"}
+    resource = {"urn": HOMES, "type": "gcp:filestore/instance:Instance", "inputs": inputs, "custom": True}
+    operations = [{"type": "creating", "resource": resource}]
+
+    assert find_half_made([], operations, holding_status()) == [HalfMade(HOMES, HOMES_ID, in_state=False)]
+    assert find_half_made([], operations, holding_status().without([{"id": HOMES_ID}])) == []
+
+
+def test_a_create_that_failed_is_kept_with_its_inputs_as_a_pending_one_is() -> None:
+    timeline = Timeline()
+    for op, urn in (("create", HOMES), ("update", POOL_URN)):
+        new = {"type": "t", "urn": urn, "id": "", "parent": "up", "provider": "gcp::1", "custom": True}
+        about = {
+            "op": op,
+            "urn": urn,
+            "type": "gcp:x:X",
+            "provider": "gcp::1",
+            "new": {**new, "inputs": {"name": "homes"}},
+        }
+        for kind in ("resourcePreEvent", "resOpFailedEvent"):
+            timeline.take(EngineEvent.from_json({kind: {"metadata": about, "status": 1, "steps": 1}}))
+
+    assert timeline.failed_creates == [
+        {
+            "type": "creating",
+            "resource": {
+                "urn": HOMES, "type": "gcp:x:X", "custom": True, "inputs": {"name": "homes"}, "parent": "up",
+                "provider": "gcp::1",
+            },
+        }
+    ]  # fmt: skip

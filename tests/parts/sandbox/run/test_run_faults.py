@@ -1,0 +1,143 @@
+"""Faults under the real engine and the real gcp plugin: each ends well after retries, or in a stack that resumes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.parts.sandbox.run.conftest import Sandbox, small
+from tests.parts.sandbox.run.test_run_engine import held, state
+from training_platform.parts.sandbox.run.faults import FaultControl
+from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.session import read_stacks
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox of this test is"),
+]
+
+Ran = CompletedProcess[str]
+
+# The stock-out is of the pool "system": the first that asks for its machines is the cluster, for its throw-away pool.
+PASSING = """
+bursts:
+  many: {code: 429, service: container, times: 3, retry_after_seconds: 1}
+  away: {code: 503, service: file, times: 2}
+slow_operations:
+  slow: {kind: file.instances, seconds: 0.5}
+stuck_pools:
+  held: {name: h100}
+stockouts:
+  sold-out: {machine_type: e2-standard-8, location: us-central1-a, skip: 1, after_seconds: 600}
+"""
+# The engine begins nothing new once a create has failed, so these three wait for each other.
+WAITING = """
+bursts:
+  instance: {code: 503, service: file, verb: POST}
+  subnet: {code: 503, service: compute, verb: POST, path: "*/subnetworks"}
+  router: {code: 503, service: compute, verb: POST, path: "*/routers"}
+"""
+UNLIKE = """
+failed_operations: {broken-instance: {kind: file.instances, action: create, times: 1, message: The instance broke.}}
+lost_responses: {unheard-subnet: {service: compute, verb: POST, path: "*/subnetworks", times: 1}}
+expired_tokens: {old: {service: compute, verb: POST, path: "*/routers", times: 1}}
+"""
+NO_CLUSTER = "stockouts: {gone: {machine_type: e2-standard-8, location: us-central1-a, after_seconds: 0.3}}"
+# Of two pools, one breaks once the other's answer is lost.
+NO_POOLS = """
+stuck_pools: {held: {}}
+failed_operations: {broken-pool: {kind: container.nodePools, action: create, times: 1}}
+lost_responses:
+  unheard-pool: {service: container, verb: POST, path: "*/nodePools", skip: 1, times: 1, client_sees: unavailable}
+"""
+
+
+@pytest.fixture(scope="module")
+def never_failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Ran]]:
+    """Bring a stack up through everything that passes, and give it with what the command said."""
+    root = tmp_path_factory.mktemp("passing")
+    sandbox = small(root / "repository")
+    with faults_of(sandbox) as faults:
+        yield sandbox, up(sandbox, PASSING, faults, once=("held", "sold-out"), lift=("held", "sold-out"))
+
+
+def test_what_passes_is_waited_for(never_failed: tuple[Sandbox, Ran]) -> None:
+    _, passed = never_failed
+
+    assert passed.returncode == 0, passed.stdout + passed.stderr
+    hits = ("many (bursts) hit 3", "away (bursts) hit 2", "slow (slow operations) hit 1")
+    assert [line for line in hits if f"Fault {line}" not in passed.stdout] == []
+
+
+def test_what_fails_is_said_and_the_resumed_stack_is_one_that_never_failed(
+    sandbox: Sandbox, never_failed: tuple[Sandbox, Ran]
+) -> None:
+    waiting = ("instance", "subnet", "router")
+    with faults_of(sandbox) as faults:
+        unlike = up(sandbox, WAITING, faults, once=waiting, then=UNLIKE, lift=waiting)
+        no_cluster = up(sandbox, NO_CLUSTER, faults)
+        no_pools = up(sandbox, NO_POOLS, faults, once=("unheard-pool",), lift=("held",))
+        resumed = sandbox("up", "small", "--resume")
+        again = sandbox("up", "small")
+
+    refused(unlike, "filestore-homes-instance: .*: The instance broke.")
+    refused(unlike, "network-us-central1-router: .*: Request had invalid authentication credentials")
+    refused(unlike, "-subnet: .* Error creating Subnetwork: .*: EOF")
+    refused(
+        no_cluster, "main-cluster: .* The zone 'projects/example-train-small/zones/us-central1-a' does not have enough"
+    )
+    refused(no_pools, 'main-.*-pool: .* was created in the error state "ERROR"')
+    refused(no_pools, "main-.*-pool: .* already exists")
+    refused(no_pools, "To go on: `training-platform sandbox up small --resume`")
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert re.search(r"Resumed: imported main-\w+-pool as ", resumed.stdout)
+    assert re.search(r"Resumed: deleted main-\w+-pool, which was half made", resumed.stdout)
+    assert re.match(r"small: up done: \d+ unchanged\n", again.stdout), again.stdout + again.stderr
+    assert state(sandbox.folder) == state(never_failed[0].folder)
+    assert held(sandbox.folder) == held(never_failed[0].folder)
+
+
+def refused(ran: Ran, pattern: str) -> None:
+    """Assert that a command failed and said why; ``.`` in the pattern goes over lines."""
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert re.search(pattern, ran.stderr, re.DOTALL), ran.stderr
+
+
+@contextmanager
+def faults_of(sandbox: Sandbox) -> Iterator[FaultControl]:
+    """Serve the local cloud of a sandbox, and give the faults of its server."""
+    folder = sandbox.folder
+    stacks = read_stacks(folder.root, ())
+    with folder.alone(), serving(folder, stacks, durations={}) as servers, announced(folder, servers):
+        yield FaultControl(servers.cloud)
+
+
+def up(
+    sandbox: Sandbox,
+    scenario: str,
+    faults: FaultControl,
+    *,
+    once: Sequence[str] = (),
+    then: str = "",
+    lift: Sequence[str] = (),
+) -> Ran:
+    """Bring the stack up in a scenario; as soon as each of ``once`` has hit, play ``then`` as well, and lift faults."""
+    file, other = (sandbox.folder.root / name for name in ("scenario.yaml", "then.yaml"))
+    file.write_text(scenario)
+    other.write_text(then)
+    with ThreadPoolExecutor(1) as threads:
+        run = threads.submit(sandbox, "up", "small", "--resume", "--scenario", str(file))
+        while once and not wait([run], timeout=0.05).done:
+            if {*once} <= {each["name"] for each in faults.listed() if each["fired"]}:
+                if then:
+                    faults.add(other)
+                faults.clear(lift)
+                break
+        return run.result()

@@ -1,0 +1,247 @@
+"""Scenarios of queues: what is in them, how the model plays them, and how random ones are made.
+
+A scenario is plain data, as it is kept in ``recorded/``: sections of stack files for teams and cohorts, jobs, and steps
+that submit or end one. Objects of Kueue are built from the sections by the platform's own functions, for the model and
+for real Kueue alike.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import yaml
+
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.queues import CohortSpec
+from training_platform.config.model.team import Team
+from training_platform.config.pools import Flavor, flavors
+from training_platform.parts.simulate import admission
+from training_platform.parts.simulate.queues import Pods
+from training_platform.resources import kueue
+
+Json = dict[str, Any]
+MODES: Mapping[str, tuple[str, ...] | None] = {
+    "fair": ("LessThanOrEqualToFinalShare", "LessThanInitialShare"),
+    "final": ("LessThanOrEqualToFinalShare",),
+    "initial": ("LessThanInitialShare",),
+    "classical": None,
+}
+"""Kueue's strategies of fair sharing, by the name that scenarios have for each configuration; None is without it."""
+STEP_SECONDS = 10.0  # between two steps of the model, of which requeuing takes a part
+GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+ENVIRONMENT = """
+project: example-lab
+production: false
+clusters:
+  main:
+    location: us-central1-a
+    subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
+    node_pools:
+      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 8, max_nodes: 8}
+      plain: {machine_type: a3-highgpu-8g, max_nodes: 8}
+      flex: {machine_type: a3-highgpu-8g, capacity: flex-start, max_nodes: 8}
+      spot: {machine_type: a3-highgpu-8g, capacity: spot, max_nodes: 8}
+      slices: {machine_type: ct5lp-hightpu-4t, topology: 2x2, slices: 8}
+      cheap: {machine_type: ct5lp-hightpu-4t, topology: 2x2, slices: 8, capacity: spot}
+"""
+
+
+class Step(NamedTuple):
+    """What is true once a step has settled: each job's flavors, those evicted in it, and whether it ever settles."""
+
+    admitted: dict[str, str]
+    evicted: list[str]
+    loops: bool = False
+
+
+@cache
+def lab() -> dict[str, Flavor]:
+    """Return the flavors of the cluster in which all scenarios are, by name."""
+    environment = Environment.model_validate(yaml.safe_load(ENVIRONMENT))
+    return flavors("main", environment.clusters["main"])
+
+
+def specs(scenario: Json) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Return the specs of a scenario's ClusterQueues and Cohorts by name."""
+    queues, cohorts = {}, {}
+    for name, section in scenario["teams"].items():
+        whole = {"environment": "lab", "name": name, "members": ("group:a@example.com",), **_in_main(section)}
+        whole["fallback"] = {**whole.get("fallback", {})}
+        if "order" in whole["fallback"]:
+            whole["fallback"]["order"] = {"main": tuple(whole["fallback"]["order"])}
+        team = Team.model_validate(whole)
+        queues[name] = kueue.cluster_queue(team, "main", lab())
+    for name, section in scenario.get("cohorts", {}).items():
+        cohorts[name] = kueue.cohort(name, CohortSpec.model_validate(_in_main(section)), "main", lab())
+    return queues, cohorts
+
+
+def _in_main(section: Json) -> Json:
+    held = {"hold": {"main": section["hold"]}} if "hold" in section else {}
+    return {**section, "shares": {"main": section.get("shares", {})}, **held}
+
+
+def pods_of(row: Json) -> list[Pods]:
+    """Return the kinds of pods of a job: each is a resource, an amount, and the flavor if it names one."""
+    return [Pods(resource, amount, frozenset(flavor) if flavor else None) for resource, amount, *flavor in row["pods"]]
+
+
+def play(scenario: Json, seed: int = 0, model: Any = admission) -> Iterator[Step]:
+    """Yield what the model, or a mutation of it, does at each step; ``seed`` decides ties."""
+    queues, cohorts = specs(scenario)
+    scheduler = model.Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
+    jobs = {
+        name: model.Job(name, row["team"], pods_of(row), row.get("priority", 0))
+        for name, row in scenario["jobs"].items()
+    }
+    for number, step in enumerate(scenario["steps"]):
+        now = number * STEP_SECONDS
+        if step[0] == "+":
+            scheduler.submit(jobs[step[1:]], now)
+        else:
+            scheduler.end(jobs.pop(step[1:]), now)
+        evicted, loops = set(), False
+        while True:
+            moves = scheduler.settle(now)
+            evicted |= {move.job.name for move in moves.made if isinstance(move, model.Eviction)}
+            loops |= bool(moves.loops)
+            if loops or scheduler.next_at == math.inf:
+                break
+            now = scheduler.next_at
+        admitted = {
+            name: ",".join(scheduler.quotas.flavors[flavor] for flavor in job.flavors)
+            for name, job in jobs.items()
+            if job.flavors
+        }
+        yield Step(admitted, sorted(evicted), loops)
+
+
+ORDERS = ("h100-reservation", "h100", "h100-flex-start", "h100-spot")
+
+
+def random_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (12, 20)) -> Json:
+    """Return a random scenario: queues, cohorts, weights, policies, and jobs that come and go."""
+    draw = random.Random(f"{mode} {seed}")
+    names = [f"team-{letter}" for letter in "abcdef"[: draw.randint(2, 5)]]
+    kinds = draw.sample(ORDERS, draw.randint(1, 3))
+    tpus = ["tpu-v5e-2x2", "tpu-v5e-2x2-spot"] if draw.random() < 0.25 else []
+    cohorts = _random_cohorts(draw, kinds)
+    teams = {name: _random_team(draw, mode, [*kinds, *tpus], list(cohorts)) for name in names}
+    rows: dict[str, Json] = {}
+    steps: list[str] = []
+    alive: list[str] = []
+    for number in range(draw.randint(*jobs)):
+        name = f"j{number}"
+        rows[name] = _random_job(draw, names, teams, bool(tpus))
+        steps.append(f"+{name}")
+        alive.append(name)
+        while alive and draw.random() < 0.35:
+            steps.append(f"-{alive.pop(draw.randrange(len(alive)))}")
+    draw.shuffle(alive)
+    steps += [f"-{name}" for name in alive[: len(alive) // 2]]
+    found: Json = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "jobs": rows, "steps": steps}
+    return {**found, "cohorts": cohorts} if cohorts else found
+
+
+LEVELS = ("east", "east-lab", "east-lab-a")  # each below the one before; with the root and queues, four of cohorts
+
+
+def deep_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (14, 40)) -> Json:
+    """Return a scenario of other habits: deep cohorts, weights of 0, three kinds of pods, negative priorities."""
+    draw = random.Random(f"deep {mode} {seed}")
+    kinds = draw.sample(ORDERS, draw.randint(1, 3))
+    levels = LEVELS[: draw.randint(2, 3)]
+    cohorts: Json = {}
+    for above, name in zip(("", *levels), levels, strict=False):
+        cohorts[name] = {"weight": draw.choice((0, 1, 1, 2)), **({"parent": above} if above else {})}
+        if draw.random() < 0.4:
+            cohorts[name]["shares"] = {draw.choice(kinds): _random_share(draw)}
+    teams = {}
+    for letter in "abcdef"[: draw.randint(3, 6)]:
+        team = _random_team(draw, mode, kinds, ())
+        team["weight"] = draw.choice((0, 0, 1, 2, 5))
+        if mode == "classical" and team["preemption"]["reclaim"] != "Never" and draw.random() < 0.8:
+            team["preemption"]["borrow_within_cohort"] = "LowerPriority"
+        team["fallback"]["when_can_borrow"] = draw.choice(("TryNextFlavor", "TryNextFlavor", "MayStopSearch"))
+        if draw.random() < 0.85:
+            team["cohort"] = draw.choice(levels)
+        teams[f"team-{letter}"] = team
+    rows: dict[str, Json] = {}
+    steps: list[str] = []
+    alive: list[str] = []
+    for number in range(draw.randint(*jobs)):
+        name, team_name = f"j{number}", draw.choice(list(teams))
+        pods = [[GPU, draw.choice((1, 2, 3, 5))] for _ in range(draw.choice((1, 1, 2, 3)))]
+        rows[name] = {"team": team_name, "priority": draw.choice((-100, -7, 0, 0, 30)), "pods": pods}
+        steps.append(f"+{name}")
+        alive.append(name)
+        while alive and draw.random() < 0.3:
+            steps.append(f"-{alive.pop(draw.randrange(len(alive)))}")
+    return {
+        "name": f"deep-{mode}-{seed}", "mode": mode, "teams": teams, "cohorts": cohorts, "jobs": rows, "steps": steps,
+    }  # fmt: skip
+
+
+def _random_cohorts(draw: random.Random, kinds: Sequence[str]) -> Json:
+    cohorts: Json = {}
+    for name in draw.choice(((), (), ("north",), ("north", "south"), ("north", "north-lab"))):
+        cohorts[name] = {"weight": draw.choice((1, 1, 2, 3))}
+        if name == "north-lab":
+            cohorts[name]["parent"] = "north"
+        if draw.random() < 0.5:
+            cohorts[name]["shares"] = {draw.choice(kinds): _random_share(draw)}
+    if draw.random() < 0.3:
+        cohorts["training-platform"] = {"shares": {draw.choice(kinds): {"nominal_quota": draw.randint(1, 6)}}}
+    return cohorts
+
+
+def _random_share(draw: random.Random) -> Json:
+    share: Json = {"nominal_quota": draw.choice((0, 2, 4, 4, 6, 8))}
+    if draw.random() < 0.2:
+        share["borrowing_limit"] = draw.choice((0, 2, 4, 8))
+    if draw.random() < 0.2:
+        share["lending_limit"] = draw.randint(0, share["nominal_quota"])
+    return share
+
+
+def _random_team(draw: random.Random, mode: str, kinds: Sequence[str], cohorts: Sequence[str]) -> Json:
+    own = [kind for kind in kinds if draw.random() < 0.85] or [kinds[0]]
+    gpus = [kind for kind in own if kind.startswith("h100")]
+    reclaim = draw.choice(("Any", "Any", "Any", "LowerPriority", "Never"))
+    preemption: Json = {
+        "within_queue": draw.choice(("LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority", "Never")),
+        "reclaim": reclaim,
+    }
+    if mode == "classical" and reclaim != "Never" and draw.random() < 0.4:
+        preemption["borrow_within_cohort"] = "LowerPriority"
+    fallback: Json = {
+        "when_can_borrow": draw.choice(("MayStopSearch", "TryNextFlavor")),
+        "when_can_preempt": draw.choice(("MayStopSearch", "TryNextFlavor")),
+    }
+    if len(gpus) > 1 and draw.random() < 0.5:
+        draw.shuffle(gpus)
+        fallback["order"] = gpus
+    team: Json = {
+        "shares": {kind: _random_share(draw) for kind in own},
+        "weight": draw.choice((1, 1, 1, 2, 3, 0)),
+        "preemption": preemption,
+        "fallback": fallback,
+    }
+    below = [name for name in cohorts if name != "training-platform"]
+    return {**team, "cohort": draw.choice(below)} if below and draw.random() < 0.8 else team
+
+
+def _random_job(draw: random.Random, names: Sequence[str], teams: Json, tpus: bool) -> Json:
+    team = draw.choice(names)
+    pods: list[Any] = [[GPU, draw.choice((1, 2, 2, 4, 4, 6, 8))]]
+    if draw.random() < 0.15:
+        pods.append([draw.choice((GPU, TPU)) if tpus else GPU, draw.choice((1, 2, 4))])
+    elif tpus and draw.random() < 0.3:
+        pods = [[TPU, draw.choice((2, 4))]]
+    if draw.random() < 0.1:
+        pods[0] = [*pods[0], draw.choice(list(teams[team]["shares"]))]
+    return {"team": team, "priority": draw.choice((0, 0, 0, 100, 100, 200)), "pods": pods}

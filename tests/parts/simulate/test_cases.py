@@ -1,0 +1,188 @@
+"""Cases that are worked out by hand: what jobs wait, use, borrow and lose."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.parts.simulate.clusters import cluster, shares
+from training_platform.catalog.types import Capacity
+from training_platform.parts.simulate.machines import DEFAULTS, CapacityTimes, LossTime, expected_losses
+from training_platform.parts.simulate.queues import Pods
+from training_platform.parts.simulate.replay import NEVER, Played, play
+from training_platform.parts.simulate.results import (
+    ALL,
+    Figures,
+    Result,
+    document,
+    duration,
+    figures,
+    headlines,
+    sections,
+)
+from training_platform.parts.simulate.traces import TraceJob
+
+GPU = "nvidia.com/gpu"
+HOUR = 3600.0
+REQUEUE = 1.0  # second for which Kueue gathers changes
+
+
+def job(name: str, team: str, hour: float, gpus: int, hours: float) -> TraceJob:
+    return TraceJob(name, hour * HOUR, team, "main", (Pods(GPU, gpus),), hours * HOUR)
+
+
+@pytest.fixture(scope="module")
+def borrowed() -> Played:
+    """The example of docs/simulate.md."""
+    queues = cluster({"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
+    jobs = [job("a", "vision", 0, 16, 10), job("b", "nlp", 1, 8, 4), job("c", "vision", 2, 8, 1)]
+    return play(queues, jobs, DEFAULTS)
+
+
+def test_a_team_takes_back_what_it_lent(borrowed: Played) -> None:
+    a, b, c = borrowed.runs
+
+    assert (b.started, b.ended) == (1 * HOUR, 5 * HOUR)
+    assert (c.started, c.ended) == (2 * HOUR, 3 * HOUR)
+    assert (a.started, a.evictions, a.ended) == (0, 1, 5 * HOUR + REQUEUE + 9 * HOUR)
+
+
+def test_what_is_held_borrowed_and_lent_adds_up(borrowed: Played) -> None:
+    vision, nlp = (borrowed.use[team, "h100-reservation"] for team in ("vision", "nlp"))
+
+    assert vision.held == (16 * 1 + 8 * 1 + 16 * 9) * HOUR
+    assert vision.borrowed == nlp.lent == (8 * 1 + 8 * 9) * HOUR
+    assert nlp.held == 8 * 4 * HOUR
+    assert vision.lost_by_eviction == 0  # a checkpoint was just saved
+
+
+def test_a_job_whose_team_would_borrow_less_and_the_jobs_that_it_evicts_are_a_loop() -> None:
+    """The example of a loop in docs/simulate.md."""
+    queues = cluster({"vision": shares(h100_reservation=4), "nlp": shares(h100_reservation=12)})
+    jobs = [job("a", "vision", 0, 2, 10), job("b", "vision", 1, 10, 10), job("c", "nlp", 2, 16, 1)]
+
+    played = play(queues, jobs, DEFAULTS)
+    never = play(queues, [*jobs[:2], job("c", "nlp", 2, 14, 1)], DEFAULTS)
+
+    assert played.loop_moments == 1
+    assert {(key.team, key.victim, key.reason) for key in played.loops} == {("nlp", "vision", "share")}
+    assert never.loop_moments == 0
+
+
+def test_work_after_the_last_checkpoint_is_lost_with_an_eviction() -> None:
+    queues = cluster({"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
+    jobs = [job("a", "vision", 0, 16, 10), job("b", "nlp", 1.25, 8, 4)]
+
+    played = play(queues, jobs, DEFAULTS)
+
+    assert played.use["vision", "h100-reservation"].lost_by_eviction == 16 * 0.25 * HOUR
+    assert played.runs[0].ended == pytest.approx((1.25 + 4 + 9) * HOUR + REQUEUE)
+
+
+def test_an_interrupted_job_goes_on_from_its_checkpoint_and_keeps_its_quota() -> None:
+    queues = cluster({"vision": shares(h100_spot=16)})
+    times = {**DEFAULTS, "spot": CapacityTimes(lost_hours=LossTime(mean=3))}
+
+    (run,) = (played := play(queues, [job("a", "vision", 0, 8, 20)], times, seed=1)).runs
+    use = played.use["vision", "h100-spot"]
+
+    assert run.interruptions > 0
+    assert run.evictions == 0
+    assert use.ran == pytest.approx(8 * 20 * HOUR + use.lost_by_interruption)
+    assert use.held == use.ran  # machines come at once here
+    assert use.lost_by_interruption > 0
+
+
+def test_a_job_that_needs_its_machines_for_longer_than_they_stay_never_ends_and_holds_nothing() -> None:
+    queues = cluster({"vision": shares(h100_spot=16)})
+    days = job("a", "vision", 0, 16, 20 * 24)._replace(checkpoint=21 * 24 * HOUR)
+    saved = job("b", "vision", 1, 16, 20 * 24)
+
+    played = play(queues, [days, saved], DEFAULTS)
+    found = figures([played], 20)
+
+    assert played.endless == found.endless == 1
+    assert found.rows["never"] == {
+        ("main", "vision", "never ends: it would have to keep its machines for 480.0 hours"): {"jobs": 1}
+    }
+    assert found.rows["waits"]["main", "vision", ALL]["jobs"] == 1  # the other
+
+
+def test_losses_grow_exponentially_with_the_time_between_checkpoints() -> None:
+    times = {**DEFAULTS, "spot": CapacityTimes(lost_hours=LossTime(mean=1))}
+    spot: frozenset[Capacity] = frozenset({"spot"})
+
+    often, seldom = (expected_losses(times, spot, 10 * HOUR, HOUR * checkpoint) for checkpoint in (1, 10))
+
+    assert often == pytest.approx(10 * (math.e - 1))
+    assert seldom == pytest.approx(math.e**10 - 1)
+    assert expected_losses(times, spot, 10_000 * HOUR, 10_000 * HOUR) == math.inf
+    assert expected_losses(DEFAULTS, frozenset[Capacity]({"reservation"}), HOUR, HOUR) == 0
+
+
+def test_a_seed_repeats_a_run_and_another_does_not() -> None:
+    queues = cluster({"vision": shares(h100_spot=16)})
+    jobs = [job(f"j{number}", "vision", number / 4, 8, 3) for number in range(20)]
+
+    first, again, other = ([run.ended for run in play(queues, jobs, DEFAULTS, seed).runs] for seed in (1, 1, 2))
+
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("team", "gpus", "why"),
+    [
+        ({}, 32, "needs 32, and the queue can have 16 at most"),
+        ({"hold": {"main": "Hold"}}, 8, "the queue is held"),
+    ],
+)
+def test_a_job_that_never_starts_says_why(team: dict[str, object], gpus: int, why: str) -> None:
+    queues = cluster({"vision": {**shares(h100_reservation=16), **team}})
+
+    played = play(queues, [job("a", "vision", 0, gpus, 1)], DEFAULTS)
+
+    assert played.runs[0].started == NEVER
+    assert figures([played], 1).rows["never"] == {("main", "vision", why): {"jobs": 1}}
+
+
+def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:
+    queues = cluster({"vision": shares(h100_reservation=16)})
+    jobs = [job(name, "vision", 0, 16, 2) for name in "abc"]
+
+    found = figures([play(queues, jobs, DEFAULTS)], 1)
+
+    waits = found.rows["waits"]["main", "vision", ALL]
+    assert waits["median_seconds"] == pytest.approx(2 * HOUR, abs=2 * REQUEUE)
+    assert waits["longest_seconds"] == waits["p90_seconds"] == pytest.approx(4 * HOUR, abs=3 * REQUEUE)
+    assert waits["slowdown"] == pytest.approx(2, abs=0.001)
+    row = found.rows["flavors"]["main", "h100-reservation", "reservation"]
+    assert row["utilisation"] == pytest.approx(1, abs=0.001)
+    assert row["idle_reserved_chip_hours"] == pytest.approx(0, abs=1)
+
+
+def test_a_change_is_told_in_sentences() -> None:
+    jobs = [job(f"{team}{number}", team, number, 8, 4) for number in range(6) for team in ("vision", "nlp")]
+    before = cluster({"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
+    after = cluster({"vision": shares(h100_reservation=8, h100_spot=16), "nlp": shares(h100_reservation=8)})
+    runs = [figures([play(queues, jobs, DEFAULTS)], 1) for queues in (after, before)]
+
+    told = list(headlines(Result([runs[0]], [runs[1]], "main")))
+
+    was, now = (duration(run.wait(("main", "vision"), "p90_seconds") or 0) for run in (runs[1], runs[0]))
+    assert was != now
+    assert f"Nine of ten jobs of vision in main wait {now} at most; before, {was}." in told
+    assert told[-1].startswith("The machines cost $")
+    assert told[-1].endswith(" a day more.")
+    assert document(Result([runs[0]], [runs[1]], "main"))["base"]["ref"] == "main"
+
+
+def test_runs_without_a_loop_count_when_runs_are_summed_up() -> None:
+    key = ("c", "a", "b", "h100", "reclaim")
+    looped, quiet = Figures(1.0), Figures(1.0)
+    looped.rows["loops"][key] = {"evictions": 5}
+    result = Result([looped, quiet, quiet], [quiet, quiet, quiet])
+
+    (section,) = (each for each in sections(result) if each.title == "preemption loops")
+
+    assert [row.cells[-1] for row in section.rows] == ["0 → 0 (0 to 5)"]

@@ -1,0 +1,367 @@
+"""Traces: what rows mean, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.parts.simulate.clusters import cluster, sections, shares
+from tests.parts.simulate.dask_cluster import dask_cluster
+from training_platform.cli.main import app
+from training_platform.config.reading.finding import UserError
+from training_platform.parts.simulate.queues import Pods
+from training_platform.parts.simulate.stacks import Cluster
+from training_platform.parts.simulate.traces import JobKind, Trace, invented, read_trace, trace_text
+
+GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+TEAMS = {"vision": shares(h100_reservation=8, h100_spot=8, tpu_v5e_4x4=16), "nlp": shares(h100_reservation=8)}
+
+
+@pytest.fixture(scope="module")
+def queues() -> Cluster:
+    return cluster(TEAMS)
+
+
+def read(tmp_path: Path, queues: Cluster, text: str) -> Trace:
+    path = tmp_path / "trace.csv"
+    path.write_text(text, encoding="utf-8")
+    return read_trace(path, [queues])
+
+
+def test_a_row_is_a_job_from_the_first_moment_on(tmp_path: Path, queues: Cluster) -> None:
+    text = """submitted,team,needs,seconds,priority,checkpoint,job
+2026-11-01T10:00:00Z,nlp,8 h100,60,high,,later
+2026-11-01T09:30:00Z,vision,16 tpu-v5e-4x4 + 2 h100,7200,-5,600,first
+"""
+    first, later = read(tmp_path, queues, text).jobs
+
+    assert (first.name, first.submitted, first.cluster, first.priority) == ("first", 0, "main", -5)
+    assert (first.seconds, first.checkpoint, first.chips) == (7200, 600, 16 + 2)
+    assert first.pods == (Pods(TPU, 16), Pods(GPU, 2))
+    assert (later.submitted, later.priority, later.pods) == (30 * 60, 100, (Pods(GPU, 8),))
+
+
+def test_a_job_is_played_in_the_first_cluster_that_has_its_flavor(tmp_path: Path, queues: Cluster) -> None:
+    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
+    path = tmp_path / "trace.csv"
+    path.write_text("submitted,team,needs,seconds\n0,vision,8 h100,60\n0,vision,16 tpu-v5e,60\n", encoding="utf-8")
+
+    both, one = read_trace(path, [second, queues]).jobs
+
+    assert (both.cluster, one.cluster) == ("second", "main")
+
+
+def test_a_flavor_is_that_one_alone(tmp_path: Path, queues: Cluster) -> None:
+    (job,) = read(tmp_path, queues, "submitted,team,needs,seconds\n0,vision,8 h100-spot,60\n").jobs
+
+    assert job.pods == (Pods(GPU, 8, frozenset({"h100-spot"})),)
+
+
+def test_all_bad_rows_are_told_at_once_with_line_and_column(tmp_path: Path, queues: Cluster) -> None:
+    text = """submitted,team,needs,seconds
+0,visin,8 h100,60
+0,vision,8 h200,60
+0,vision,12 tpu-v5e-4x4,60
+soon,vision,8 h100,60
+0,vision,8 h100,-1
+0,vision,8 h100,60
+0,vision,8 h100,60,more
+0,nlp,8 h100-spot,60
+0,vision,0 h100,60
+"""
+    trace = read(tmp_path, queues, text)
+
+    assert [finding.one_line.removeprefix(f"{tmp_path}/") for finding in trace.findings] == [
+        "trace.csv:2:3: team: 'visin' is not a team with a share. Allowed: nlp, vision. Nearest: vision",
+        (
+            "trace.csv:3:10: needs: 'h200' is not an accelerator or flavor that vision has a share of in main. "
+            "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100"
+        ),
+        "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
+        "trace.csv:5:1: submitted: 'soon' is not a moment. Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
+        "trace.csv:6:17: seconds: '-1' is not a time. Allowed: seconds, at least 0.001 and up to ten years.",
+        "trace.csv:8:1: has 1 cells more than the header. Allowed: a cell for each column of the header.",
+        (
+            "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor that nlp has a share of in main. "
+            "Allowed: h100, h100-reservation. Nearest: h100"
+        ),
+        (
+            "trace.csv:10:10: needs: '0' is not a number of chips or GPUs. Allowed: a number and an accelerator or a "
+            "flavor, such as 8 h100."
+        ),
+    ]
+    assert len(trace.jobs) == 1
+
+
+def test_rows_with_one_cause_are_one_finding_that_names_all_clusters(tmp_path: Path, queues: Cluster) -> None:
+    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
+    path = tmp_path / "trace.csv"
+    rows = "0,visin,8 h100,60\n" * 283 + "0,vision,8 h100-spt,60\n" * 46
+    path.write_text(f"submitted,team,needs,seconds\n{rows}0,nlp,8 h100,60\n", encoding="utf-8")
+
+    trace = read_trace(path, [second, queues])
+
+    assert [finding.one_line.removeprefix(f"{path}:") for finding in trace.findings] == [
+        (
+            "2:3: team: 'visin' is not a team with a share; 282 more rows, the last in line 284. "
+            "Allowed: nlp, vision. Nearest: vision"
+        ),
+        (
+            "285:10: needs: 'h100-spt' is not an accelerator or flavor that vision has a share of in main, second; "
+            "45 more rows, the last in line 330. "
+            "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100-spot"
+        ),
+    ]
+    assert (trace.unusable, len(trace.jobs)) == (283 + 46, 1)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "0,vision,8 h100,60,--5",
+        f"0,vision,{'9' * 5000} h100,60,",
+        f"0,vision,8 h100,60,{'9' * 5000}",
+        f"{'9' * 400},vision,8 h100,60,",
+        "nan,vision,8 h100,60,",
+        "0,vision,8 h100,inf,",
+        "0,vision,8 h100,1e-300,",
+        '0,vision,"8 h100,60,',
+        f"0,vision,8 h100,60,{'x' * 140_000}",
+        "0,vision,\xff\xfe,60,",
+    ],
+)
+def test_a_bad_row_costs_that_row_alone(tmp_path: Path, queues: Cluster, row: str) -> None:
+    path = tmp_path / "trace.csv"
+    text = f"submitted,team,needs,seconds,priority\n0,vision,8 h100,60,\n{row}\n0,nlp,8 h100,60,\n"
+    path.write_bytes(text.encode("latin-1"))
+
+    trace = read_trace(path, [queues])
+
+    assert [finding.position.line for finding in trace.findings if finding.position] == [3]
+    assert [job.team for job in trace.jobs] == ["vision", "nlp"]
+
+
+def test_names_with_commas_and_quotes_are_written_as_they_are_read_back(tmp_path: Path, queues: Cluster) -> None:
+    row = {"submitted": 0, "team": "vision", "needs": "8 h100", "seconds": 60, "job": 'a, "b"'}
+
+    assert [job.name for job in read(tmp_path, queues, trace_text([row])).jobs] == ['a, "b"']
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("submitted,team,needs,seconds,team", "has 'team' more than once"),
+        ("submitted,team,seconds", "the header of a trace needs needs."),
+        ("submitted,tem,needs,seconds", "'tem' is not a column of a trace"),
+        ("", "the header of a trace needs"),
+    ],
+)
+def test_a_header_that_is_none_is_told(tmp_path: Path, queues: Cluster, header: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read(tmp_path, queues, f"{header}\n0,a,b,c\n")
+
+
+def test_an_invented_trace_is_read_back_and_has_about_as_many_jobs_as_asked(tmp_path: Path, queues: Cluster) -> None:
+    kinds = [JobKind("vision", "8 h100", 70, 3600), JobKind("nlp", "4 h100", 35, 600, "high")]
+    trace = read(tmp_path, queues, trace_text(invented(kinds, 140, seed=3)))
+
+    of_vision = [job for job in trace.jobs if job.team == "vision"]
+    assert not trace.findings
+    assert len(of_vision) == pytest.approx(70 * 20, rel=0.1)
+    assert sorted(job.seconds for job in of_vision)[len(of_vision) // 2] == pytest.approx(3600, rel=0.15)
+    assert {job.priority for job in trace.jobs if job.team == "nlp"} == {100}
+
+
+def run(repository: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", *arguments, "--root", str(repository)])
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\n", encoding="utf-8")
+    for name, text in sections(TEAMS).items():
+        (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+    rows = "".join(f"{number * 600},vision,8 h100,7200\n" for number in range(12))
+    (tmp_path / "trace.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("output_format", "parts"),
+    [
+        ("text", ["waits", "vision", "h100-reservation", "Jobs that start: 12.", "jobs have them, cost $", "invented"]),
+        ("markdown", ["### Simulated queues", "| cluster | team | flavor |"]),
+        ("html", ["<!DOCTYPE html>", "<polyline", "h100-spot in main", "training-platform simulate"]),
+    ],
+)
+def test_the_command_prints_each_format(repository: Path, output_format: str, parts: list[str]) -> None:
+    done = run(repository, str(repository / "trace.csv"), "--format", output_format)
+
+    assert done.exit_code == 0, done.output
+    assert [part for part in parts if part not in done.output] == []
+    assert "http:" not in done.output
+
+
+def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> None:
+    def git(*arguments: str) -> None:
+        names = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(["git", *names, *arguments], cwd=repository, check=True, capture_output=True)
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "one")
+    without_spot = {**TEAMS, "vision": shares(h100_reservation=8)}
+    (repository / "stacks" / "Pulumi.lab-vision.yaml").write_text(sections(without_spot)["lab-vision"])
+
+    done = run(repository, str(repository / "trace.csv"), "--base", "HEAD", "--format", "markdown")
+
+    assert done.exit_code == 0, done.output
+    assert "Nine of ten jobs of vision in main wait" in done.output
+    assert "a day less." in done.output  # no spot VMs any more
+    assert " → " in done.output
+
+
+def test_the_number_of_runs_is_told_and_whether_they_are_alike(repository: Path) -> None:
+    (repository / "reserved.csv").write_text("submitted,team,needs,seconds\n0,nlp,8 h100,60\n", encoding="utf-8")
+
+    one, alike, drawn = (
+        run(repository, str(repository / name), "--runs", runs).stdout
+        for name, runs in (("reserved.csv", "1"), ("reserved.csv", "3"), ("trace.csv", "3"))
+    )
+
+    assert "median of" not in one
+    assert "Each figure is the median of 3 runs, and all runs are alike." in alike
+    assert "Each figure is the median of 3 runs, with the least and the most in brackets" in drawn
+    assert " to " in drawn  # machines on spot arrive at random
+
+
+def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path) -> None:
+    with (repository / "trace.csv").open("a", encoding="utf-8") as file:
+        file.write("0,visin,8 h100,60\n")
+
+    done = run(repository, str(repository / "trace.csv"), "--runs", "3", "--format", "json")
+
+    assert done.exit_code == 1
+    assert "'visin' is not a team" in done.stderr
+    assert len(json.loads(done.stdout)["runs"]) == 3
+
+
+def changed(repository: Path, changes: str) -> Result:
+    rows = "0,nlp,16 h100,36000,a\n3600,nlp,16 h100,3600,b\n7200,nlp,16 h100,3600,c\n"
+    (repository / "held.csv").write_text(f"submitted,team,needs,seconds,job\n{rows}", encoding="utf-8")
+    (repository / "changes.csv").write_text(changes, encoding="utf-8")
+    return run(
+        repository, str(repository / "held.csv"), "--changes", str(repository / "changes.csv"), "--format", "json"
+    )
+
+
+def test_a_queue_is_drained_and_released_while_jobs_run(repository: Path) -> None:
+    quiet = json.loads(changed(repository, "moment,team,hold\n").stdout)["runs"][0]
+    done = changed(repository, "moment,team,hold\n1800,nlp,HoldAndDrain\n10800,nlp,None\n9999999,nlp,Hold\n")
+    drained = json.loads(done.stdout)["runs"][0]
+
+    waits = {
+        name: row
+        for name, found in (("quiet", quiet), ("drained", drained))
+        for row in found["waits"]
+        if row["flavor"] == "all flavors"
+    }
+    assert done.exit_code == 0, done.output
+    assert [row["by_the_setting"] for row in drained["evictions"]] == ["hold of the team"]
+    assert not quiet["evictions"]
+    assert waits["quiet"]["longest_seconds"] == pytest.approx(36000 - 7200 + 3600, abs=2)  # c, after a and b
+    assert waits["drained"]["median_seconds"] == 10800 - 3600  # b, before a, which was drained
+    assert waits["drained"]["longest_seconds"] == pytest.approx(10800 + 3600 + 36000 - 7200, abs=2)  # c, after both
+
+
+def test_a_job_with_another_priority_starts_before_others(repository: Path) -> None:
+    done = changed(repository, "moment,job,priority\n10000,c,high\n")
+
+    evictions = json.loads(done.stdout)["runs"][0]["evictions"]
+    assert [(row["team"], row["evicts"], row["evictions"]) for row in evictions] == [("nlp", "nlp", 1)]
+
+
+def test_all_that_is_wrong_with_changes_is_told(repository: Path) -> None:
+    rows = "soon,nlp,Hold,,\n0,nlp,Hld,,\n0,nlpp,Hold,,\n0,,,x,5\n0,,,a,hgh\n0,nlp,Hold,a,5\n"
+
+    done = changed(repository, f"moment,team,hold,job,priority\n{rows}")
+    header = changed(repository, "moment,teams\n")
+
+    assert done.exit_code == header.exit_code == 2
+    for part in (
+        ":2: submitted: 'soon' is not a moment",
+        ":3: hold: 'Hld' is not a stop policy. Allowed: None, Hold, HoldAndDrain. Nearest: Hold",
+        ":4: team: 'nlpp' is not a team", ":5: job: 'x' is not a job", ":6: priority: 'hgh' is not a priority",
+        ":7: team: a change is of a team's queue or of a job",
+    ):  # fmt: skip
+        assert part in done.stderr
+    assert "changes.csv:1: the header has moment" in header.stderr
+
+
+def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(repository: Path) -> None:
+    rows = "".join(f"{number * 600},nlp,16 h100,7200\n" for number in range(12))
+    (repository / "busy.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+
+    done = run(repository, str(repository / "busy.csv"), "--plots", str(repository / "plots"))
+
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (repository / "plots").iterdir()}
+    files = {name: ElementTree.fromstring(text) for name, text in texts.items()}  # noqa: S314 # our own
+    assert done.exit_code == 0, done.output
+    assert sorted(files) == ["chips-main-h100-reservation.svg", "waits-main-nlp.svg"]
+    for drawing in files.values():
+        assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+        assert drawing.findall(".//{http://www.w3.org/2000/svg}polyline")
+    labels = [row.text for row in files["waits-main-nlp.svg"].iter("{http://www.w3.org/2000/svg}text")]
+    last_wait = (11 * 7200 + 11 - 11 * 600) / 3600  # each after the one before, a second later
+    assert labels[0] == f"{last_wait:.3g}"
+
+
+@pytest.mark.timeout(120)
+def test_runs_on_the_workers_of_a_scheduler_are_those_of_this_machine(repository: Path, tmp_path: Path) -> None:
+    arguments = (str(repository / "trace.csv"), "--runs", "3", "--format", "json")
+    alone = run(repository, *arguments)
+    with dask_cluster(tmp_path, 1) as cluster:
+        there = run(repository, *arguments, "--scheduler", cluster.address)
+
+    assert (there.exit_code, there.stdout) == (0, alone.stdout), (there.stderr, there.exception)
+    assert len({str(row) for row in json.loads(there.stdout)["runs"]}) > 1  # each seed draws its own
+
+
+def test_a_scheduler_that_cannot_be_reached_ends_with_2(repository: Path) -> None:
+    done = run(repository, str(repository / "trace.csv"), "--scheduler", "nonsense://x")
+
+    assert done.exit_code == 2
+    assert "The scheduler nonsense://x cannot be reached" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--environment", "lap"], "'lap' is not an environment: lab. Nearest: lab."),
+        (["--machines", "missing.yaml"], "missing.yaml: cannot be read"),
+    ],
+)
+def test_what_cannot_be_played_ends_with_2(repository: Path, arguments: list[str], said: str) -> None:
+    done = run(repository, str(repository / "trace.csv"), *arguments)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_machines_file_is_told_of_everything_that_is_wrong_in_it(repository: Path) -> None:
+    machines = repository / "machines.yaml"
+    machines.write_text("spt: {}\nspot: {lost_hours: {mean: 0}}\nflex-start: {arrive_minutes: {p90: 5}}\n")
+
+    done = run(repository, str(repository / "trace.csv"), "--machines", str(machines))
+
+    assert done.exit_code == 2
+    assert "machines.yaml:1:1: spt: 'spt' is not one of the allowed values" in done.stderr
+    assert "reservation. Nearest: spot" in done.stderr
+    assert "machines.yaml:2:21: spot.lost_hours.mean: is 0" in done.stderr
+    assert "machines.yaml:3:14: flex-start.arrive_minutes: p90 is below the median" in done.stderr

@@ -1,0 +1,294 @@
+"""Probes of a project against a local cloud: clean where all is as planned, and each refuted by its planted fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parts.verify.conftest import PROJECT, Lab, answers_of, verdicts
+from training_platform.parts.verify.probes import probes
+from training_platform.parts.verify.run import go_on
+from training_platform.resources.resource_types import SERVICE_ACCOUNT
+
+pytestmark = pytest.mark.timeout(300)
+READING = [name for name, one in probes().items() if not one.needs and not one.makes]
+MAIN = f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main"
+POLICY = f"cloudresourcemanager/projects/{PROJECT}"
+
+
+@pytest.mark.parametrize("name", [*READING, "vertex-jobs", "monitoring-page"])
+def test_a_project_as_planned_refutes_nothing_and_keeps_nothing(lab: Lab, tmp_path: Path, name: str) -> None:
+    def there() -> set[str]:
+        return {record.name for record in lab.cloud.store.all() if "/operations/" not in record.name}
+
+    before = there()
+    with lab.platform(tmp_path, confirm=code_of(lab)) as platform:
+        said = verdicts(answers_of(name, platform))
+        assert bool(probes()[name].makes) == bool(platform.maker.ledger.made)
+        platform.maker.remove()
+    assert there() == before
+
+    assert said["refuted"] == []
+    assert said["undecided"] == []
+    assert said["proven"]
+
+
+def code_of(lab: Lab) -> Callable[[str], str]:
+    """Return somebody who reads the code in the message of the alert that always fires."""
+
+    def read(_: str) -> str:
+        policies = (one.body for one in lab.cloud.store.all() if "alertPolicies/" in one.name)
+        texts = [body["documentation"]["content"] for body in policies if "vector(1)" in str(body["conditions"])]
+        return re.findall(r"code is (\d{6})", texts[0])[0] if len(texts) == 1 else ""
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("confirm", "verdict", "says"),
+    [
+        (lambda _: "", "refuted", "its code was not read"),
+        (lambda _: "none", "refuted", "its code was not read"),
+        (None, "undecided", "nobody was asked"),
+    ],
+    ids=["no code", "another code", "no terminal"],
+)
+def test_an_alert_whose_code_nobody_read_did_not_reach_them(
+    lab: Lab, tmp_path: Path, confirm: Callable[[str], str] | None, verdict: str, says: str
+) -> None:
+    with lab.platform(tmp_path, confirm=confirm) as platform:
+        said = verdicts(answers_of("monitoring-page", platform))
+        platform.maker.remove()
+
+    assert len(said["proven"]) == 1
+    assert [says in each for each in said[verdict]] == [True]
+
+
+def test_a_page_says_nothing_secret_and_has_the_channels_of_the_environment(lab: Lab, tmp_path: Path) -> None:
+    with lab.platform(tmp_path, confirm=code_of(lab)) as platform:
+        answers = answers_of("monitoring-page", platform)
+        (policy,) = (one.body for one in lab.cloud.store.all() if "vector(1)" in str(one.body.get("conditions")))
+        platform.maker.remove()
+
+    (channel,) = (one.body for one in lab.cloud.store.all() if "/notificationChannels/" in one.name)
+    assert policy["notificationChannels"] == [channel["name"]]
+    assert policy["userLabels"]["verify-run"] == platform.maker.ledger.run
+    code = re.findall(r"\d{6}", policy["documentation"]["content"])[0]
+    assert not any(code in part for answer in answers for part in answer)
+
+
+@pytest.mark.parametrize(("name", "least"), [("vertex-refusals", 20), ("monitoring-refusals", 4)])
+def test_all_requests_are_refused_as_the_table_has_it(lab: Lab, tmp_path: Path, name: str, least: int) -> None:
+    with lab.platform(tmp_path) as platform:
+        (answer,) = answers_of(name, platform)
+
+    count, _, of = answer.says.split()[:3]
+    assert count == of
+    assert int(count) >= least
+
+
+def test_a_dry_run_without_the_right_to_create_decides_nothing(lab: Lab, tmp_path: Path) -> None:
+    denied = answer("POST .*/dashboards$", 403, error={"message": "you lack monitoring.dashboards.create"})
+    with lab.spoiled(denied), lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of("monitoring-refusals", platform))
+
+    assert (said["refuted"], said["proven"], len(said["undecided"])) == ([], [], 4)
+
+
+def change(end: str, **fields: Any) -> Callable[[Lab], None]:
+    """Change fields of the resource whose name ends so; dots go into blocks."""
+
+    def spoil(lab: Lab) -> None:
+        body = lab.body(end)
+        for path, value in fields.items():
+            *blocks, last = path.split("__")
+            place: Any = body
+            for block in blocks:
+                place = place[int(block)] if isinstance(place, list) else place[block]
+            place[last] = value
+
+    return spoil
+
+
+def delete(end: str) -> Callable[[Lab], None]:
+    """Delete the resource whose name ends so."""
+    return lambda lab: lab.cloud.store.delete(lab.record(end).name)
+
+
+def take_role(role: str) -> Callable[[Lab], None]:
+    """Take a role of the project from everybody."""
+
+    def spoil(lab: Lab) -> None:
+        policy = lab.record(POLICY).meta["policy"]
+        policy["bindings"] = [row for row in policy["bindings"] if row["role"] != role]
+
+    return spoil
+
+
+def let_in(member: str) -> Callable[[Lab], None]:
+    """Let somebody act as the account of the team's jobs."""
+
+    def spoil(lab: Lab) -> None:
+        policy = lab.record("serviceAccounts/lab-vision-jobs@.*").meta["policy"]
+        policy["bindings"].append({"role": "roles/iam.serviceAccountTokenCreator", "members": [member]})
+
+    return spoil
+
+
+def halve_quota(lab: Lab) -> None:
+    limits = lab.limits["compute.googleapis.com"]["NVIDIA-A100-GPUS-per-project-region"]
+    limits[0]["limit"] //= 2
+    lab.set_limits()
+
+
+def forget_quota(lab: Lab) -> None:
+    del lab.limits["compute.googleapis.com"]["NETWORKS-per-project"]
+    lab.set_limits()
+
+
+def silence(source: str) -> Callable[[Lab], None]:
+    return lambda lab: setattr(lab.cloud, "silent", source)
+
+
+def answer(pattern: str, code: int, **body: Any) -> Callable[[Lab], None]:
+    """Have the cloud answer some requests otherwise."""
+    return lambda lab: setattr(lab.cloud, "answers", {pattern: lambda _: (code, body)})
+
+
+FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
+    "an API is off": ("project-apis", delete("serviceusage/.*/services/file.googleapis.com"), "file is not there"),
+    "an account is gone": ("project-accounts", delete("serviceAccounts/lab-gke-nodes@.*"), "service account"),
+    "an account is disabled": (
+        "project-accounts",
+        change("serviceAccounts/lab-gke-nodes@.*", disabled=True),
+        "disabled",
+    ),
+    "a role is missing": ("project-accounts", take_role("roles/container.defaultNodeServiceAccount"), "is not there"),
+    "an agent has no role": ("project-accounts", take_role("roles/container.serviceAgent"), "no service agent has"),
+    "a limit is too small": ("project-quotas", halve_quota, "the stacks need 32"),
+    "a quota has another id": ("project-quotas", forget_quota, "has no quota NETWORKS-per-project"),
+    "a range is wrong": ("network-as-planned", change("/main-subnet-.*", ipCidrRange="10.13.0.0/20"), "is not there"),
+    "no flow to Google's APIs": (
+        "network-as-planned",
+        change("/main-subnet-.*", privateIpGoogleAccess=False),
+        "privateIpGoogleAccess",
+    ),
+    "a firewall rule is gone": ("network-as-planned", delete("firewalls/main-webhooks-.*"), "main-webhooks"),
+    "NAT drops its address": (
+        "network-as-planned",
+        change("/network-us-central1-router-[^/]*", nats=[]),
+        "NAT gateway",
+    ),
+    "a record points elsewhere": (
+        "network-names",
+        lambda lab: lab.body("lab-gcr-io/rrsets/A gcr.io[.]").update(rrdatas=["203.0.113.1"]),
+        "203.0.113.1",
+    ),
+    "a wrong label": (
+        "cluster-as-planned",
+        change(f"{MAIN}$", resourceLabels__environment="other"),
+        "resourceLabels.environment",
+    ),
+    "public nodes": (
+        "cluster-as-planned",
+        change(f"{MAIN}$", privateClusterConfig__enablePrivateNodes=False),
+        "enablePrivateNodes",
+    ),
+    "a cluster that is broken": ("cluster-as-planned", change(f"{MAIN}$", status="ERROR"), "is ERROR, not RUNNING"),
+    "another machine": (
+        "pools-as-planned",
+        change(f"{MAIN}/nodePools/a100", config__machineType="a2-highgpu-4g"),
+        "a2-highgpu-4g",
+    ),
+    "a pool that is broken": ("pools-as-planned", change(f"{MAIN}/nodePools/a100", status="ERROR"), "is ERROR"),
+    "a smaller instance": (
+        "storage-as-planned",
+        change("instances/lab-homes", fileShares__0__capacityGb="512"),
+        "capacityGb",
+    ),
+    "a bucket for everybody": (
+        "storage-as-planned",
+        change("b/[^/]*checkpoints[^/]*", iamConfiguration__publicAccessPrevention="inherited"),
+        "publicAccessPrevention",
+    ),
+    "a persistent resource that is broken": (
+        "vertex-as-planned",
+        change("persistentResources/[^/]*tuning", state="ERROR"),
+        "is ERROR, not RUNNING",
+    ),
+    "an alert is gone": ("monitoring-as-planned", delete("alertPolicies/[0-9]+"), "alert policy"),
+    "an alert is off": ("monitoring-as-planned", change("alertPolicies/[0-9]+", enabled=False), "is turned off"),
+    "nobody is told": (
+        "monitoring-as-planned",
+        change("alertPolicies/[0-9]+", notificationChannels=[]),
+        "notification",
+    ),
+    "an alert without a series": ("monitoring-series", silence("kube_jobset"), "no series of jobset"),
+    "an alert that does not fire": ("monitoring-page", silence("alerts"), "no alert opened"),
+    "a request that is let in": (
+        "vertex-refusals",
+        answer("POST .*/global/networks$", 200),
+        "an unknown field of a network: let in",
+    ),
+    "a dashboard that is taken": (
+        "monitoring-refusals",
+        answer("POST .*/dashboards$", 200),
+        "a tile beyond the columns of its dashboard: let in",
+    ),
+    "a refusal of another kind": ("vertex-refusals", answer("GET .*/networks/verify-", 409), "409, expected 404"),
+    "jobs that fail": (
+        "vertex-jobs",
+        answer("GET .*/customJobs/", 200, state="JOB_STATE_FAILED"),
+        "first job: JOB_STATE_FAILED",
+    ),
+    "somebody may act as jobs": ("tenancy-accounts", let_in("user:eve@example.com"), "which no stack file grants"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_refuted_by_its_probe(lab: Lab, tmp_path: Path, fault: str) -> None:
+    name, spoil, says = FAULTS[fault]
+    with lab.spoiled(spoil), lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of(name, platform))
+
+    assert any(says in each for each in said["refuted"]), said
+
+
+def test_a_stockout_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
+    pool = change(f"{MAIN}/nodePools/a100", status="ERROR", statusMessage="GCE_STOCKOUT: try another zone")
+    with lab.spoiled(pool), lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of("pools-as-planned", platform))
+
+    assert said["refuted"] == []
+    assert len(said["undecided"]) == 1
+
+
+def test_a_persistent_resource_whose_jobs_have_no_account_gets_no_job(lab: Lab, tmp_path: Path) -> None:
+    with lab.platform(tmp_path) as platform:
+        platform.resources = [one for one in platform.resources if one.type != SERVICE_ACCOUNT]
+        said = verdicts(answers_of("vertex-jobs", platform))
+
+    assert (said["refuted"], said["proven"], len(said["undecided"])) == ([], [], 1)
+    assert not platform.maker.ledger.made
+
+
+def test_probes_after_a_refuted_one_are_not_decided(lab: Lab, tmp_path: Path) -> None:
+    chosen = [one for one in probes().values() if one.name in READING]
+    with lab.spoiled(delete("serviceusage/.*/services/file.googleapis.com")), lab.platform(tmp_path) as platform:
+        asked = go_on(chosen, platform, platform.maker.ledger, lambda *_: None)
+
+    refuted = [name for name, one in asked.items() if one.verdict == "refuted"]
+    because = {name: one.answers[0].says for name, one in asked.items() if one.verdict == "undecided"}
+    assert refuted == ["project-apis"]
+    assert because == {
+        "cluster-as-planned": "not decided, because of project-apis",
+        "pools-as-planned": "not decided, because of cluster-as-planned",
+        "storage-as-planned": "not decided, because of project-apis",
+        "vertex-refusals": "not decided, because of project-apis",
+        "monitoring-refusals": "not decided, because of project-apis",
+        "monitoring-series": "not decided, because of cluster-as-planned",
+    }

@@ -1,0 +1,289 @@
+"""A run that is killed leaves nothing behind after the next start, and nothing of others is touched."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.parts.jobs.runs.api_stub import write_kubeconfig
+from training_platform.clients.google_api import GoogleApi
+from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError, connect
+from training_platform.clients.project_contents import project_api
+from training_platform.config.reading.finding import UserError
+from training_platform.parts.verify.ledger import RUN_LABEL, Ledger, Maker, alone
+
+pytestmark = pytest.mark.timeout(300)
+SETTINGS = ApiKind("api/v1", "configmaps")
+PATH = "/api/v1/namespaces/lab/configmaps"
+CHILD = """
+import sys
+from pathlib import Path
+from training_platform.clients.kubernetes_api import ApiKind, connect
+from training_platform.clients.project_contents import project_api
+from training_platform.parts.verify.ledger import Ledger, Maker
+api = connect("lab", contexts=["lab"], kubeconfig=sys.argv[1], log_in="")
+google = lambda name, region: project_api(name, "p", region, sys.argv[3], read_only=False)
+maker = Maker(Ledger.begin(Path(sys.argv[2]), {}), {"lab": api}, google=google)
+number = 0
+while True:
+    maker.make_in_project("monitoring", "", ApiKind("projects/p/alertPolicies", "alertPolicies"), {}, "userLabels")
+    for part in range(3):
+        number += 1
+        about = {"name": maker.name(str(number)), "namespace": "lab"}
+        maker.make("lab", ApiKind("api/v1", "configmaps"), {"metadata": about})
+        print(number, flush=True)
+    maker.remove()
+"""
+
+
+POLICIES = ApiKind("projects/p/alertPolicies", "alertPolicies")
+GOOGLE = "/monitoring/v3/"
+
+
+class Cluster:
+    """Objects by path, with UIDs that are never given twice; deletions keep to the UID that they name.
+
+    Below ``GOOGLE`` are resources of Google Cloud, which get names that are never given twice.
+    """
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.deleted: list[str] = []
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def answer(self, method: str, url: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
+        path = urlsplit(url).path
+        with self._lock:
+            if path.startswith(GOOGLE):
+                return self._answer_as_google(method, path, body)
+            if method == "POST":
+                return 201, self.put(f"{path}/{(body or {})['metadata']['name']}", body or {})
+            if path not in self.objects:
+                return 404, {"message": "not found"}
+            if method == "DELETE":
+                uid = self.objects[path]["metadata"]["uid"]
+                if ((body or {}).get("preconditions") or {}).get("uid", uid) != uid:
+                    return 409, {"message": "the UID is another"}
+                self.deleted.append(path)
+                return 200, self.objects.pop(path)
+            return 200, self.objects[path]
+
+    def _answer_as_google(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
+        if method == "POST":
+            return 200, self.put_policy(body or {})
+        if method == "GET" and path.endswith("/alertPolicies"):
+            return 200, {"alertPolicies": [row for at, row in self.objects.items() if at.startswith(f"{path}/")]}
+        if path not in self.objects:
+            return 404, {"error": {"message": "not found"}}
+        if method == "DELETE":
+            self.deleted.append(path)
+            return 200, self.objects.pop(path) and {}
+        return 200, self.objects[path]
+
+    def put_policy(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._count += 1
+        name = f"projects/p/alertPolicies/{self._count}"
+        self.objects[f"{GOOGLE}{name}"] = {**body, "name": name}
+        return self.objects[f"{GOOGLE}{name}"]
+
+    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._count += 1
+        self.objects[path] = {**body, "metadata": {**body["metadata"], "uid": f"uid-{self._count}"}}
+        return self.objects[path]
+
+
+@contextmanager
+def served(cluster: Cluster) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            status, answer = cluster.answer(
+                self.command, self.path, json.loads(self.rfile.read(length)) if length else None
+            )
+            data = json.dumps(answer).encode()
+            try:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+            except OSError:
+                return  # the client was killed
+
+        do_GET = do_POST = do_DELETE = _answer  # noqa: N815 # as the base class names them
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def reached(folder: Path) -> Iterator[tuple[Cluster, ClusterApi, str]]:
+    cluster = Cluster()
+    with served(cluster) as address:
+        kubeconfig = str(write_kubeconfig(folder / "kubeconfig", address, "lab"))
+        yield cluster, connect("lab", contexts=["lab"], kubeconfig=kubeconfig, log_in=""), address
+
+
+def begun(folder: Path, api: ClusterApi) -> Maker:
+    return Maker(Ledger.begin(folder, {}), {"lab": api})
+
+
+def in_project(folder: Path, address: str) -> Maker:
+    return Maker(Ledger.begin(folder, {}), {}, google=partial(asked, address))
+
+
+def asked(address: str, name: str, region: str) -> GoogleApi:
+    return project_api(name, "p", region, address, read_only=False)
+
+
+def reread(maker: Maker) -> Maker:
+    """Return the maker of the next start."""
+    return Maker(Ledger.read(maker.ledger.path), maker.clusters, google=maker.google)
+
+
+def test_killed_at_ten_random_moments_nothing_is_left_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    chance, kept = random.Random(27), set[str]()
+    with reached(tmp_path) as (cluster, api, address):
+        for number in range(10):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            child = subprocess.Popen(
+                [sys.executable, "-c", CHILD, str(tmp_path / "kubeconfig"), str(folder), address],
+                stdout=subprocess.PIPE,
+            )
+            assert child.stdout is not None
+            child.stdout.readline()  # the first object is there
+            time.sleep(chance.random() * 0.2)
+            child.kill()
+            child.wait()
+            child.stdout.close()
+            ledger = Ledger.latest(folder)
+            assert ledger is not None
+            labels = {"labels": {RUN_LABEL: ledger.run}}
+            planted = {f"{PATH}/planted-{number}", f"{PATH}/verify-{ledger.run}-999999"}
+            for path in planted:
+                cluster.put(path, {"metadata": {"name": path.rpartition("/")[2], **labels}})
+            policy = cluster.put_policy({"userLabels": {"verify-run": ledger.run}})
+            planted.add(f"{GOOGLE}{policy['name']}")
+            others = planted | kept
+            cluster.deleted.clear()
+
+            Maker(ledger, {"lab": api}, google=partial(asked, address)).remove()
+
+            assert cluster.objects.keys() == others
+            kept = others
+            assert Ledger.read(ledger.path).open == {}
+
+
+def test_an_object_whose_answer_was_lost_is_known_by_its_number(tmp_path: Path) -> None:
+    with reached(tmp_path) as (cluster, api, _):
+        maker = begun(tmp_path, api)
+        maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
+        lines = maker.ledger.path.read_text().splitlines()
+        maker.ledger.path.write_text("\n".join([*lines[:-1], lines[-1][:9]]))  # killed while it wrote the UID
+
+        reread(maker).remove()
+
+        assert cluster.objects == {}
+
+
+@pytest.mark.parametrize("with_uid", [True, False])
+def test_another_object_of_the_same_name_and_label_stays(tmp_path: Path, with_uid: bool) -> None:
+    with reached(tmp_path) as (cluster, api, _):
+        maker = begun(tmp_path, api)
+        made = maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
+        if not with_uid:
+            lines = maker.ledger.path.read_text().splitlines()
+            maker.ledger.path.write_text("\n".join([*lines[:-1], ""]))
+        about = {"name": "a", "labels": made["metadata"]["labels"]}
+        cluster.put(f"{PATH}/a", {"metadata": about})  # somebody deleted it, and created it again
+
+        again = reread(maker)
+        again.remove()
+
+        assert f"{PATH}/a" in cluster.objects
+        assert len(again.left) == 1
+        assert cluster.deleted == []
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_resource_of_google_cloud_is_known_by_its_name_or_its_number(tmp_path: Path, lost: bool) -> None:
+    with reached(tmp_path) as (cluster, _, address):
+        maker = in_project(tmp_path, address)
+        made = maker.make_in_project("monitoring", "", POLICIES, {"displayName": "a"}, "userLabels")
+        other = cluster.put_policy({"userLabels": {"verify-run": maker.ledger.run}})
+        if lost:
+            lines = maker.ledger.path.read_text().splitlines()
+            maker.ledger.path.write_text("\n".join([*lines[:-1], ""]))  # killed before the answer came
+
+        reread(maker).remove()
+
+        assert made["displayName"] == "a"
+        assert cluster.objects.keys() == {f"{GOOGLE}{other['name']}"}
+
+
+def test_a_resource_whose_labels_somebody_changed_stays(tmp_path: Path) -> None:
+    with reached(tmp_path) as (cluster, _, address):
+        maker = in_project(tmp_path, address)
+        made = maker.make_in_project("monitoring", "", POLICIES, {}, "userLabels")
+        cluster.objects[f"{GOOGLE}{made['name']}"]["userLabels"] = {"verify-run": maker.ledger.run}
+
+        maker.remove()
+
+        assert len(cluster.objects) == len(maker.left) == 1
+
+
+def test_an_object_without_the_label_stays(tmp_path: Path) -> None:
+    with reached(tmp_path) as (cluster, api, _):
+        maker = begun(tmp_path, api)
+        maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
+        cluster.objects[f"{PATH}/a"]["metadata"]["labels"] = {}
+
+        maker.remove()
+
+        assert f"{PATH}/a" in cluster.objects
+
+
+def test_a_cluster_that_cannot_be_asked_keeps_the_ledger_open(tmp_path: Path) -> None:
+    with reached(tmp_path) as (_, api, _):
+        maker = begun(tmp_path, api)
+        maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
+        other = Maker(Ledger.read(maker.ledger.path), {})
+
+        with pytest.raises(ClusterError, match="cannot be asked"):
+            other.remove()
+
+        assert len(Ledger.read(maker.ledger.path).open) == 1
+
+
+def test_a_ledger_that_cannot_be_read_deletes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("no json\n")
+
+    with pytest.raises(UserError, match="Nothing was deleted"):
+        Ledger.latest(tmp_path)
+
+
+def test_two_runs_of_an_environment_do_not_meet(tmp_path: Path) -> None:
+    with alone(tmp_path), pytest.raises(UserError, match="is running"), alone(tmp_path):
+        pytest.fail("both run")

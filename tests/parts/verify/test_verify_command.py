@@ -1,0 +1,222 @@
+"""`training-platform verify` as a person runs it, against a local cloud with an environment and its team."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.parts.adopt.seeding import served
+from tests.parts.verify.conftest import PROJECT, Lab
+from tests.parts.verify.test_google_cloud import let_in
+from training_platform.catalog.reading import table
+from training_platform.cli.main import app
+from training_platform.parts.verify import cli, report, run
+from training_platform.parts.verify import probes as probing
+from training_platform.parts.verify.ledger import Ledger
+from training_platform.parts.verify.probes import STAGES, chosen, priced, probes
+
+pytestmark = pytest.mark.timeout(300)
+TWO = ["project-apis", "network-names"]
+
+
+def verify(lab: Lab, *words: str) -> Result:
+    return CliRunner().invoke(app, ["verify", "lab", "--root", str(lab.root), *words], env={"COLUMNS": "160"})
+
+
+def ledgers(lab: Lab) -> list[Path]:
+    return sorted(run.folder_of(lab.root, "lab").glob("*.jsonl"))
+
+
+def picked(result: Result) -> set[str]:
+    """Return the probes that a plan names."""
+    return set(probes()) & set(result.stdout.split("fewest roles")[0].split())
+
+
+def test_reports_lead_with_what_is_let_in_and_name_no_person_and_no_project(lab: Lab, tmp_path: Path) -> None:
+    files = {form: tmp_path / f"report.{form}" for form in ("html", "json", "txt")}
+    words = [word for path in files.values() for word in ("--report", str(path))]
+    with lab.spoiled(let_in("user:eve@example.com")), served(lab.seeded) as address:
+        stages = ["--stage", "tenancy", "--stage", "monitoring"]
+        result = verify(lab, *stages, "--local-cloud", address, "--anew", "--yes", *words)
+
+    assert result.exit_code == 1, result.output
+    texts = {form: path.read_text(encoding="utf-8") for form, path in files.items()}
+    for text in (*texts.values(), result.stdout.partition("probes, at most")[2]):
+        assert "eve@" not in text
+        assert "oncall@" not in text
+        assert not re.search(rf"(?<![\w-]){PROJECT}(?![\w-])", text)
+        assert "ADDRESS has roles/iam.serviceAccountTokenCreator" in text
+        assert "a local cloud" in text
+    report: dict[str, Any] = json.loads(texts["json"])
+    rows = {row["probe"]: row for row in report["probes"]}
+    assert rows["tenancy-accounts"]["verdict"] == "refuted"
+    assert rows["monitoring-series"]["verdict"] == "proven"
+    assert rows["tenancy-rights"]["answers"][0]["says"] == "not decided, because of cluster-answers"
+    assert report["versions"].keys() >= {"training-platform", "pulumi-gcp"}
+    assert report["complete"]
+    assert result.stdout.index("error: ") < result.stdout.index("refuted, ")
+    assert texts["html"].index("error: ") < texts["html"].index("<table")
+
+
+def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: Path) -> None:
+    def interrupt(_: str, number: int, __: int) -> None:
+        if number == 1:
+            raise KeyboardInterrupt
+
+    with served(lab.seeded) as address, lab.platform(tmp_path) as platform:
+        begun = chosen(names=TWO)[0]
+        folder = run.folder_of(lab.root, "lab")
+        folder.mkdir(parents=True, exist_ok=True)
+        head = run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", "", ""))
+        ledger = Ledger.begin(folder, head)
+        platform.maker.ledger = ledger
+        with pytest.raises(KeyboardInterrupt):
+            run.go_on(begun, platform, ledger, interrupt)
+        before = len(ledgers(lab))
+        words = [word for name in TWO for word in ("--probe", name)]
+
+        result = verify(lab, *words, "--local-cloud", address, "--yes")
+
+        assert f"Going on with {ledger.path.name}: 1 of 2 probes are done." in result.stderr
+        assert result.exit_code == 0, result.output
+        assert len(ledgers(lab)) == before
+        done = [json.loads(line) for line in ledger.path.read_text(encoding="utf-8").splitlines()[1:]]
+        assert [row["done"] for row in done if "done" in row] == TWO
+        assert "ended" in done[-1]
+        assert "2 proven" in result.stdout
+
+
+def test_without_a_terminal_nothing_is_asked_of_the_project(lab: Lab) -> None:
+    before = ledgers(lab)
+
+    result = verify(lab, "--probe", "project-apis", "--anew", "--local-cloud", "http://127.0.0.1:9")
+
+    assert result.exit_code == 2
+    assert "--yes runs the plan without a question" in result.stderr
+    assert ledgers(lab) == before
+
+
+def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
+    ours, theirs = pty.openpty()
+    words = ["verify", "lab", "--root", str(lab.root), "--probe", "project-apis", "--anew"]
+    os.write(ours, b"n\n")
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "training_platform.cli.main", *words, "--local-cloud", "http://127.0.0.1:9"],
+        check=False, stdin=theirs, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+    os.close(ours)
+    os.close(theirs)
+    assert "project-apis" in ran.stdout
+    assert ran.stderr.count("Run these probes?") == 1
+    assert ran.returncode == 2
+
+
+def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
+    result = verify(lab, "--plan", "--stage", "network", "--stage", "vertex")
+
+    wanted = {one.name for one in probes().values() if one.stage in ("network", "vertex") and not one.by_name}
+    assert picked(result) == wanted | {"project-apis", "cluster-as-planned", "cluster-answers"}
+    assert result.exit_code == 0
+
+
+def test_a_plan_leaves_out_what_is_above_the_price_and_says_so(lab: Lab) -> None:
+    result = verify(lab, "--plan", "--at-most", "0.01")
+
+    assert "storage-disk" not in picked(result)
+    assert "Left out by --at-most: storage-disk, up to 0.05 USD." in result.stdout
+    assert "0.00 USD" in result.stdout
+
+
+def test_what_starts_machines_or_sends_messages_is_chosen_by_name_alone(lab: Lab) -> None:
+    by_name = {one.name for one in probes().values() if one.by_name}
+
+    assert by_name >= {"pools-node", "pools-slice", "pools-bandwidth", "storage-lustre", "monitoring-page"}
+    assert not by_name & picked(verify(lab, "--plan", "--at-most", "1000"))
+    assert "pools-node" in picked(verify(lab, "--plan", "--probe", "pools-node", "--at-most", "60"))
+    assert picked(verify(lab, "--plan", "--page", "--probe", "project-apis")) == {
+        "project-apis", "monitoring-as-planned", "monitoring-page"
+    }  # fmt: skip
+
+
+def test_a_report_has_the_price_that_the_plan_showed(lab: Lab, tmp_path: Path) -> None:
+    words = ["--probe", "pools-node", "--pool", "main.a100", "--at-most", "60"]
+    plan = verify(lab, "--plan", *words).stdout
+    usd = priced(lab.environment, "main.a100")["pools-node"]
+    files = {form: tmp_path / f"report.{form}" for form in ("html", "json", "txt")}
+    reports = [word for path in files.values() for word in ("--report", str(path))]
+
+    with served(lab.seeded) as address:
+        result = verify(lab, *words, "--anew", "--yes", "--local-cloud", address, *reports)
+
+    assert usd != probes()["pools-node"].usd
+    assert f"minutes and {usd:,.2f} USD" in plan
+    document = json.loads(files["json"].read_text())
+    rows = {row["probe"]: row["at_most_usd"] for row in document["probes"]}
+    assert (rows["pools-node"], rows["cluster-answers"], document["at_most_usd"]) == (usd, 0, usd)
+    for text in (files["html"].read_text(), files["txt"].read_text(), result.stdout):
+        assert f"planned, at most: pools-node {usd:,.2f} USD" in text
+        assert f"planned at {usd:,.2f} USD at most" in text
+
+
+def test_a_run_that_was_begun_without_prices_has_none_in_its_report() -> None:
+    head = {"environment": "lab", "where": "local cloud", "began": "2026-11-23T12:00:00Z"}
+
+    assert report.headline(report.document(head, {}, ended=True)).endswith("0 proven")
+
+
+def test_a_page_is_sent_once_and_a_terminal_is_asked_for_its_code(lab: Lab) -> None:
+    ours, theirs = pty.openpty()
+    words = ["verify", "lab", "--root", str(lab.root), "--probe", "monitoring-page", "--page", "--anew", "--yes"]
+    with served(lab.seeded) as address:
+        os.write(ours, b"000000x\n")
+        ran = subprocess.run(
+            [sys.executable, "-m", "training_platform.cli.main", *words, "--local-cloud", address],
+            check=False, stdin=theirs, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    os.close(ours)
+    os.close(theirs)
+    assert ran.stderr.count("The code in the message") == 1
+    assert "another code was given" in " ".join(ran.stdout.split())
+    assert "000000x" not in ran.stdout
+    assert ran.returncode == 1
+    assert not any("vector(1)" in str(record.body) for record in lab.cloud.store.all())
+
+
+def test_a_probe_of_a_page_without_the_option_sends_nothing(lab: Lab) -> None:
+    with served(lab.seeded) as address:
+        result = verify(lab, "--probe", "monitoring-page", "--anew", "--yes", "--local-cloud", address)
+
+    assert "--page sends a message to people, and was not given" in " ".join(result.stdout.split())
+    assert "making" not in ledgers(lab)[-1].read_text()
+
+
+def test_stages_and_what_asks_the_page_are_named_as_the_table_of_probes_has_them() -> None:
+    assert cli._STAGES == STAGES == tuple(table(probing.__file__, "probes.yaml"))
+    assert probes()[cli._PAGE].needs == ["page"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--probe", "pools-nodse"], "'pools-nodse' is not a probe. Nearest: pools-node"),
+        (["--report", "report.pdf"], "report.pdf: a report is called .html, .json or .txt."),
+        (["--stage", "pool"], "'pool' is not one of"),
+    ],
+)
+def test_a_wrong_word_is_refused_before_anything_is_asked(lab: Lab, words: list[str], says: str) -> None:
+    result = verify(lab, "--plan", *words)
+
+    assert result.exit_code == 2
+    assert says in result.stderr

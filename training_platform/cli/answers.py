@@ -1,0 +1,240 @@
+"""Values that a command takes by flags, by questions or by default, and the first files that it writes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from training_platform.cli.shared import fail, say
+
+if TYPE_CHECKING:
+    from training_platform.config.first_files import FirstPool
+    from training_platform.config.workspace import Workspace
+
+_SHOWN = 6  # choices in a question
+_Value = TypeVar("_Value")
+
+
+class Answers:
+    """Values by flags, else by questions on a terminal, else by default; ``wrong`` has a sentence for each mistake.
+
+    On a terminal a wrong value is asked for again, and no other answer is lost.
+    """
+
+    def __init__(self) -> None:
+        self.terminal = sys.stdin.isatty()
+        self.wrong: list[str] = []
+
+    def of(
+        self,
+        flag: str | None,
+        option: str,
+        question: str,
+        parse: Callable[[str], _Value],
+        *,
+        default: str | None = None,
+        example: str | None = None,
+    ) -> _Value:
+        """Return a value; that of the default or the example where it is missing or wrong, to find further mistakes."""
+        if flag is not None:
+            try:
+                return parse(flag)
+            except ValueError as error:
+                self._refuse(f"{option} {error}")
+        elif default is None and not self.terminal:
+            self._refuse(f"{option} is missing: {question}.")
+        if self.terminal:
+            return click.prompt(question or option, default=default, value_proc=_again_if_wrong(parse))
+        if default is None and example is None:
+            self.end()
+        return parse(default or example or "")
+
+    def of_all(
+        self,
+        flags: Sequence[str],
+        option: str,
+        question: str,
+        parse: Callable[[str], _Value],
+        *,
+        default: str | None = None,
+        example: str | None = None,
+    ) -> list[_Value]:
+        """Return the values of a flag that may be repeated; an answer has spaces or commas between them."""
+        if flags:
+            return [self.of(flag, option, "", parse, default=default, example=example) for flag in flags]
+        several = lambda text: [parse(part) for part in text.replace(",", " ").split()]  # noqa: E731
+        return self.of(None, option, question, several, default=default, example=example)
+
+    def one_of(self, flag: str | None, option: str, question: str, allowed: Sequence[str]) -> str:
+        """Return a value that is one of ``allowed``, by default the first."""
+        shown = f"{question} ({', '.join(allowed[:_SHOWN])}{', ...' if len(allowed) > _SHOWN else ''})"
+        return self.of(flag, option, shown, among(allowed), default=allowed[0])
+
+    def production(self, flag: bool | None) -> bool:
+        """Return whether an environment is production."""
+        if flag is None and self.terminal:
+            return click.confirm("Is it production, where nothing that holds data may be deletable?")
+        if flag is None:
+            self._refuse("--production or --no-production is missing.")
+        return bool(flag)
+
+    def pools(
+        self,
+        machines: Sequence[str],
+        zones: Sequence[str],
+        capacities: Sequence[str],
+        reservations: Sequence[str],
+        near: Sequence[str] = (),
+    ) -> list[FirstPool]:
+        """Return a pool for each machine type; zones and capacities are one for all or one for each."""
+        from training_platform.catalog import MACHINE_TYPES, ZONES
+        from training_platform.catalog.locations import region_of
+        from training_platform.config.first_files import FirstPool, first_capacity, first_zone, offered_zones
+        from training_platform.config.model.capacity import ReservationRef
+
+        for option, values in (("--zone", zones), ("--capacity", capacities)):
+            if len(values) not in {0, 1, len(machines)}:
+                self._refuse(
+                    f"{option} is given {len(values)} times: once for all pools, or once for each of {len(machines)}."
+                )
+        pools: list[FirstPool] = []
+        named = iter(reservations)
+        for number, machine in enumerate(machines):
+            of_pool = f" of {machine}" if len(machines) > 1 else ""
+            regions = [*near, *(region_of(pool.zone) for pool in pools)]
+            zone = self.of(
+                zones[min(number, len(zones) - 1)] if zones else None,
+                "--zone",
+                f"Zone{of_pool}",
+                among(ZONES, offered_zones(machine)),
+                default=first_zone(machine, regions),
+            )
+            ways: list[str] = list(MACHINE_TYPES[machine].capacities)
+            ways += ["queued-provisioning"] * ("flex-start" in ways and MACHINE_TYPES[machine].kind == "gpu")
+            capacity = self.of(
+                capacities[min(number, len(capacities) - 1)] if capacities else None,
+                "--capacity",
+                f"Provisioning model{of_pool} ({', '.join(ways)})",
+                among(ways),
+                default="reservation" if reservations else first_capacity(machine),
+            )
+            reservation = None
+            if capacity == "reservation":
+                question = f"Name of the reservation{of_pool}, or any"
+                name = next(named, None)
+                reservation = self.of(name, "--reservation", question, fits(ReservationRef), example="any")
+            pools.append(FirstPool(machine_type=machine, zone=zone, capacity=capacity, reservation=reservation))
+        for name in named:
+            self._refuse(f"--reservation {name!r} has no pool of capacity reservation.")
+        return pools
+
+    def end(self) -> None:
+        """End the command where a flag is missing or wrong, with a line for each."""
+        if self.wrong:
+            for sentence in dict.fromkeys(self.wrong):
+                say(sentence, err=True)
+            fail("nothing was written.")
+
+    def _refuse(self, sentence: str) -> None:
+        if self.terminal:
+            say(sentence, err=True)
+        else:
+            self.wrong.append(sentence)
+
+
+def _again_if_wrong(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
+    """Return a parser whose refusals click prints before it asks again."""
+
+    def answered(text: str) -> _Value:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+    return answered
+
+
+def fits(kind: Any) -> Callable[[str], str]:
+    """Return a parser of values that a field of a type takes."""
+    from training_platform.config.reading.section import refusal
+
+    def parse(text: str) -> str:
+        if why := refusal(kind, text):
+            raise ValueError(why)
+        return text
+
+    return parse
+
+
+def among(allowed: Collection[str], better: Collection[str] = ()) -> Callable[[str], str]:
+    """Return a parser of names; the nearest is one of the ``better`` ones where there are any."""
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.reading.section import listed
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            names = better or allowed
+            nearest = find_nearest(text, names)
+            shown = listed(sorted(names) if better else list(names)) or "none is declared"
+            raise ValueError(f"{text!r} is unknown. Allowed: {shown}.{f' Nearest: {nearest}.' if nearest else ''}")
+        return text
+
+    return parse
+
+
+def given(flag: str | None) -> list[str]:
+    """Return a flag that was given as a list of one."""
+    return [] if flag is None else [flag]
+
+
+def whole(text: str) -> int:
+    """Parse a decimal integer. Raises ValueError."""
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is not a whole number.")
+    return int(text)
+
+
+def environment_answer(answers: Answers, flag: str | None, workspace: Workspace, option: str = "--environment") -> str:
+    """Return the environment of a team, job or pool: by default the only one."""
+    names = [stack.name for stack in workspace.stacks.values() if stack.team is None]
+    if not names:
+        fail("No environment is declared: training-platform init environment NAME writes one.")
+    default = names[0] if len(names) == 1 else None
+    question = f"Stack of the environment ({', '.join(names)})"
+    home = answers.of(flag, option, question, among(names), default=default, example=names[0])
+    answers.end()
+    return home
+
+
+def refuse_existing(folder: Path, file: str) -> None:
+    """End the command, before any question, where a file is there already."""
+    if (folder / file).exists():
+        fail(f"{file} is there already; it was not changed.")
+
+
+def refuse_wrong(workspace: Workspace, name: str, text: str) -> None:
+    """End the command where the model refuses the text of a stack beside all others."""
+    from training_platform.config.first_files import findings_of
+
+    if wrong := findings_of(workspace, name, text):
+        for finding in wrong:
+            say(str(finding), err=True)
+        fail("nothing was written.")
+
+
+def write_stack(folder: Path, workspace: Workspace, name: str, text: str) -> None:
+    """Write a stack file that the model takes beside all others."""
+    refuse_wrong(workspace, name, text)
+    write_file(folder, f"stacks/Pulumi.{name}.yaml", text)
+
+
+def write_file(folder: Path, file: str, text: str) -> None:
+    """Write a file below a folder, and print its name."""
+    from training_platform.checks.output import write_files
+
+    write_files({folder / file: text}, folders=True)
+    say(f"{file}: written")

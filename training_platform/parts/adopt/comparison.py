@@ -1,0 +1,161 @@
+"""The changes that a plan would make to an existing resource, field by field."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from training_platform.catalog.reading import table
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.cloud.resources.model import fill_in
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.resource_types import DASHBOARD, RESOURCE_TYPES, covers, forces_replacement
+from training_platform.resources.rest import PLACES, DocumentField, Key, body_of, field_of, leaves, root
+
+_IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
+GONE = "not there"  # an entry of a list that the update takes away
+_LONGEST = 120  # letters of a value in a sentence
+TABLE: dict[str, Any] = table(__file__, "unsaid.yaml")
+
+
+class Difference(NamedTuple):
+    """A field, by the API's name, that is not as a stack file has it.
+
+    ``planned`` is None where no field of a stack file has it: then it stays, or the provider resets it.
+    ``replaces`` is whether the change would replace the resource.
+    """
+
+    path: str
+    current: Any
+    planned: Any
+    replaces: bool
+
+    def __str__(self) -> str:
+        """Return the current and the planned value, on one line."""
+        if self.planned is None:
+            return f"{self.path} is {_shown(self.current)}"
+        return f"{self.path} is {_shown(self.current)}, planned {_shown(self.planned)}"
+
+
+def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
+    """Return the fields of a body that an update to ``planned`` would change, then those that no stack file has.
+
+    Inputs whose changes the program ignores are left out, and so are fields that only the API writes.
+    """
+    if planned.type == DASHBOARD:  # its one input is the whole body, as text
+        wanted = json.loads(planned.inputs["dashboardJson"])
+        return [Difference(_text(change[0]), *change[1:], replaces=False) for change in _changes(wanted, body, ())]
+    ignored = planned.options.get("ignoreChanges", ())
+    compared = [
+        leaf
+        for leaf in leaves(planned.type, {k: v for k, v in planned.inputs.items() if k not in PLACES})
+        if not any(covers(pattern, leaf.name) for pattern in ignored)
+    ]
+    names = {leaf.path: leaf.name for leaf in compared}
+    replacing = planned.options.get("replaceOnChanges", ())
+    updates = []
+    for path, current, wanted in _changes(body_of(compared), body, ()):
+        name = names.get(path) or next((leaf_name for p, leaf_name in names.items() if p[: len(path)] == path), "")
+        updates.append(Difference(_text(path), current, wanted, forces_replacement(planned.type, name, also=replacing)))
+    return [*updates, *_unsaid(planned, body)]
+
+
+def same(planned: Any, current: Any) -> bool:
+    """Whether two values mean the same to an API: numbers as texts, links and names, nothing and false."""
+    if planned is UNKNOWN:
+        return True
+    if _is_list(planned) or _is_list(current):
+        ours, theirs = (list(side) if _is_list(side) else [] for side in (planned, current))
+        return len(ours) == len(theirs) and all(any(same(own, other) for other in theirs) for own in ours)
+    one, other = _plain(planned), _plain(current)
+    if "/" in one or "/" in other:
+        return bool(one and other) and (f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}"))
+    return one == other
+
+
+def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], Any, Any]]:
+    if isinstance(planned, Mapping):
+        below = current if isinstance(current, Mapping) else {}
+        for key, value in planned.items():
+            yield from _changes(value, below.get(key), (*path, key))
+    elif _is_list(planned) and any(isinstance(item, Mapping) for item in planned):
+        rest = list(current or ())
+        for index, entry in enumerate(planned):
+            own = _counterpart(entry, rest, single=len(planned) == 1 == len(rest))
+            if own is not None:
+                rest.remove(own)
+            yield from _changes(entry, own, (*path, index))
+        for extra in rest:
+            yield path, extra, GONE
+    elif not same(planned, current):
+        yield path, current, planned
+
+
+def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | None:
+    """Return the entry of a list that is meant by another: of the same key, or the only one."""
+    key = next((identity for identity in _IDENTITIES if identity in entry), None)
+    if key is None or single:
+        return next((item for item in rest if not list(_changes(entry, item, ()))), rest[0] if rest else None)
+    return next((item for item in rest if same(entry[key], item.get(key))), None)
+
+
+def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield the fields of a body that neither the plan nor the API's own defaults have."""
+    field = root(planned.type)
+    if field is None:
+        return
+    about = RESOURCE_TYPES[planned.type]
+    left = [name for row in TABLE["left"] for name in row["fields"]]
+    left += [name for row in about.left for name in row.fields]
+    left += [_text(place.path) for name in planned.options.get("ignoreChanges", ()) if (place := field_of(name, field))]
+    expected = copy.deepcopy(body_of(leaves(planned.type, planned.inputs)))
+    fill_in(expected, about.defaults)
+    for path, value in _extra(expected, body, field, ()):
+        text = _text(path)
+        if not any(fnmatchcase(text, pattern) or text.startswith((f"{pattern}.", f"{pattern}[")) for pattern in left):
+            yield Difference(text, value, None, replaces=False)
+
+
+def _extra(
+    expected: Any, body: Any, field: DocumentField | None, path: tuple[Key, ...]
+) -> Iterator[tuple[tuple[Key, ...], Any]]:
+    if field is not None and field.output_only:
+        return
+    if isinstance(body, Mapping):
+        below = expected if isinstance(expected, Mapping) else {}
+        for key, value in body.items():
+            inner = field.below(key) if field else None
+            yield from _extra(below.get(key), value, inner[1] if inner else None, (*path, key))
+    elif expected is None and not _is_nothing(body):
+        yield path, body
+
+
+def _is_nothing(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(_is_nothing(item) for item in value.values())
+    return _plain(value) == "" if not _is_list(value) else not value
+
+
+def _plain(value: Any) -> str:
+    """Return a scalar as text; off, zero and empty values are nothing, as bodies leave them out."""
+    if value in (None, False, 0, "", "0"):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).lower() if isinstance(value, bool) else str(value).removeprefix("https://").removeprefix("//")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _text(path: tuple[Key, ...]) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
+def _shown(value: Any) -> str:
+    text = "not set" if _is_nothing(value) else json.dumps(value, default=str).strip('"')
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

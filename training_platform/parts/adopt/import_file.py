@@ -1,0 +1,164 @@
+"""The file for ``pulumi import --file``: a project's resources, under the names and parents of the program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from importlib.metadata import requires
+from typing import Any
+
+from training_platform.catalog.types import Json
+from training_platform.parts.adopt.matches import Match, current_inputs
+from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
+from training_platform.resources.resource_types import KUBERNETES, NODE_POOL, labels_path
+from training_platform.resources.rest import PLACES, field_of, root
+
+Key = tuple[str, str]
+
+
+def import_file(resources: Iterable[Planned], matched: Mapping[Key, Match], below: Iterable[Key] = ()) -> Json:
+    """Return the file's content: the components that are parents first, then every resource with its id.
+
+    The parents of the resources in ``below`` are in it too, for files that are imported later.
+    """
+    plan = {resource.key: resource for resource in resources}
+    wanted = {key: plan[key] for key in plan if key in matched or not plan[key].custom}
+    above = {resource.key: resource.parent for resource in plan.values()}
+    parents = _parents(above, [*matched, *below])
+    rows = [row for row in wanted.values() if row.custom or row.key in parents]
+    often = Counter(row.name for row in rows)
+    names = {row.key: row.name if often[row.name] == 1 else f"{row.type}::{row.name}" for row in rows}
+    return {"resources": [_entry(row, names, matched) for row in rows]}
+
+
+def _parents(above: Mapping[Key, Key | None], keys: Iterable[Key]) -> set[Key]:
+    """Return the components above resources, at any height."""
+    parents: set[Key] = set()
+    for key in keys:
+        parent = above.get(key)
+        while parent is not None and parent not in parents:
+            parents.add(parent)
+            parent = above.get(parent)
+    return parents
+
+
+def _entry(planned: Planned, names: Mapping[Key, str], matched: Mapping[Key, Match]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": planned.type, "name": names[planned.key]}
+    if names[planned.key] != planned.name:
+        entry["logicalName"] = planned.name
+    if planned.type == KUBERNETES_PROVIDER:
+        entry |= {"inputs": matched[planned.key].planned.inputs, "version": _pinned("pulumi-kubernetes")}
+    elif planned.custom:
+        entry["id"] = matched[planned.key].id
+    else:
+        entry["component"] = True
+    if planned.parent is not None and planned.parent in names:
+        entry["parent"] = names[planned.parent]
+    if planned.type.startswith(KUBERNETES):
+        match = matched[planned.key]
+        provider = (KUBERNETES_PROVIDER, str(planned.options["provider"]))
+        return {**entry, "provider": names[provider], "inputs": current_inputs(match)}
+    if properties := _properties(planned):
+        entry["properties"] = properties
+    if inputs := untold(planned):
+        entry["inputs"] = inputs
+    return entry
+
+
+def _pinned(package: str) -> str:
+    """Return the version that deployments pin of a package, which need not be installed here."""
+    pins = (requirement.partition(";")[0].strip().split("==") for requirement in requires("training-platform") or ())
+    return next(pin[1] for pin in pins if pin[0] == package)
+
+
+def untold(planned: Planned) -> dict[str, Any]:
+    """Return the inputs that no API returns: the provider's own settings, labels, and the taints of a pool.
+
+    The API has further labels and taints, and the provider treats only those of the import file as its own.
+    """
+    field, labels = root(planned.type), labels_path(planned.type) or ()
+    if field is None or not planned.custom:
+        return {}
+    own = {
+        key: value
+        for key, value in planned.inputs.items()
+        if key not in PLACES and value is not UNKNOWN and (labels == (key,) or field_of(key, field) is None)
+    }
+    taints = planned.inputs.get("nodeConfig", {}).get("taints") if planned.type == NODE_POOL else None
+    return {**own, **({"nodeConfig": {"taints": taints}} if taints else {})}
+
+
+def _properties(planned: Planned) -> list[str]:
+    """Return the inputs to import of a resource for which the program ignores changes of some inputs.
+
+    An import takes everything that the API returns. An input whose changes are ignored would keep it for good, and the
+    provider refuses some of it. Inputs that the import leaves out count as never set.
+    """
+    ignored = {path.partition(".")[0] for path in planned.options.get("ignoreChanges", ())}
+    whole = {path for path in ignored if "[" not in path}
+    return sorted(key for key in planned.inputs if key not in whole) if whole else []
+
+
+_MARK = {"goog-pulumi-provisioned": "true"}  # the label by which the provider knows resources of Pulumi
+_DELTA = "__pulumi_raw_state_delta"  # of the outputs as they were; the provider asks to remove it where they are edited
+_INPUTS = "__inputs"  # where the Kubernetes provider keeps a program's own (source of 2026-07-01)
+_LABELS = ("labels", "resourceLabels", "userLabels")
+
+
+def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json, list[str]]:
+    """Return a state with the values that its import could not know, and the names of changed resources.
+
+    Inputs whose changes the program ignores would hold values that the provider refuses, such as a cluster's
+    ``nodeConfig.windowsNodeConfig``: they are removed. Values that no API returns, such as settings of the provider,
+    are filled in: the first update would send them again unchanged.
+    """
+    rows = {_key(row["type"], row.get("logicalName", row["name"])): row for row in imports["resources"]}
+    changed: list[str] = []
+    resources = []
+    for resource in state["deployment"].get("resources", ()):
+        name = resource["urn"].split("::", 3)[-1]
+        row = rows.get(_key(resource["type"], name))
+        fixed = _settled(resource, row) if row and row.keys() & {"properties", "inputs"} else resource
+        if fixed != resource:
+            changed.append(name)
+        resources.append(fixed)
+    return {**state, "deployment": {**state["deployment"], "resources": resources}}, changed
+
+
+def _settled(resource: Json, row: Mapping[str, Any]) -> Json:
+    if resource["type"].startswith(KUBERNETES):
+        return _as_written(resource, row["inputs"])
+    inputs, outputs = dict(resource.get("inputs", {})), dict(resource.get("outputs", {}))
+    if "properties" in row:
+        inputs = {key: value for key, value in inputs.items() if key in {*row["properties"], "__defaults"}}
+    told = row.get("inputs", {})
+    outputs = _filled(outputs, told)
+    labels = next((told[key] for key in _LABELS if key in told), None)
+    if labels and not outputs.get("pulumiLabels") and "pulumiLabels" in outputs:
+        marked = _MARK if _MARK.items() <= dict(outputs.get("effectiveLabels") or {}).items() else {}
+        outputs["pulumiLabels"] = {**labels, **marked}
+    if outputs != resource.get("outputs"):
+        outputs.pop(_DELTA, None)
+    return {**resource, "inputs": inputs, "outputs": outputs}
+
+
+def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
+    """Return an object as if the program had written it; the provider compares no fields but those of ``__inputs``."""
+    outputs = dict(resource.get("outputs", {}))
+    return {**resource, "inputs": written, "outputs": {**outputs, **({_INPUTS: written} if _INPUTS in outputs else {})}}
+
+
+def _filled(outputs: Json, told: Mapping[str, Any]) -> Json:
+    """Return outputs with missing values filled in; values of the API stay."""
+    filled = dict(outputs)
+    for key, value in told.items():
+        there = filled.get(key)
+        if isinstance(value, Mapping) and isinstance(there, Mapping) and there:
+            filled[key] = _filled(dict(there), value)
+        elif there in (None, {}, []):
+            filled[key] = value
+    return filled
+
+
+def _key(token: str, name: str) -> str:
+    return f"{token}::{name}"

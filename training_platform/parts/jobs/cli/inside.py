@@ -1,0 +1,155 @@
+"""``training-platform job exec|port-forward|top``: into the containers of a run on GKE, by kubectl as its member."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn
+
+import click
+
+from training_platform.cli.shared import example, fail, line_width, print_json, say
+from training_platform.config.reading.finding import UserError
+from training_platform.parts.jobs.cli.job import app
+from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, find_run, of_a_run_options, run_argument
+
+_SHELL = ("sh", "-c", "exec $(command -v bash || echo sh)")
+# GKE puts GPUs' tools there; TPUs have none but what an image brings along.
+_USE = (
+    "PATH=$PATH:/usr/local/nvidia/bin; command -v nvidia-smi >/dev/null || exec tpu-info; exec nvidia-smi "
+    "--query-gpu=index,utilization.gpu,memory.used,memory.total --format=csv,noheader,nounits"
+)
+_node = click.option("--node", type=click.IntRange(min=0), default=0, help="The node's number in the run; default: 0.")
+_team = click.option("--team", help="The team that owns the run.")
+
+
+@app.command("exec", epilog=example("training-platform job exec finetune-7x2kq nvidia-smi"))
+@run_argument
+@click.argument(
+    "command", nargs=-1, type=click.UNPROCESSED, help="A command and its arguments, after --; default: a shell."
+)
+@_node
+@_team
+@access_options
+def execute(run: str, command: tuple[str, ...], node: int, **chosen: Any) -> None:
+    """Run a command, or a shell, in a container of a run on GKE, with the variables of its program.
+
+    Needs kubectl, and the extra `jobs`. The exit code is the command's.
+    """
+    pod, kubectl = _pod(run, node, RunsOptions(**chosen))
+    words = [*kubectl, "exec", "-it" if sys.stdin.isatty() else "-i", pod["metadata"]["name"]]
+    _end([*words, *_container(), "--", *_launched(pod), *(command or _SHELL)])
+
+
+@app.command("port-forward", epilog=example("training-platform job port-forward tune-7x2kq 6006"))
+@run_argument
+@click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]PORT...", help="Ports of the container.")
+@_node
+@_team
+@access_options
+def port_forward(run: str, ports: tuple[str, ...], node: int, **chosen: Any) -> None:
+    """Forward ports of this machine to a container of a run on GKE, until the command is stopped.
+
+    Needs kubectl, and the extra `jobs`.
+    """
+    pod, kubectl = _pod(run, node, RunsOptions(**chosen))
+    _end([*kubectl, "port-forward", f"pod/{pod['metadata']['name']}", *ports])
+
+
+@app.command("top", epilog=example("training-platform job top finetune-7x2kq"))
+@run_argument
+@of_a_run_options
+def top(run: str, **chosen: Any) -> None:
+    """Show how busy the accelerators of a run on GKE are, by `nvidia-smi` or `tpu-info` in its containers.
+
+    Needs kubectl, and the extra `jobs`. Exit code 2: a container did not answer.
+    """
+    options = RunsOptions(**chosen)
+    pods, kubectl = _pods(run, options)
+    names = [str(pod["metadata"]["name"]) for pod in pods]
+
+    def ask(name: str) -> subprocess.CompletedProcess[str]:
+        command = [*kubectl, "exec", name, *_container(), "--", "sh", "-c", _USE]
+        return subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 # as below
+
+    with ThreadPoolExecutor(16) as threads:
+        answers = list(zip(names, threads.map(ask, names), strict=True))
+    rows = [
+        dict(zip(("node", "gpu", "busy_percent", "used_mib", "total_mib"), (name, *map(str.strip, cells)), strict=True))
+        for name, answer in answers
+        for cells in (line.split(",") for line in answer.stdout.splitlines())
+        if len(cells) == 4
+    ]
+    if options.output_format == "json":
+        print_json(rows)
+    elif rows:
+        from rich.text import Text
+
+        from training_platform.checks.reports.text import fitting_table, table_text
+
+        columns = ("NODE", "GPU", "BUSY %", "USED MIB", "OF MIB")
+        table = fitting_table(columns, [[Text(cell) for cell in row.values()] for row in rows], line_width())
+        say(table_text(table, line_width()))
+    measured = {row["node"] for row in rows}
+    for name, answer in answers:
+        if answer.returncode:
+            say(f"training-platform: {name} did not answer: {answer.stderr.strip() or answer.stdout.strip()}", err=True)
+        elif name not in measured:
+            say(f"{name}\n{answer.stdout.rstrip()}")
+    sys.exit(2 if any(answer.returncode for _, answer in answers) else 0)
+
+
+def _end(command: list[str]) -> NoReturn:
+    sys.exit(subprocess.call(command))  # noqa: S603 # kubectl, with a run's own names
+
+
+def _pod(run: str, node: int, options: RunsOptions) -> tuple[dict[str, Any], list[str]]:
+    pods, kubectl = _pods(run, options)
+    if node >= len(pods):
+        fail(f"{run} has {len(pods)} nodes that run: --node is at most {len(pods) - 1}.")
+    return pods[node], kubectl
+
+
+def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the pods of a run that run, by their number, and kubectl with its cluster and namespace."""
+    from training_platform.clients.kubernetes_api import PODS, context_in
+    from training_platform.parts.jobs.runs.on_gke import JOBSET_LABEL
+
+    record, place, api = find_run(run, options)
+    if place.target == "vertex":
+        fail(f"{run} is on Vertex AI, which has a shell of its own: docs/job-files.md names the field that opens it.")
+    kubectl = shutil.which("kubectl") or fail("kubectl is not installed: gcloud components install kubectl")
+    pods = api.objects(PODS, place.team.name, f"{JOBSET_LABEL}={run}") if not record.gone else ()
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+    if not running:
+        raise UserError(f"{run} has no container that runs: it is {record.state}.")
+    context = context_in(options.kubeconfig, place.key, contexts=place.contexts, log_in=place.log_in)
+    file = ["--kubeconfig", options.kubeconfig] if options.kubeconfig else []
+    return sorted(running, key=_number), [kubectl, *file, "--context", context, "--namespace", place.team.name]
+
+
+def _number(pod: dict[str, Any]) -> tuple[int, int]:
+    labels, annotations = pod["metadata"].get("labels") or {}, pod["metadata"].get("annotations") or {}
+    index = annotations.get("batch.kubernetes.io/job-completion-index")
+    return int(labels.get("jobset.sigs.k8s.io/job-index") or 0), int(index or 0)
+
+
+def _container() -> list[str]:
+    from training_platform.parts.jobs.gke.pods import CONTAINER
+
+    return ["--container", CONTAINER]
+
+
+def _launched(pod: dict[str, Any]) -> list[str]:
+    """Return the launcher of a container that has one, which gives the command the program's secrets and variables."""
+    from training_platform.resources.launcher import PLAN_VARIABLE
+
+    (own,) = [each for each in pod["spec"]["containers"] if each["name"] == _container()[1]]
+    plan = next((row["value"] for row in own.get("env") or () if row["name"] == PLAN_VARIABLE), None)
+    if plan is None:
+        return []
+    silent = {name: value for name, value in json.loads(plan).items() if name not in ("topic", "message", "restarts")}
+    return ["env", f"{PLAN_VARIABLE}={json.dumps(silent)}", *own["command"]]

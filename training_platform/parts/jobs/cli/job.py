@@ -1,0 +1,349 @@
+"""``training-platform job render|check|cost|usage``: job files, and what teams used."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from training_platform.cli.answers import Answers, environment_answer, refuse_existing, write_file
+from training_platform.cli.shared import (
+    PATH,
+    Commands,
+    CommandsOfModules,
+    Format,
+    complete_jobs,
+    example,
+    fail,
+    format_option,
+    local_cloud_option,
+    need,
+    print_json,
+    repository,
+    root_option,
+    say,
+    say_beside,
+    today_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from training_platform.config.model.team import Team
+    from training_platform.config.reading.finding import Finding
+    from training_platform.config.workspace import Workspace
+
+_COMMANDS = CommandsOfModules({
+    "render": "job:render", "check": "job:check", "cost": "job:cost", "usage": "job:usage", "submit": "runs:submit",
+    "debug": "runs:debug", "list": "runs:list_runs", "status": "runs:status", "cancel": "runs:cancel",
+    "requeue": "runs:requeue_run", "wait": "runs:wait_for", "why": "runs:why_it_waits", "logs": "runs:logs",
+    "exec": "inside:execute", "port-forward": "inside:port_forward", "top": "inside:top", "init": "job:init_job",
+}, package=__package__ or "")  # fmt: skip
+app = Commands(
+    "job",
+    commands=_COMMANDS,
+    help="Training jobs. render, check, cost and init work offline; all others need Google Cloud or a cluster.",
+)
+
+JOB_NAME_PARTS = 2
+Target = Literal["gke", "vertex"]
+target_type = click.Choice(["gke", "vertex"])
+job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
+
+
+@app.command("render", epilog=example("training-platform job render jobs/nlp/pretrain.yaml --target gke"))
+@job_file
+@click.option("--target", type=target_type, help="Where it runs; required if the job has both.")
+@today_option
+@root_option
+def render(file: Path, target: Target | None, today: str | None, root: Path | None) -> None:
+    """Print a job as submitted: a JobSet as YAML, or the body of a Vertex AI CustomJob as JSON.
+
+    Findings and charges to quotas are printed on standard error. Exit code 1: the job has errors. 2: it could not be
+    read or rendered.
+    """
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.parts.jobs.render import render_job
+
+    folder = repository(root)
+    rendered = render_job(file, folder, target, clock(folder, today))
+    print_findings(rendered.findings, err=True)
+    for line in rendered.notes:
+        say(f"# {line}", err=True)
+    click.echo(rendered.text, nl=False)
+    sys.exit(int(rendered.failed))
+
+
+@app.command("check", epilog=example("training-platform job check jobs/vision/finetune.yaml"))
+@click.argument(
+    "files",
+    nargs=-1,
+    type=PATH,
+    metavar="[FILE]...",
+    shell_complete=complete_jobs,
+    help="Job files; default: all in jobs/.",
+)
+@format_option
+@today_option
+@root_option
+def check(files: tuple[Path, ...], output_format: Format, today: str | None, root: Path | None) -> None:
+    """Check job files against their teams' stacks, for every target that they name.
+
+    Exit code 0: clean. 1: errors. 2: a file could not be read.
+    """
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.config.workspace import read_workspace
+    from training_platform.parts.jobs.render import check_jobs, job_files
+
+    folder = repository(root)
+    paths = files or job_files(folder)
+    day, workspace = clock(folder, today), read_workspace(folder)
+    findings, unreadable = check_jobs(paths, folder, workspace, day)
+    for sentence in unreadable:
+        say(f"training-platform: {sentence}", err=True)
+    checked = len(paths) - len(unreadable)
+    warnings = sum(finding.severity == "warning" for finding in findings)
+    errors = sum(finding.severity == "error" for finding in findings)
+    if output_format == "json":
+        from training_platform.checks.reports.json_report import finding_document  # it brings all rules for stacks
+
+        documents = [finding_document(finding) for finding in findings]
+        counts = {"errors": errors + len(unreadable), "warnings": warnings}
+        print_json({"jobs": checked, **counts, "findings": documents})
+    else:
+        print_findings(findings)
+        counted = [_counted(errors, "error"), _counted(warnings, "warning")]
+        counted += [f"{_counted(len(unreadable), 'file')} not checked"] if unreadable else []
+        say(f"{_counted(checked, 'job')}: {', '.join(counted)}")
+    sys.exit(2 if unreadable else int(errors > 0))
+
+
+@app.command("cost", epilog=example("training-platform job cost jobs/vision/finetune.yaml"))
+@click.argument("file", type=PATH, required=False, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
+@click.option("--target", type=target_type, help="Default: every target of the job.")
+@click.option("--team", help="Instead of a job: the chip-hours of this team in a month, and its budgets.")
+@click.option("--environment", help="The team's environment, where several have a team of that name.")
+@click.option("--month", metavar="YYYY-MM", help="With --team; default: this month.")
+@format_option
+@today_option
+@root_option
+def cost(
+    *, file: Path | None, target: Target | None, team: str | None, environment: str | None, month: str | None,
+    output_format: Format, today: str | None, root: Path | None,
+) -> None:  # fmt: skip
+    """Print a job's cost at list prices, for each provisioning model: per hour, and for the longest run.
+
+    Every sum is a lower bound: the output names the omissions. With --team, print what a team used in a month, by the
+    ledger that `job usage` writes. Exit code 1: the job has errors. 2: it could not be read.
+    """
+    from training_platform.config.reading.clock import today as clock
+
+    folder = repository(root)
+    if (file is None) == (team is None):
+        fail("name a job file, or a team with --team.")
+    if file is None:
+        _say_team(folder, str(team), environment, month, today=clock(folder, today), output_format=output_format)
+        return
+    if month or environment:
+        fail("--month and --environment are for --team: a job file has its own environment.")
+    from training_platform.parts.jobs.cost import cost_text
+    from training_platform.parts.jobs.render import cost_of_file
+
+    costs, findings = cost_of_file(file, folder, target, clock(folder, today))
+    print_findings(findings, err=True)
+    if output_format == "json":
+        print_json([estimate.as_json() for estimate in costs])
+    elif costs:
+        for line in "\n\n".join(map(cost_text, costs)).splitlines():
+            said = line.lstrip()
+            say_beside(line[: len(line) - len(said)], said)
+    sys.exit(int(any(finding.severity == "error" for finding in findings)))
+
+
+def _say_team(
+    folder: Path, name: str, environment: str | None, month: str | None, *, today: date, output_format: Format
+) -> None:
+    from training_platform.config.own_prices import read_own_prices
+    from training_platform.config.reading.section import fits
+    from training_platform.config.workspace import read_workspace
+    from training_platform.parts.jobs.cost import team_cost, team_text
+    from training_platform.quota.chip_hours import COMMAND, FOLDER, Month, month_of, read_usages
+
+    if month is not None and not fits(Month, month):
+        fail(f"--month {month!r} is not a month: write it as {month_of(today)}.")
+    workspace, usages = read_workspace(folder), read_usages(folder)
+    book, wrong = read_own_prices(folder)
+    print_findings((*usages.findings, *wrong), err=True)
+    for sentence in usages.unreadable:
+        say(f"training-platform: {sentence}", err=True)
+    team = _team_called(workspace, name, environment)
+    if (ledger := usages.files.get(team.environment)) is None:
+        file = f"{FOLDER}/{team.environment}.yaml"
+        fail(f"{file} is not there or has errors: {COMMAND} --environment {team.environment} writes it.")
+    found = team_cost(workspace, team, usages, month or month_of(today), book)
+    if output_format == "json":
+        print_json({"team": team.name, "environment": team.environment, "read": str(ledger.read), **found.as_json()})
+        return
+    say(team_text(found))
+    say(f"# Read on {ledger.read:%Y-%m-%d %H:%M} UTC. Jobs on Vertex AI are not in it.", err=True)
+
+
+def _team_called(workspace: Workspace, name: str, environment: str | None) -> Team:
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.reading.section import enumeration
+
+    teams = [team for _, team, _ in workspace.teams() if environment in (None, team.environment)]
+    named = [team for team in teams if team.name == name]
+    if not named:
+        nearest = find_nearest(name, [team.name for team in teams])
+        names = enumeration({team.name for team in teams}) or "none is declared"
+        fail(f"There is no team {name}. Allowed: {names}." + (f" Nearest: {nearest}." if nearest else ""))
+    if len(named) > 1:
+        homes = " and ".join(sorted(team.environment for team in named))
+        fail(f"{homes} have a team {name} each: say which with --environment.")
+    return named[0]
+
+
+@app.command("usage", epilog=example("training-platform job usage --environment prod > holds.diff"))
+@click.option("--environment", "environments", multiple=True, help="Only these; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Write no ledger.")
+@local_cloud_option
+@today_option
+@root_option
+def usage(
+    environments: tuple[str, ...], local_cloud: str | None, today: str | None, root: Path | None, *, dry_run: bool
+) -> None:
+    """Read the chip-hours that teams used this month and last into stacks/usage/, and print the holds they call for.
+
+    Needs the extra `jobs`, application default credentials, and `roles/monitoring.viewer` in the environment's project.
+    Standard output is a difference of team files for `git apply`: `hold` for teams that have used up
+    `monthly_chip_hours`, and its end where a new month has begun. Standard error has budgets that are 80% used. Exit
+    code 2: an environment could not be read, and no file was written.
+    """
+    from dataclasses import replace
+    from datetime import UTC, datetime, time
+
+    from training_platform.checks.output import write_files
+    from training_platform.clients.google_api import local_endpoint
+    from training_platform.clients.google_services import prometheus
+    from training_platform.config.reading.clock import today as clock
+    from training_platform.config.workspace import read_workspace
+    from training_platform.quota import chip_hours
+
+    need("jobs", "job usage")
+    folder = repository(root)
+    now, day = datetime.now(UTC), clock(folder, today)
+    now = now if day == now.date() else datetime.combine(day, time(23, 55), UTC)
+    workspace, usages = read_workspace(folder), chip_hours.read_usages(folder)
+    for sentence in (*usages.unreadable, *map(str, usages.findings)):
+        fail(f"{sentence} Correct the file, or delete it.")
+    homes = {stack.name: home for stack, home in workspace.environments() if home.clusters}
+    for name in environments:
+        if name not in homes:
+            fail(f"There is no environment {name} with clusters. There are: {', '.join(homes) or 'none'}.")
+    texts = {}
+    month = chip_hours.month_of(day)
+    for name in environments or homes:
+        home, months = homes[name], {}
+        for asked in (chip_hours.month_before(month), month):
+            if query := chip_hours.question(home, name, asked, now):
+                rows = prometheus(home.project, query.expr, query.at, local_endpoint(local_cloud, "monitoring"))
+                months[asked] = chip_hours.hours_of(rows, home, name)
+        path = folder / chip_hours.FOLDER / f"{name}.yaml"
+        texts[path] = chip_hours.usage_text(usages.files.get(name), months, now)
+        usages = usages.with_text(name, texts[path])
+    if not dry_run:
+        write_files(texts, folders=True)
+    for path in texts:
+        say(f"{path.relative_to(folder)}: {'not written' if dry_run else 'written'}", err=True)
+    findings = chip_hours.budget_findings(workspace, usages, day)
+    print_findings((replace(finding, severity="warning") for finding in findings), err=True)
+    click.echo(chip_hours.proposal(workspace, usages, day), nl=False)
+
+
+def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
+    """Print findings, in the order of the file."""
+    for finding in sorted(findings, key=lambda row: (row.file or "", row.position or (0, 0))):
+        say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+@click.command(
+    "job",
+    epilog=example("training-platform init job vision/train --environment prod --image registry.example.com/train:1"),
+)
+@click.argument("name", help="Team and name of the job, such as vision/train.")
+@click.option("--environment", help="Stack of the environment.")
+@click.option("--image", help="Container image with its tag.")
+@click.option("--target", help="gke, vertex or both; default: gke.")
+@click.option("--cluster", help="GKE: cluster in which the team has a share.")
+@click.option("--flavor", help="GKE: a flavor of that share.")
+@click.option("--region", help="Vertex AI: region that trains.")
+@click.option("--machine-type", help="Vertex AI: machine type.")
+@root_option
+def init_job(
+    *,
+    name: str,
+    environment: str | None,
+    image: str | None,
+    target: str | None,
+    cluster: str | None,
+    flavor: str | None,
+    region: str | None,
+    machine_type: str | None,
+    root: Path | None,
+) -> None:
+    """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.reading.clock import today
+    from training_platform.config.workspace import read_workspace
+    from training_platform.parts.jobs import first_file
+    from training_platform.quota.snapshot import read_snapshots
+
+    folder = repository(root)
+    refuse_existing(folder, f"jobs/{name}.yaml")
+    workspace, answers = read_workspace(folder), Answers()
+    home = environment_answer(answers, environment, workspace)
+    parts = name.split("/")
+    owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
+    if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
+        teams = ", ".join(sorted(owners)) or "no team"
+        nearest = find_nearest(parts[0], owners)
+        hint = f" Nearest: {nearest}/{parts[-1]}." if nearest else ""
+        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {teams}.{hint}")
+    owner = owners[parts[0]]
+    section = workspace.stacks[home].environment
+    limits = read_snapshots(folder, today(folder, None)).get(owner.project or (section.project if section else ""))
+    where = answers.one_of(target, "--target", "Where it runs", ("gke", "vertex", "both"))
+    text = first_file.head(home, answers.of(image, "--image", "Container image with its tag", str, example="image:1"))
+    chosen = None
+    if where != "vertex":
+        if not owner.shares:
+            fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
+        shares = [(at, row) for at, own in owner.shares.items() for row in own]
+        if where == "both":  # with one image: accelerators that Vertex AI grants as well come first
+            kinds = first_file.granted_kinds(limits)
+            rows = {share: workspace.flavors(home, share[0]).get(share[1]) for share in shares}
+            shares.sort(key=lambda share: (row := rows[share]) is None or row.accelerator.kind not in kinds)
+        at = answers.one_of(cluster, "--cluster", "Cluster", list(dict.fromkeys(at for at, _ in shares)))
+        on = answers.one_of(flavor, "--flavor", f"Flavor in {at}", [row for place, row in shares if place == at])
+        chosen = workspace.flavors(home, at).get(on)
+        if chosen is None:
+            fail(f"Team {owner.name} has a share of {on} in {at}, which is not a flavor of {home}.")
+        text += first_file.on_gke(at, chosen)
+    if where != "gke":
+        machines = first_file.vertex_machines(chosen, limits)
+        machine = answers.one_of(machine_type, "--machine-type", "Machine type on Vertex AI", machines)
+        sections = (section for stack, section in workspace.environments() if stack.name == home)
+        near = [cluster.location for section in sections for cluster in section.clusters.values()]
+        regions = first_file.vertex_regions(machine, near, limits)
+        text += first_file.on_vertex(answers.one_of(region, "--region", "Region of Vertex AI", regions), machine)
+    answers.end()
+    write_file(folder, f"jobs/{name}.yaml", text)
+    click.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")

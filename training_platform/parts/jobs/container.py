@@ -1,0 +1,270 @@
+"""A job's container, which Kubernetes and Vertex AI describe alike: image, command, variables, mounts, source.
+
+A program starts by the command of its image, or by a launcher that first fetches secrets and source. The launcher is
+one file of Python without dependencies, run by the container's own Python: its image needs ``python3``, and the job a
+command of its own, since this project cannot know the image's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from training_platform.catalog import IMAGES
+from training_platform.config.names import data_variable
+from training_platform.parts.jobs.model import Mount, PythonSource
+from training_platform.parts.jobs.rendezvous import at_run_time
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.resources.launcher import PLAN_VARIABLE, launcher
+from training_platform.resources.scope import bucket_id, secret_id
+
+OUTPUT_VARIABLE = "OUTPUT_URI"
+PROFILE_VARIABLE = "PROFILE_URI"
+LOADERS_VARIABLE = "DATA_LOADERS"
+
+
+def container(
+    job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None, *, restarts: int = 0
+) -> dict[str, Any]:
+    """Return image, command, arguments and variables; ``image_key`` is what the image is called.
+
+    ``platform`` are further variables, over which the job's own win; the launcher fills in those of this run's nodes.
+    It starts a program that fails again, ``restarts`` times.
+    """
+    later = at_run_time(platform or {})
+    command, args = argv(job, later, restarts)
+    known = {name: value for name, value in (platform or {}).items() if name not in later}
+    every = {**known, **variables(job), **launch_variables(job, later, restarts)}
+    return {
+        image_key: image(job),
+        **({"command": command} if command else {}),
+        **({"args": args} if args else {}),
+        "env": named(every),
+    }
+
+
+def named(variables: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return variables as both platforms list them; a value that is no text is a reference to a field of the pod."""
+    rows = variables.items()
+    return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in rows]
+
+
+def variables(job: ResolvedJob) -> dict[str, str]:
+    """Return the variables of the container: its output, mounts and data loaders, and the job's own, which win."""
+    uri = output_uri(job)
+    output = {OUTPUT_VARIABLE: uri} if uri else {}
+    profile = {PROFILE_VARIABLE: f"{uri}/profile/"} if uri and job.spec.profiler else {}
+    loaders = {LOADERS_VARIABLE: str(job.spec.data_loaders)} if job.spec.data_loaders else {}
+    return {**output, **profile, **loaders, **mount_variables(job), **job.spec.env}
+
+
+def image(job: ResolvedJob) -> str:
+    """Return the image: the job's, that of its source, or Vertex AI's prebuilt one for its accelerator, GKE's first."""
+    source = job.spec.source
+    if source is None:
+        return job.spec.image or ""
+    machine = job.spec.vertex.machine if job.spec.vertex else None
+    accelerator = job.flavor.accelerator if job.flavor else machine.accelerator if machine else None
+    return source.image or IMAGES[f"vertex-training-{accelerator.kind if accelerator else 'cpu'}"]
+
+
+def launched(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> bool:
+    """Whether something has to be done in the container before its program starts, or when it has ended.
+
+    ``later`` are variables of the nodes, which a job without a command does not get.
+    """
+    spec = job.spec
+    return bool(spec.secrets or spec.notify or spec.source or ((later or restarts) and spec.command))
+
+
+def argv(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> tuple[list[str], list[str]]:
+    """Return command and arguments of the container."""
+    spec = job.spec
+    if not launched(job, later, restarts):
+        return list(spec.command), list(spec.args)
+    program = list(spec.command) or ["python3", "-m", module(job)]
+    return ["python3", "-c", launcher()], [*program, *spec.args]
+
+
+def module(job: ResolvedJob) -> str:
+    """Return the module that a job with source runs."""
+    source = job.spec.source
+    if source is None:
+        return ""
+    return source.module or Path(source.file or "").stem
+
+
+def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> dict[str, str]:
+    """Return the launcher's orders as a variable; empty for a job that needs no launcher."""
+    if not launched(job, later, restarts):
+        return {}
+    plan: dict[str, Any] = {
+        "secrets": {
+            name: f"projects/{job.scope.project}/secrets/{secret_id(job.scope, key)}/versions/{version or 'latest'}"
+            for name, text in job.spec.secrets.items()
+            for key, _, version in [text.partition(":")]
+        },
+        "folder" if job.spec.source and job.spec.source.folder else "package": package_uri(job),
+        "nodes": later,
+        "restarts": restarts,
+        "retry_on": job.spec.retry_on if restarts else None,
+        "topic": job.spec.notify,
+        "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
+    }
+    return {PLAN_VARIABLE: json.dumps({key: value for key, value in plan.items() if value})}
+
+
+LUSTRE: Final = "/mnt/lustre"
+DISKS: Final = "/mnt/disks"
+NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets it mounts at /gcs
+# Folders below a mount with caches, by the variable that libraries read.
+CACHES: Final[Mapping[str, str]] = {
+    "HF_HOME": "huggingface",
+    "TORCH_HOME": "torch",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+    "TFDS_DATA_DIR": "tensorflow-datasets",
+    "TFHUB_CACHE_DIR": "tensorflow-hub",
+    "TRITON_CACHE_DIR": "triton",
+    "PIP_CACHE_DIR": "pip",
+}
+
+
+def fixed_path(job: ResolvedJob, mount: Mount) -> str:
+    """Return where Vertex AI has the mount, which cannot be changed; GKE puts it there unless ``path`` says otherwise.
+
+    Source: Vertex AI docs, NFS mounts and Cloud Storage as a mounted file system, read 2026-08-22.
+    """
+    source = mount.source
+    data = job.environment.data_sets[source.data_set] if source.data_set else None
+    if data and data.bucket:
+        return f"/gcs/{data.bucket.name}" + (f"/{data.bucket.path}" if data.bucket.path else "")
+    if data:  # Vertex AI has no place for Hyperdisk ML
+        return f"{NFS if data.filestore else LUSTRE if data.lustre else DISKS}/{mount.name}"
+    return f"/gcs/{bucket_id(job.scope, source.bucket)}" if source.bucket else f"{NFS}/{mount.name}"
+
+
+def mount_path(job: ResolvedJob, mount: Mount) -> str:
+    """Return the mount's path in the containers."""
+    return mount.path or fixed_path(job, mount)
+
+
+def share_folder(job: ResolvedJob, directory: str) -> str:
+    """Return the folder of a team's directory on its file share; empty for a share that is the team's alone."""
+    spec = job.team.directories[directory]
+    alone = spec.whole_share or job.environment.filestore[spec.filestore].team is not None
+    return "" if alone else f"{job.team.name}/{directory}"
+
+
+def mount_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return ``MOUNT_<NAME>`` for every mount, ``DATA_SET_<NAME>`` as notebooks have it, and variables of caches."""
+    paths = {mount.name: mount_path(job, mount) for mount in job.spec.mounts}
+    named = {f"MOUNT_{name.upper().replace('-', '_')}": path for name, path in paths.items()}
+    for mount in job.spec.mounts:
+        if data_set := mount.source.data_set:
+            named[data_variable(data_set)] = paths[mount.name]
+        if mount.caches:
+            named |= {name: f"{paths[mount.name]}/{folder}" for name, folder in CACHES.items()}
+    return named
+
+
+_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+
+
+def output_uri(job: ResolvedJob) -> str | None:
+    """Return the folder of the output, ``gs://<bucket>/<run>``, or None for a job without."""
+    return f"gs://{bucket_id(job.scope, job.spec.output)}/{job.name}" if job.spec.output else None
+
+
+def output_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return the variables that Vertex AI sets by itself from the folder of the output, for GKE to set them too.
+
+    Source: Vertex AI docs, environment variables of custom training, read 2026-08-22.
+    """
+    uri = output_uri(job)
+    return {name: f"{uri}/{folder}/" for name, folder in _FOLDERS.items()} if uri else {}
+
+
+_VERSION = "0"
+_LEFT_OUT = ("__pycache__", "build", "dist")
+
+
+def source_bucket(job: ResolvedJob) -> str | None:
+    """Return the key of the team's bucket that the source goes to; None where the job names none."""
+    source = job.spec.source
+    return (source.bucket or job.spec.output) if source else None
+
+
+def package_uri(job: ResolvedJob) -> str | None:
+    """Return ``gs://<bucket>/sources/<hash>/<name>-0.tar.gz``; None for a job without source or bucket."""
+    source, bucket = job.spec.source, source_bucket(job)
+    if source is None or bucket is None:
+        return None
+    digest = hashlib.sha256(sdist(source, job.workspace.root)).hexdigest()[:16]
+    return f"gs://{bucket_id(job.scope, bucket)}/sources/{digest}/{package_name(source)}-{_VERSION}.tar.gz"
+
+
+def package_name(source: PythonSource) -> str:
+    """Return the package's name, of its file or folder."""
+    return Path(source.file or source.package or source.folder or "").stem.replace("_", "-")
+
+
+def sdist(source: PythonSource, root: Path) -> bytes:
+    """Return the archive; OSError where the source cannot be read. Nothing of the source is run for it."""
+    import gzip  # noqa: PLC0415 # these bring five more, for the few jobs whose source is packed
+    import tarfile  # noqa: PLC0415 # as above
+
+    top = f"{package_name(source)}-{_VERSION}"
+    metadata = f"Metadata-Version: 2.1\nName: {package_name(source)}\nVersion: {_VERSION}\n"
+    files = dict(_files(source, root)) | ({} if source.folder else {"PKG-INFO": metadata.encode()})
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, content in sorted(files.items()):
+            member = tarfile.TarInfo(f"{top}/{name}")
+            executable = source.folder and os.access(root / source.folder / name, os.X_OK)
+            member.size, member.mode = len(content), 0o755 if executable else 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(tar.getvalue(), mtime=0)
+
+
+def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
+    if source.file:
+        path = root / source.file
+        yield path.name, path.read_bytes()
+        modules, requirements = json.dumps([path.stem]), json.dumps(list(source.requirements))
+        setup = (
+            "from setuptools import setup\n"
+            f"setup(name={package_name(source)!r}, version={_VERSION!r}, py_modules={modules}, "
+            f"install_requires={requirements})\n"
+        )
+        yield "setup.py", setup.encode()
+        return
+    folder = root / (source.package or source.folder or "")
+    for path in source_files(folder, git=source.folder is not None):
+        yield path.relative_to(folder).as_posix(), path.read_bytes()
+
+
+def source_files(folder: Path, *, git: bool) -> list[Path]:
+    """Return the files of a folder that go along; with ``git`` none that it ignores, where it knows the folder.
+
+    Hidden files and what builds leave behind never do: a ``.env`` that git does not ignore would be a leak.
+    """
+    every: Iterable[Path] = folder.rglob("*")
+    if git:
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        with suppress(OSError):
+            listed = subprocess.run(command, cwd=folder, check=False, capture_output=True)  # noqa: S603 # fixed words
+            if listed.returncode == 0:
+                every = (folder / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name)
+    files = sorted(path for path in every if path.is_file())
+    return [path for path in files if not any(map(_left_out, path.relative_to(folder).parts))]
+
+
+def _left_out(name: str) -> bool:
+    return name.startswith(".") or name in _LEFT_OUT or name.endswith(".egg-info")

@@ -1,0 +1,317 @@
+"""What a job costs at list prices: an hour of it, and its longest run, for each provisioning model of its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, NamedTuple
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, machines_cost
+from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.model.team import Team
+from training_platform.config.pools import Flavor
+from training_platform.config.workspace import Workspace
+from training_platform.parts.jobs.gke.pods import gke_target, layout, part_of_vm, run_hours, shape
+from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.vertex.pools import pools, vertex_target, vms
+from training_platform.quota.chip_hours import Usages
+
+LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
+    "gke": ("disks", "storage", "network"),
+    "vertex": ("disks", "storage", "network", "Vertex AI's own fee"),
+}
+"""Costs that no sum includes, so every sum is a lower bound: the catalogue has no price of Vertex AI's own fee."""
+
+
+class Machines(NamedTuple):
+    """VMs of one type that a job has at a time, with the GPUs that are attached to them."""
+
+    machine_type: str
+    vms: int
+
+
+_MEANS: Mapping[Capacity, str] = {
+    "on-demand": "starts as long as Google has VMs",
+    "spot": "Google may stop the VMs at any time, so write checkpoints",
+    "flex-start": "starts when Google has VMs, and ends after 7 days",
+    "reservation": "is paid for whether it is used or not",
+}
+
+
+_Rows = tuple[tuple[MachineType, int], ...]  # of the catalogue, and how many VMs
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCost:
+    """The cost of a job; ``hours`` is its longest run, None without a limit, ``an_hour`` by provisioning model.
+
+    A sweep is so many ``trials``, of which ``parallel`` run at a time; machines are those of one, an hour is of one
+    trial too, and the longest run that of all trials.
+    """
+
+    target: Target
+    place: str
+    machines: tuple[Machines, ...]
+    capacity: Capacity
+    hours: int | None
+    an_hour: Mapping[Capacity, Cost]
+    trials: int = 1
+    parallel: int = 1
+    borrowed: bool = False  # whether flex-start has no price of its own, and is counted at that of on-demand
+    how: Mapping[Capacity, str] = field(default_factory=dict)  # the job gets another provisioning model
+    today: date | None = None
+    part: str = ""  # of each VM, which the sums are for
+    paid_already: str = ""  # by what, where the job's machines cost the same without it
+
+    def longest_run(self, capacity: Capacity) -> float | None:
+        """Return USD of the longest run; None where no price is known, or the run has no limit."""
+        cost = self.an_hour[capacity]
+        return None if self.hours is None or not _has_sum(cost) else cost.most * self.hours * self.trials
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it, for programs."""
+        return {
+            "target": self.target,
+            "place": self.place,
+            "machines": [machine._asdict() for machine in self.machines],
+            "capacity": self.capacity,
+            "longest_run_hours": self.hours,
+            "trials": self.trials,
+            "parallel_trials": self.parallel,
+            "paid_already": self.paid_already or None,
+            "at_least_usd": {
+                capacity: {
+                    "an_hour": round(cost.most, 2) if _has_sum(cost) else None,
+                    "longest_run": None if (most := self.longest_run(capacity)) is None else round(most, 2),
+                    "unpriced": list(cost.unpriced),
+                    "prices_of": str(cost.read) if cost.read else None,
+                    "example": bool(self.today and cost.is_example(self.today)),
+                }
+                for capacity, cost in self.an_hour.items()
+            },
+            "left_out": list(LEFT_OUT[self.target]),
+        }
+
+
+def job_cost(job: ResolvedJob, target: Target, *, book: PriceBook = LIST, today: date | None = None) -> JobCost:
+    """Return what a job costs on one of its targets. Raises ValueError for a job without it."""
+    return _on_gke(job, book, today) if target == "gke" else _on_vertex(job, book, today)
+
+
+def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
+    gke, flavor = gke_target(job)
+    pool = shape(flavor)
+    jobs, pods = layout(gke, flavor)
+    machines: _Rows = ((pool.machine, jobs * pods),)
+    heads = job.environment.clusters[gke.cluster].pathways if gke.pathways else None
+    head: _Rows = ((MACHINE_TYPES[heads.machine_type], 1),) if heads else ()
+    part = part_of_vm(job)
+    whole = _an_hour(machines, pool.region, book, head)
+    if gke.pool:  # such pools have VMs on demand alone
+        whole = {way: cost for way, cost in whole.items() if way == pool.spec.charged}
+    return JobCost(
+        target="gke",
+        place=gke.cluster,
+        machines=tuple(Machines(machine.name, count) for machine, count in (*head, *machines)),
+        capacity=pool.spec.charged,
+        hours=run_hours(job),
+        trials=job.spec.sweep.size if job.spec.sweep else 1,
+        parallel=job.spec.sweep.size if job.spec.sweep else 1,
+        an_hour={way: replace(cost, least=cost.least * part, most=cost.most * part) for way, cost in whole.items()},
+        part=(
+            f", {job.spec.cpu} of {pool.machine.vcpus} vCPUs each"
+            if gke.pool
+            else f", {gke.gpus} of {pool.machine.chips} GPUs each"
+        )
+        if part < 1
+        else "",
+        borrowed=_without_own((*head, *machines), book),
+        how={} if gke.pool else _flavors(job, gke.cluster, flavor),
+        today=today,
+    )
+
+
+def _on_vertex(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
+    target = vertex_target(job)
+    own = vms(target) - target.replicas  # a TPU's slice is one replica of several VMs
+    every = [(pool, pool.replicas + (own if pool.vm.title == target.title else 0)) for pool in pools(target)]
+    machines = tuple((pool.machine, count) for pool, count in every)
+    return JobCost(
+        target="vertex",
+        place=target.region,
+        machines=tuple(Machines(pool.vm.title, count) for pool, count in every),
+        capacity=target.capacity,
+        hours=target.timeout_hours,
+        trials=job.spec.sweep.size if job.spec.sweep else 1,
+        parallel=job.spec.sweep.parallel if job.spec.sweep else 1,
+        an_hour=_an_hour(machines, target.region, book),
+        borrowed=_without_own(machines, book),
+        how={way: f"set vertex.capacity to {way}" for way in ("on-demand", "spot", "flex-start")},
+        today=today,
+        paid_already=f"persistent resource {target.persistent_resource}" if target.persistent_resource else "",
+    )
+
+
+def _flavors(job: ResolvedJob, cluster: str, flavor: Flavor) -> dict[Capacity, str]:
+    """Return how a job on GKE gets each provisioning model: by another flavor of its cluster, or by one more pool."""
+    machine, how = shape(flavor).machine, {}
+    for way in machine.capacities:
+        alike = (
+            row.name
+            for row in job.workspace.flavors(job.stack.environment_name, cluster).values()
+            if (row.accelerator, row.topology, row.capacity) == (flavor.accelerator, flavor.topology, way)
+        )
+        if (name := next(alike, None)) is None:
+            pool = f"init pool {job.stack.environment_name} --machine-type {machine.name} --capacity {way}"
+            pool += f" --topology {flavor.topology}" if flavor.topology else ""
+            pool += " --reservation NAME" if way == "reservation" else ""
+            how[way] = f"no pool of {cluster} has it: training-platform {pool}"
+        else:
+            shared = name in job.team.shares.get(cluster, {})
+            how[way] = (
+                f"set gke.flavor to {name}{'' if shared else f', after the team gets a share of it in {cluster}'}"
+            )
+    return how
+
+
+def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = ()) -> dict[Capacity, Cost]:
+    """Return the cost by every provisioning model that the machine with accelerators has; some are on-demand in all."""
+    beside = (machines_cost(machine, "on-demand", region, vms, vms, book=book) for machine, vms in on_demand)
+    always = sum(beside, Cost())
+    ways = max((machine for machine, _ in machines), key=lambda machine: machine.chips).capacities
+    return {
+        way: sum((machines_cost(row, way, region, vms, vms, book=book) for row, vms in machines), always)
+        for way in ways
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamCost:
+    """What a team's queues held in a month: chip-hours by cluster and flavor, with list prices; budgets by cluster."""
+
+    month: str
+    rows: tuple[tuple[str, str, float, float | None], ...]  # cluster, flavor, chip-hours, USD of its machines
+    budgets: Mapping[str, int]
+    held: Collection[str]
+
+    def used(self, cluster: str) -> float:
+        """Return the chip-hours of a cluster."""
+        return sum(hours for place, _, hours, _ in self.rows if place == cluster)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it, for programs."""
+        names = ("cluster", "flavor", "chip_hours", "list_price_usd")
+        budgets = [
+            {"cluster": cluster, "chip_hours": self.used(cluster), "budget": budget, "held": cluster in self.held}
+            for cluster, budget in self.budgets.items()
+        ]
+        return {
+            "month": self.month,
+            "flavors": [dict(zip(names, row, strict=True)) for row in self.rows],
+            "budgets": budgets,
+        }
+
+
+def team_cost(workspace: Workspace, team: Team, usages: Usages, month: str, book: PriceBook = LIST) -> TeamCost:
+    """Return what a team used in a month, by its environment's ledger."""
+    rows = []
+    home = workspace.stacks[team.environment].environment
+    for cluster, flavors in usages.hours(team, month).items():
+        known = workspace.flavors(team.environment, cluster) if home and cluster in home.clusters else {}
+        for name, hours in flavors.items():
+            usd = None
+            if name in known:
+                pool = shape(known[name])
+                an_hour = _an_hour(((pool.machine, 1),), pool.region, book).get(pool.spec.charged, Cost())
+                usd = round(an_hour.most / pool.machine.chips * hours, 2) if _has_sum(an_hour) else None
+            rows.append((cluster, name, hours, usd))
+    return TeamCost(month=month, rows=tuple(rows), budgets=team.monthly_chip_hours, held=team.hold.keys())
+
+
+def team_text(cost: TeamCost) -> str:
+    """Return a team's month as people read it."""
+    rows = [("cluster", "flavor", "chip-hours", "its machines at list prices")]
+    for cluster, flavor, hours, usd in cost.rows:
+        rows.append((cluster, flavor, f"{hours:,.1f}", "-" if usd is None else f"${usd:,.2f}"))
+    lines = list(_aligned(rows))
+    for cluster, budget in cost.budgets.items():
+        used = cost.used(cluster)
+        held = ", and is held" if cluster in cost.held else ""
+        lines.append(f"{cluster}: {used:,.1f} of {budget:,} chip-hours of {cost.month} ({used / budget:.0%}){held}")
+    return "\n".join(lines)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def cost_text(cost: JobCost) -> str:
+    """Return a cost as people read it."""
+    machines = " and ".join(f"{machine.vms:,} x {machine.machine_type}" for machine in cost.machines)
+    hours = "" if cost.hours is None else f", {cost.hours:,} hours{' each' if cost.trials > 1 else ''}"
+    head = ("provisioning model", "an hour of a trial" if cost.trials > 1 else "an hour")
+    rows = [(*head, f"longest run{hours or ': no limit'}")]
+    for capacity, an_hour in cost.an_hour.items():
+        own = " (this job)" if capacity == cost.capacity else ""
+        bound = "at most " if capacity == "flex-start" and cost.borrowed else "at least " if an_hour.unpriced else ""
+        usd = an_hour.most if _has_sum(an_hour) else None
+        rows.append((f"{capacity}{own}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
+    trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
+    lines = [
+        f"On {cost.target} in {cost.place}: {machines}{cost.part}{trials}",
+        *(f"  {row}" for row in _aligned(rows)),
+        f"  {_note(cost)}",
+        *(f"  {way}: {_advice(cost, way)}." for way in cost.an_hour if way != cost.capacity and way in cost.how),
+    ]
+    if cost.paid_already:
+        lines.append(f"  Paid already by {cost.paid_already}, whether the job runs or not.")
+    return "\n".join(lines)
+
+
+def _has_sum(cost: Cost) -> bool:
+    return cost.read is not None and cost.sums_up
+
+
+def _advice(cost: JobCost, way: Capacity) -> str:
+    """Return what another provisioning model saves, what it means, and how the job gets it."""
+    ours, other = cost.an_hour.get(cost.capacity, Cost()), cost.an_hour[way]
+    parts = [_MEANS[way], cost.how[way]]
+    if _has_sum(ours) and _has_sum(other) and round(other.most, 2) != round(ours.most, 2):
+        percent = round(100 * abs(1 - other.most / ours.most))
+        parts.insert(0, f"{percent}% {'less' if other.most < ours.most else 'more'} than this job")
+    return "; ".join(parts)
+
+
+def _usd(amount: float | None, bound: str) -> str:
+    return "-" if amount is None else f"{bound}${amount:,.2f}"
+
+
+def _note(cost: JobCost) -> str:
+    """Return what the prices rest on, and what they leave out."""
+    dates = [an_hour.read for an_hour in cost.an_hour.values() if an_hour.read]
+    unpriced = dict.fromkeys(name for an_hour in cost.an_hour.values() for name in an_hour.unpriced)
+    parts = [f"Prices are of machines alone, without {', '.join(LEFT_OUT[cost.target])}"]
+    oldest = [way for way, an_hour in cost.an_hour.items() if an_hour.read and an_hour.read == min(dates)]
+    of = "The prices are" if len(oldest) == len(dates) else f"The oldest price, of {', '.join(oldest)}, is"
+    parts.append(f"{of} of {min(dates)}" if dates else "No price is known")
+    if cost.today and any(an_hour.is_example(cost.today) for an_hour in cost.an_hour.values()):
+        parts.append(f"{EXAMPLES[0].upper()}{EXAMPLES[1:]}")
+    if dates and unpriced:
+        parts.append(f"No price is known of {', '.join(unpriced)}")
+    if "flex-start" in cost.an_hour and cost.borrowed:
+        parts.append("Flex-start has no list price: it costs at most as much as on-demand")
+    return "".join(f"\n  {part}." for part in parts).strip()
+
+
+def _without_own(machines: _Rows, book: PriceBook) -> bool:
+    """Whether flex-start has no price of its own, neither of a contract nor in a list."""
+    return any(
+        "flex-start" not in {**book.machines.get(machine.name, {}), **(machine.price.usd if machine.price else {})}
+        for machine, _ in machines
+    )

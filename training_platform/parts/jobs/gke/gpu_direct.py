@@ -1,0 +1,80 @@
+"""What the pods of a job need for GPUDirect: network cards, NCCL's settings, and what they see of their node.
+
+The network between GPUs serves jobs of several VMs; the GPUs of one VM are joined by NVLink, so a job of one needs
+none of it.
+Sources: GoogleCloudPlatform/container-engine-accelerators, nccl-test*.yaml in gpudirect-tcpx, gpudirect-tcpxo and
+gpudirect-rdma, and gpudirect-tcpxo/best-practice.md, read 2026-11-21. None of it was seen to run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from training_platform.catalog import IMAGES
+from training_platform.catalog.reading import table
+from training_platform.config.gpu_fabric import gpu_fabrics
+from training_platform.config.model.environment import Environment
+from training_platform.config.pools import ExpandedPool, Flavor
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SOCKETS, NodeAccess, access, pod_fabric
+
+DEFAULT_INTERFACE = "networking.gke.io/default-interface"
+INTERFACES = "networking.gke.io/interfaces"
+_NCCL: Mapping[str, Mapping[str, str]] = table(__file__, "nccl.yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuDirect:
+    """The parts of a pod; ``variables`` are those of the container that trains."""
+
+    annotations: Mapping[str, str]
+    variables: Mapping[str, str]
+    access: NodeAccess
+
+
+def fabric_of(flavor: Flavor, nodes: int) -> str | None:
+    """Return the networks between GPUs that a job of ``nodes`` VMs uses: of its flavor's, those with the most VMs.
+
+    None for a job of one VM, and where pools have none, or take jobs that have a VM's GPUs in part.
+    """
+    vms: Counter[str] = Counter()
+    for pool in flavor.pools if nodes > 1 else ():
+        if name := pod_fabric(pool):
+            vms[name] += pool.max_nodes
+    return max(vms, key=vms.__getitem__, default=None)
+
+
+def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
+    """Return the pools that a job of ``nodes`` VMs can run in: pods name their networks, and go where these are."""
+    fabric = fabric_of(flavor, nodes)
+    return tuple(pool for pool in flavor.pools if fabric in (None, pod_fabric(pool)))
+
+
+def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
+    """Return what a job's pods need, None where they need nothing."""
+    gke, flavor = job.spec.gke, job.flavor
+    return flavor_direct(flavor, gke.nodes or 1, gke.cluster, job.environment) if gke and flavor else None
+
+
+def flavor_direct(flavor: Flavor, nodes: int, cluster: str, environment: Environment) -> GpuDirect | None:
+    """Return what pods on ``nodes`` VMs of a cluster, by its key, need. ``node_images`` of the environment wins."""
+    if (name := fabric_of(flavor, nodes)) is None:
+        return None
+    fabric = gpu_fabrics(cluster, environment.clusters[cluster])[name]
+    pool = next(pool for pool in flavor.pools if pod_fabric(pool) == name)
+    cards = {
+        f"eth{number}": nic.name
+        for number, (vpc, nic) in enumerate(fabric.nics(pool), start=1)
+        if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC stays the node's
+    }
+    interfaces = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **cards}.items()]
+    seen = access(fabric.gpudirect, {**IMAGES, **environment.node_images})
+    names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
+    return GpuDirect(
+        annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(interfaces), **seen.annotations},
+        variables={variable: value.format(**names) for variable, value in _NCCL[fabric.gpudirect].items()},
+        access=seen,
+    )

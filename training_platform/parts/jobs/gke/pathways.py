@@ -1,0 +1,180 @@
+"""A job of Pathways: one program, on a VM without accelerators, that directs all slices as if they were its own.
+
+Beside the program, in its pod, run the resource manager, which knows the slices, and the proxy, which JAX speaks to.
+The JobSet is what google/pathways-job (c0cc759, internal/controller) makes of a PathwaysJob, read 2026-11-22, but for
+what teams' namespaces refuse: it mounts nothing of the VM, and is on the host's network only where the job says so.
+None of it was seen to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from training_platform.catalog import IMAGES, MACHINE_TYPES
+from training_platform.catalog.reading import table
+from training_platform.catalog.types import Json
+from training_platform.config.model.node_pool import POOL_LABEL
+from training_platform.config.pools import HEADS_NAME, HEADS_TAINT
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
+from training_platform.parts.jobs.container import container, output_uri
+from training_platform.parts.jobs.gke.pods import (
+    CONTAINER,
+    bare_pod,
+    gke_target,
+    job_spec,
+    placement,
+    platform_variables,
+    pod_template,
+    pulled_image,
+    resources,
+    shape,
+    volumes,
+)
+from training_platform.parts.jobs.rendezvous import rendezvous
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.resources.kueue import resource_flavor
+
+HEAD: Final = "head"  # the replicated job with the program
+_PROXY = 29000  # port
+_ALONE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
+_TEXTS: Json = table(__file__, "pathways.yaml")
+VERSIONS: Final[Mapping[str, str]] = _TEXTS["versions"]
+"""What Pathways calls the TPUs of a machine type."""
+OWN_LIMITS: Final = tuple(_TEXTS[name]["resources"]["limits"] for name in ("manager", "proxy"))
+"""CPUs and GB of memory that the manager and the proxy take of the head's VM."""
+
+
+def images(job: ResolvedJob) -> dict[str, str]:
+    """Return the images of the resource manager and the workers, and of the proxy, by name of the catalogue."""
+    every = {**IMAGES, **job.environment.node_images}
+    return {name: every[name] for name in ("node-pathways", "node-pathways-proxy")}
+
+
+def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
+    """Return the replicated job of the one pod with the job's own program, which has a VM for itself."""
+    gke, _ = gke_target(job)
+    storage, (key, value) = volumes(job, 1), HEADS_TAINT
+    tolerations = [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
+    pod = {
+        **bare_pod(gke, {POOL_LABEL: HEADS_NAME}, tolerations),
+        "initContainers": [_container("manager", job, slices), _container("proxy", job, slices)],
+        "containers": [_program(job, storage.mounts)],
+        **({"volumes": storage.volumes} if storage.volumes else {}),
+    }
+    template = {"metadata": {"annotations": dict(_ALONE)}, "spec": job_spec(1, pod_template(storage.annotations, pod))}
+    return {"name": HEAD, "replicas": 1, "template": template}
+
+
+def worker_template(job: ResolvedJob, slices: int, hosts: int) -> dict[str, Any]:
+    """Return the Job template of a slice, whose VMs do what the head says."""
+    gke, flavor = gke_target(job)
+    nodes = resource_flavor(flavor)
+    pod = {
+        **bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"]),
+        "containers": [_container("worker", job, slices)],
+        "volumes": [{"name": "shared-tmp", "emptyDir": {}}],
+    }
+    return {"spec": job_spec(hosts, pod_template(placement(gke, flavor, hosts), pod))}
+
+
+def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
+    proxy = {"JAX_PLATFORMS": "proxy", "JAX_BACKEND_TARGET": f"grpc://{address(job)}:{_PROXY}"}
+    variables = {"PATHWAYS_HEAD": address(job), "XCLOUD_ENVIRONMENT": "GCP", **proxy, **platform_variables(job)}
+    variables |= rendezvous(job, tpu=True, chips=0, nodes="1", rank="0", names="localhost", host="localhost")
+    return {
+        "name": CONTAINER,
+        **container(job, "image", variables),
+        "image": pulled_image(job),
+        "resources": resources(job, {}),
+        **({"volumeMounts": mounts} if mounts else {}),
+    }
+
+
+def _container(name: str, job: ResolvedJob, slices: int) -> Json:
+    """Return the ``manager``, the ``proxy`` or the ``worker``."""
+    _, flavor = gke_target(job)
+    pool = shape(flavor)
+    filled: Json = _filled(
+        _TEXTS[name],
+        {
+            **images(job),
+            "job": job.name,
+            "address": address(job),
+            "scratch": f"{output_uri(job)}/pathways",
+            "slices": slices,
+            "instance": f"{VERSIONS.get(pool.machine.name)}:{flavor.topology}",
+            "resource": flavor.accelerator.resource,
+            "chips": pool.machine.chips,
+        },
+    )
+    return filled
+
+
+def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(part, dict):
+        return {_filled(key, values): _filled(inner, values) for key, inner in part.items()}
+    if isinstance(part, list):
+        return [_filled(inner, values) for inner in part]
+    return part.format_map(values) if isinstance(part, str) else part
+
+
+def address(job: ResolvedJob) -> str:
+    """Return the name by which all pods reach the head."""
+    return f"{job.name}-{HEAD}-0-0.{job.name}"
+
+
+RULE = "job-pathways"
+
+
+def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a job of Pathways that has no place for its head, or for its state, or slices that it cannot direct."""
+    gke, flavor = gke_target(job)
+    if not gke.pathways:
+        return
+    machine, every = shape(flavor).machine.name, job.workspace.flavors(job.spec.environment, gke.cluster)
+    if machine not in VERSIONS:
+        yield job.finding(
+            ("gke", "pathways"), f"Pathways does not direct VMs like {machine}, which {flavor.name} has", rule=RULE,
+            allowed=f"false, or a flavor of {enumeration(VERSIONS)}", nearest="false",
+        )  # fmt: skip
+    elif flavor.by_request:
+        message = f"queued provisioning of {flavor.name} requests VMs for one pod set, and a Pathways job has two"
+        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor without queued provisioning")
+    elif flavor.topology_levels and all(every[name].topology_levels for name in job.team.shares[gke.cluster]):
+        # Seen with Kueue 0.19.2: "failed to assign flavors to pod set head: no TAS flavor assigned".
+        message = f"every flavor of the team's queue has a topology, as {flavor.name} does, and the head asks for none"
+        allowed = "a flavor of pools without topology_aware, or a share of such a one beside it"
+        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed=allowed)
+    if not job.spec.output:
+        message = "is missing: Pathways stores its state below the run's output"
+        yield job.finding(("output",), message, rule=RULE, allowed="a bucket of the team")
+    sources = job.environment.image_sources
+    for name, image in images(job).items() if sources else ():
+        if not image.startswith(sources):
+            message = f"{name} is {image}, which image_sources of {job.spec.environment} do not allow"
+            allowed = f"node_images: {{{name}: ...}} in the environment's stack, below {enumeration(sources)}"
+            yield job.finding(("gke", "pathways"), message, rule="job-image-source", allowed=allowed)
+    yield from _head(job)
+
+
+def _head(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a cluster without VMs for heads, and a program that asks for more than they have beside Pathways' own."""
+    gke, _ = gke_target(job)
+    pool = job.environment.clusters[gke.cluster].pathways
+    if pool is None:
+        others = [name for name, spec in job.environment.clusters.items() if spec.pathways]
+        message = f"cluster {gke.cluster} has no pool for heads of Pathways jobs"
+        allowed = enumeration(others) or f"pathways: {{}} of the cluster in {job.spec.environment}"
+        yield job.finding(("gke", "pathways"), message, rule=RULE, allowed=allowed, nearest="false")
+        return
+    machine = MACHINE_TYPES[pool.machine_type]
+    cpus, memory = (sum(int(limits[name].removesuffix("G")) for limits in OWN_LIMITS) for name in ("cpu", "memory"))
+    for field, asked, has in (
+        ("cpu", job.spec.cpu or 0, machine.vcpus - cpus),
+        ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - memory),
+    ):
+        if asked >= has:
+            message = f"is {asked}, and the head's {pool.machine_type} has {has} left beside Pathways' own containers"
+            yield job.finding((field,), message, rule=RULE, allowed=f"less than {has}", nearest=max(1, int(has) - 1))

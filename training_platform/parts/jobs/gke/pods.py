@@ -1,0 +1,436 @@
+"""Pods of a job on GKE: its layout over slices or VMs, the pod template on each VM, and the volumes of its storage.
+
+Source: kubernetes-sigs/gcp-filestore-csi-driver and GoogleCloudPlatform/gcs-fuse-csi-driver 5fcdc04, docs of their
+annotations and volume attributes, read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.model.node_pool import SLICE_LEVELS
+from training_platform.config.names import data_claim
+from training_platform.config.pools import ExpandedPool, Flavor
+from training_platform.parts.jobs.container import container, image, mount_path, output_variables, share_folder
+from training_platform.parts.jobs.gke.gpu_direct import GpuDirect, gpu_direct
+from training_platform.parts.jobs.model import GkeTarget, Mount
+from training_platform.parts.jobs.rendezvous import RANK, rendezvous
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor, run_limit_hours
+from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id, repository_url
+
+
+def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
+    """Return where the job runs on GKE. Raises ValueError for a job without a GKE target."""
+    if job.spec.gke is None or job.flavor is None:
+        raise ValueError(f"job {job.name} has no gke target")
+    return job.spec.gke, job.flavor
+
+
+def pulled_image(job: ResolvedJob) -> str:
+    """Return the job's image as nodes pull it: of the environment's repository, from the location that serves them."""
+    gke, _ = gke_target(job)
+    name, images = image(job), job.environment.images
+    if images is None:
+        return name
+    nearest = images.nearest(region_of(job.environment.clusters[gke.cluster].location))
+    own, here = (
+        repository_url(job.spec.environment, job.environment.project, location)
+        for location in (images.location, nearest)
+    )
+    return here + name.removeprefix(own) if name.startswith(f"{own}/") else name
+
+
+def shape(flavor: Flavor) -> ExpandedPool:
+    """Return the pool whose VMs a job is laid out for: of the flavor's pools, one with the largest slices or VMs."""
+    return max(flavor.pools, key=lambda pool: pool.chips_per_slice)
+
+
+def layout(gke: GkeTarget, flavor: Flavor) -> tuple[int, int]:
+    """Return the number of Jobs and of pods in each: slices and their VMs, or one and the VMs of a GPU job."""
+    if flavor.accelerator.kind == "tpu":
+        return gke.slices or 1, shape(flavor).hosts
+    return 1, gke.nodes or 1
+
+
+def chips_each(gke: GkeTarget, flavor: Flavor) -> int:
+    """Return the chips or GPUs that each pod has: those that the job says, or all of its VM; 0 on VMs without."""
+    return gke.gpus or shape(flavor).machine.chips
+
+
+def cpus_each(job: ResolvedJob) -> int | None:
+    """Return the vCPUs that each pod asks for; None where it asks for none, since its accelerators hold the VM.
+
+    On VMs without accelerators nine tenths are asked for unless the job says a number: no two such pods share a VM.
+    """
+    if job.spec.cpu or job.flavor is None or job.flavor.accelerator.kind != "cpu":
+        return job.spec.cpu
+    return int(shape(job.flavor).machine.vcpus * 0.9) or 1
+
+
+def part_of_vm(job: ResolvedJob) -> float:
+    """Return the part of a VM that each pod has, by its accelerators, or by its vCPUs where there are none."""
+    gke, flavor = gke_target(job)
+    machine = shape(flavor).machine
+    if machine.chips:
+        return chips_each(gke, flavor) / machine.chips
+    return min(1, job.spec.cpu / machine.vcpus) if job.spec.cpu else 1
+
+
+def placement_levels(flavor: Flavor) -> dict[str, str]:
+    """Return by name, the widest first, the levels of a flavor's topology that hold several VMs; no levels of slices.
+
+    The level of Kubernetes' host names is one VM, and a job has whole VMs.
+    """
+    levels = flavor.topology_levels[:-1] if flavor.topology_levels != SLICE_LEVELS else ()
+    return {level.rpartition("-")[2]: level for level in levels}
+
+
+def run_hours(job: ResolvedJob) -> int | None:
+    """Return a job's longest run, for which queued VMs are asked; None where nothing limits it."""
+    gke, flavor = gke_target(job)
+    own = gke.max_run_hours or (longest_run_hours(flavor) if flavor.by_request else None)
+    return min((hours for hours in (own, run_limit_hours(job.team, job.environment)) if hours), default=None)
+
+
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+
+
+EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
+
+
+PREFERRED, REQUIRED = "kueue.x-k8s.io/podset-preferred-topology", "kueue.x-k8s.io/podset-required-topology"
+
+
+SLICES, SLICE_SIZE = "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/podset-slice-size"
+
+
+CONTAINER = "training"
+ROLE = "slice"  # the replicated job; short, since names of pods hold it beside the job's own (63 characters in all)
+
+
+_TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator between slices
+
+
+def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
+    """Return the template of a Job with ``hosts`` pods. ValueError for a job without a GKE target."""
+    gke, flavor = gke_target(job)
+    direct, storage = gpu_direct(job), volumes(job, chips_each(gke, flavor))
+    annotations = {**(direct.annotations if direct else {}), **storage.annotations, **placement(gke, flavor, hosts)}
+    template = pod_template(annotations, _pod(job, gke, flavor, direct, storage))
+    return {"spec": job_spec(hosts, template, retry_on=job.spec.retry_on)}
+
+
+def job_spec(pods: int, template: dict[str, Any], *, retry_on: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the spec of a Job with so many pods, which fails as soon as one of them does.
+
+    With ``retry_on`` an exit code that is not among them fails it by a rule, whose message ``ENDED`` knows.
+    """
+    codes = {"containerName": CONTAINER, "operator": "NotIn", "values": sorted({*retry_on})}
+    ending = [{"action": "FailJob", "onExitCodes": codes}] if retry_on else []
+    return {
+        "parallelism": pods,
+        "completions": pods,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}, *ending]},
+        "template": template,
+    }
+
+
+def pod_template(annotations: Mapping[str, str], spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the template of a pod."""
+    metadata = {"metadata": {"annotations": dict(annotations)}} if annotations else {}
+    return {**metadata, "spec": spec}
+
+
+def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
+    """Return what asks Kueue to place pods near each other: as the job says, else in the narrowest level, if it can.
+
+    A flavor that has no topology admits no job that asks for one. Source: Kueue v0.19.2, topology-aware scheduling.
+    """
+    if not flavor.topology_levels:
+        return {}
+    if hosts == 1:
+        return dict(ANY_PLACE)
+    if flavor.topology_levels == SLICE_LEVELS:  # each Job of the set is a slice, and needs one for itself
+        return {SLICES: SLICE_LEVELS[0], SLICE_SIZE: str(hosts)}
+    levels, chosen = placement_levels(flavor), gke.placement
+    if chosen is None:
+        return {PREFERRED: [*levels.values()][-1]}
+    return {REQUIRED if chosen.required else PREFERRED: levels[chosen.level]}
+
+
+def _pod(
+    job: ResolvedJob, gke: GkeTarget, flavor: Flavor, direct: GpuDirect | None, storage: Volumes
+) -> dict[str, Any]:
+    # Kueue compares the selector with its flavors: one with all of a flavor's labels is a choice of that flavor.
+    nodes = resource_flavor(flavor)
+    every = _merged(direct.access.volumes if direct else (), storage.volumes)
+    return {
+        **bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"]),
+        **({"initContainers": list(direct.access.daemons)} if direct and direct.access.daemons else {}),
+        "containers": [_container(job, flavor, direct, storage)],
+        **({"volumes": every} if every else {}),
+    }
+
+
+def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a pod has beside containers and volumes, on nodes with some labels and taints."""
+    network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
+    return {
+        "restartPolicy": "Never",  # a pod failure policy goes with no other
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "terminationGracePeriodSeconds": gke.grace_seconds,
+        "nodeSelector": dict(labels),
+        "tolerations": list(tolerations),
+        **network,
+    }
+
+
+def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, storage: Volumes) -> dict[str, Any]:
+    """Return the one container of a pod, which takes all of its VM unless the job says less."""
+    chips = chips_each(gke_target(job)[0], flavor)
+    ports = [{"containerPort": port} for port in _TPU_PORTS] if flavor.accelerator.kind == "tpu" else []
+    mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
+    capabilities = list(direct.access.capabilities) if direct else []
+    local = job.spec.local_checkpoints
+    asked = {flavor.accelerator.resource: str(chips)} if chips else {}
+    platform = {**(direct.variables if direct else {}), **platform_variables(job), **node_variables(job)}
+    platform |= {LOCAL_CHECKPOINTS_VARIABLE: LOCAL_CHECKPOINTS_PATH} if local else {}
+    return {
+        "name": CONTAINER,
+        **container(job, "image", platform, restarts=local.restarts if local else 0),
+        "image": pulled_image(job),
+        **({"ports": ports} if ports else {}),
+        "resources": resources(job, asked, flavor.pools, part_of_vm(job)),
+        **({"volumeMounts": mounts} if mounts else {}),
+        **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # the last lines of its log stay with the pod
+    }
+
+
+def resources(
+    job: ResolvedJob, chips: dict[str, str], pools: Collection[ExpandedPool] = (), share: float = 1
+) -> dict[str, Any]:
+    """Return what the container asks for of a VM of ``pools``, and its limits; one on CPUs would only slow it.
+
+    ``share`` is the part of the VM's accelerators that it gets, and so of its memory and disk.
+
+    A program that outgrows its limits fails, and its restarts are counted. Without limits the kubelet would evict it to
+    save the VM, as it does when a spot VM ends: without a count, and so for ever. What /dev/shm and checkpoints in
+    memory may hold is memory.
+    Source: Kubernetes v1.36.3, pkg/kubelet/eviction, whose evictions for a pod's own limits are no disruptions.
+    """
+    spec, most = job.spec, limits_gib(job, pools, share)
+    cpus, caches = cpus_each(job), sum(mount.file_cache_gib for mount in spec.mounts)
+    cpu = {"cpu": str(cpus)} if cpus else {}
+    if not spec.disk_gib and "ephemeral-storage" in most:
+        most["ephemeral-storage"] += caches  # of a container beside it, counted with the pod
+    limits = {name: f"{size}Gi" for name, size in most.items()}
+    local = {spec.local_checkpoints.medium: spec.local_checkpoints.size_gib} if spec.local_checkpoints else {}
+    asked = {
+        "memory": spec.memory_gib or (spec.shared_memory_gib or 0) + local.get("memory", 0),
+        "ephemeral-storage": spec.disk_gib or local.get("ssd"),
+    }
+    # Where nothing is asked for, Kubernetes would take the limit.
+    requests = {name: f"{size}Gi" if size else "0" for name, size in asked.items() if size or name in limits}
+    return {"requests": {**chips, **cpu, **requests}, "limits": {**chips, **limits}}
+
+
+def limits_gib(job: ResolvedJob, pools: Collection[ExpandedPool], share: float = 1) -> dict[str, int]:
+    """Return the most GiB of memory and of the VM's own disk that a job has: its own figures, or those of ``pools``."""
+    spec = job.spec
+    own = {"memory": spec.memory_gib, "ephemeral-storage": spec.disk_gib}
+    usable = (
+        {
+            "memory": max(spec.shared_memory_gib or 0, 1, int(min(map(usable_memory_gib, pools)) * share)),
+            "ephemeral-storage": max(1, int(min(map(usable_disk_gib, pools)) * share)),
+        }
+        if pools
+        else {}
+    )
+    return {name: size for name in own if (size := own[name] or usable.get(name))}
+
+
+def usable_memory_gib(pool: ExpandedPool) -> int:
+    """Return the GiB of a VM's memory that a job may use: nine tenths of what GKE and large pages leave.
+
+    Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
+    """
+    rest = has = float(pool.machine.memory_gb)
+    for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (has, 0.02)):
+        has, rest = has - min(rest, step) * share, max(0.0, rest - step)
+    pages = pool.spec.hugepages
+    has -= 0.1 + (pages.size_2m or 0) / 512 + (pages.size_1g or 0)  # 100 MiB: the kubelet evicts below
+    return max(1, int(has * 0.9))
+
+
+def usable_disk_gib(pool: ExpandedPool) -> int:
+    """Return the GiB of a VM's own disk that a job may fill: three quarters of what GKE leaves, for images are there.
+
+    Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
+    """
+    size, disks = local_disk_gib(pool), local_ssds(pool)
+    reserved = 25 * (min(disks, 3) + 1) if disks else min(size / 2, 6 + size * 0.35, 100)
+    return max(1, int((size * 0.9 - reserved) * 0.75))
+
+
+def local_disk_gib(pool: ExpandedPool) -> int:
+    """Return the GiB of the disk for images and containers' own files: local SSD where the VM has it, or boot disk."""
+    return local_ssds(pool) * pool.machine.local_ssd.partition_gib or pool.spec.boot_disk.size_gb
+
+
+def local_ssds(pool: ExpandedPool) -> int:
+    """Return the number of local SSDs that hold images and containers' own files."""
+    own = pool.spec.local_ssd
+    return (own.count or pool.machine.local_ssd.bundled) if own.use == "ephemeral" else 0
+
+
+def platform_variables(job: ResolvedJob) -> dict[str, str]:
+    """Return what Vertex AI sets by itself: places of the output, and what its library reads of the experiment."""
+    experiment = (
+        dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
+    )
+    return {**output_variables(job), **experiment}
+
+
+def node_variables(job: ResolvedJob) -> dict[str, Any]:
+    """Return the variables by which the job's VMs find each other; Kubernetes numbers the pods of each slice.
+
+    The Job controller writes JOB_COMPLETION_INDEX, and the annotation from which it reads it; JobSet the label.
+    Source: JobSet 0.12, ``jobset_types.go``, and Kubernetes' page on indexed Jobs, read 2026-11-23.
+    """
+    gke, flavor = gke_target(job)
+    slices, hosts = layout(gke, flavor)
+    names = [f"{job.name}-{ROLE}-{number}-{host}.{job.name}" for number in range(slices) for host in range(hosts)]
+    rank: Any = "0" if len(names) == 1 else _field("annotations['batch.kubernetes.io/job-completion-index']")
+    slice_of = {"SLICE_INDEX": _field("labels['jobset.sigs.k8s.io/job-index']"), "SLICE_HOSTS": str(hosts)}
+    names = names if len(names) > 1 else ["localhost"]
+    tpu = flavor.accelerator.kind == "tpu"
+    return {
+        **(slice_of if slices > 1 else {}),
+        **rendezvous(
+            job, tpu=tpu, chips=chips_each(gke, flavor), nodes=str(len(names)), names=",".join(names),
+            rank=RANK if slices > 1 else rank, host=names[0],
+        ),
+    }  # fmt: skip
+
+
+def _field(path: str) -> dict[str, Any]:
+    return {"fieldRef": {"fieldPath": f"metadata.{path}"}}
+
+
+def _merged(direct: tuple[dict[str, Any], ...], own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return both lists, with /dev/shm once: as the job says it, where it does."""
+    twice = any(row["name"] == SHARED_MEMORY for row in own)
+    return [*(row for row in direct if row["name"] != SHARED_MEMORY or not twice), *own]
+
+
+FUSE_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
+
+
+SHARED_MEMORY: Final = "shared-memory"
+
+
+SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 # the pod's own
+
+
+LOCAL_CHECKPOINTS: Final = "local-checkpoints"
+
+
+LOCAL_CHECKPOINTS_PATH: Final = "/local-checkpoints"
+
+
+LOCAL_CHECKPOINTS_VARIABLE: Final = "LOCAL_CHECKPOINT_DIR"
+
+
+# The sidecar's defaults, 250m and 256Mi, hold back a job that reads much; 0 is no limit.
+_FUSE_ANNOTATIONS = {
+    "gke-gcsfuse/volumes": "true",
+    "gke-gcsfuse/cpu-limit": "0",
+    "gke-gcsfuse/memory-limit": "0",
+    "gke-gcsfuse/ephemeral-storage-limit": "0",
+}
+
+
+_FUSE_OPTIONS = "implicit-dirs"  # folders that are only names of objects are folders too
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volumes:
+    """The parts of a pod that hold its storage; ``mounts`` are those of the container that trains."""
+
+    volumes: list[dict[str, Any]] = field(default_factory=list)
+    mounts: list[dict[str, Any]] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+def volumes(job: ResolvedJob, chips: int) -> Volumes:
+    """Return the volumes of a job's pods, each of which has ``chips`` accelerators."""
+    every = list(_storage(job))
+    if (memory := shared_memory(job, chips)) is not None:
+        every.append((memory, {"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}))
+    if local := job.spec.local_checkpoints:
+        medium = {"medium": "Memory"} if local.medium == "memory" else {}
+        folder = {"name": LOCAL_CHECKPOINTS, "emptyDir": {**medium, "sizeLimit": f"{local.size_gib}Gi"}}
+        every.append((folder, {"name": LOCAL_CHECKPOINTS, "mountPath": LOCAL_CHECKPOINTS_PATH}))
+    data_sets = job.environment.data_sets
+    sources = [mount.source for mount in job.spec.mounts]
+    fuse = any(source.bucket or (source.data_set and data_sets[source.data_set].bucket) for source in sources)
+    return Volumes(
+        volumes=[volume for volume, _ in every],
+        mounts=[mount for _, mount in every],
+        annotations=dict(_FUSE_ANNOTATIONS) if fuse else {},
+    )
+
+
+def shared_memory(job: ResolvedJob, chips: int) -> dict[str, Any] | None:
+    """Return the volume for /dev/shm, None where the container's own 64 MiB do: one accelerator, and no data loaders.
+
+    What stands in it counts as the container's memory. Without a size it holds as much as the pod's memory.
+    """
+    size = job.spec.shared_memory_gib
+    if size == 0 or (size is None and chips < 2 and not job.spec.data_loaders):
+        return None
+    limit = {"sizeLimit": f"{size}Gi"} if size else {}
+    return {"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory", **limit}}
+
+
+def _storage(job: ResolvedJob) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the volume and the container's mount for each mount of the job."""
+    for mount in job.spec.mounts:
+        name = f"mount-{mount.name}"
+        inside: dict[str, Any] = {"name": name, "mountPath": mount_path(job, mount)}
+        if mount.read_only:
+            inside["readOnly"] = True
+        if directory := mount.source.directory:
+            if folder := share_folder(job, directory):
+                inside["subPath"] = folder
+            yield {"name": name, "persistentVolumeClaim": {"claimName": directory}}, inside
+        elif data_set := mount.source.data_set:
+            claim: dict[str, Any] = {"claimName": data_claim(data_set)}
+            if mount.read_only or job.environment.data_sets[data_set].writer != job.team.name:
+                claim["readOnly"] = inside["readOnly"] = True
+            yield {"name": name, "persistentVolumeClaim": claim}, inside
+        elif bucket := mount.source.bucket:
+            yield {"name": name, "csi": _fuse(job, bucket_id(job.scope, bucket), mount)}, inside
+
+
+def _fuse(job: ResolvedJob, bucket: str, mount: Mount) -> dict[str, Any]:
+    """Return the driver's part of a volume; on the VM's network it has to be told to act as the pod's account."""
+    host = {"hostNetworkPodKSA": "true"} if job.spec.gke and job.spec.gke.host_network else {}
+    cache = {"fileCacheCapacity": f"{mount.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}
+    return {
+        "driver": FUSE_DRIVER,
+        **({"readOnly": True} if mount.read_only else {}),
+        "volumeAttributes": {
+            "bucketName": bucket,
+            "mountOptions": _FUSE_OPTIONS,
+            **(cache if mount.file_cache_gib else {}),
+            **host,
+        },
+    }

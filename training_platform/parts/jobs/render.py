@@ -1,0 +1,249 @@
+"""Renders a job file for one target, and checks job files, with what they charge beside it.
+
+What only one target needs is imported for it: that of both would be a third of the time in which a job is rendered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.source import UnreadableError
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.naming import as_run, point_runs
+from training_platform.parts.jobs.resolve import FOLDER, ResolvedJob, job_source, parse_job, places_on_gke, read_job
+from training_platform.parts.jobs.rules import job_findings
+from training_platform.quota.charges import QuotaKey, shown
+
+if TYPE_CHECKING:
+    from training_platform.parts.jobs.cost import JobCost
+    from training_platform.parts.jobs.vertex.quota import Quotas
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendered:
+    """A rendered job: the manifest or body, empty where errors stand in its way, and notes for people."""
+
+    text: str = ""
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a finding is an error."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+def render_job(path: FilePath, root: FilePath, target: Target | None, today: date) -> Rendered:
+    """Render one job file; findings about its other target do not count. Raises UnreadableError and UserError."""
+    job, findings = read_job(path, root, read_workspace(root))
+    if job is None:
+        return Rendered(findings=tuple(findings))
+    chosen = chosen_target(job, target)
+    verdict = judge(job, chosen, today)
+    if verdict.failed:
+        return verdict
+    if chosen == "vertex":
+        from training_platform.parts.jobs.vertex.custom_job import vertex_body
+
+        return replace(verdict, text=json_text(vertex_body(as_run(job, job.name)).body))
+    from training_platform.parts.jobs.gke.jobset import jobset
+
+    # A run that is called as the job, and a JobSet for each point of a sweep.
+    return replace(verdict, text="---\n".join(yaml_text(jobset(run)) for run in point_runs(job, job.name)))
+
+
+def cost_of_file(
+    path: FilePath, root: FilePath, target: Target | None, today: date
+) -> tuple[list[JobCost], tuple[Finding, ...]]:
+    """Return what a job file's targets cost, none where it has errors other than of quotas.
+
+    Raises UnreadableError and UserError.
+    """
+    from training_platform.config.own_prices import read_own_prices
+    from training_platform.parts.jobs.cost import job_cost
+
+    book, wrong = read_own_prices(root)
+    job, findings = read_job(path, root, read_workspace(root))
+    if job is None:
+        return [], (*wrong, *findings)
+    asked = targets(job) if target is None else [chosen_target(job, target)]
+    judged = (*wrong, *(finding for one in asked for finding in judge(job, one, today).findings))
+    errors = tuple(finding for finding in judged if finding.severity == "error")
+    if not all(error.rule.startswith("job-quota-") for error in errors):
+        return [], judged
+    return [job_cost(job, one, book=book, today=today) for one in asked], errors
+
+
+def judge_folder(root: FilePath, workspace: Workspace, today: date) -> tuple[list[Finding], list[str]]:
+    """Return what is wrong with the job files of a repository, and sentences about those that cannot be read."""
+    return check_jobs(job_files(root), root, workspace, today)
+
+
+def check_jobs(
+    paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date
+) -> tuple[list[Finding], list[str]]:
+    """Return what is wrong with job files, and sentences about those that cannot be read."""
+
+    @cache
+    def quotas() -> Quotas:
+        from training_platform.parts.jobs.vertex.quota import Quotas
+
+        return Quotas(workspace, today)
+
+    findings: list[Finding] = []
+    unreadable: list[str] = []
+    for path in paths:
+        try:
+            with others_go_on(path.as_posix(), unreadable):
+                findings += check_job(path, root, workspace, today, quotas)
+        except UnreadableError as error:
+            unreadable.append(str(error))
+    return findings, list(dict.fromkeys(unreadable))
+
+
+def check_job(
+    path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Callable[[], Quotas] | None = None
+) -> tuple[Finding, ...]:
+    """Return what is wrong with a job file, whatever target it were rendered for. Raises UnreadableError."""
+    source = job_source(path, root)
+    job, findings = parse_job(source, workspace)
+    every = list(findings)
+    for index in range(1, places_on_gke(source.value)):
+        other, wrong = parse_job(source, workspace, index)
+        every += wrong if other is None else judge(other, "gke", today).findings
+    for target in targets(job) if job else ():
+        every += judge(job, target, today, quotas).findings if job else ()
+    return tuple(dict.fromkeys(every))
+
+
+def places_of_file(path: FilePath, root: FilePath) -> int:
+    """Return how many places on GKE a job file lists, at least 1. Raises UnreadableError."""
+    return places_on_gke(job_source(path, root).value)
+
+
+def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
+    """Return the most of each quota that stacks need together with any one job, of jobs that nothing is wrong with.
+
+    Raises UnreadableError.
+    """
+    from training_platform.parts.jobs.vertex.quota import Quotas, job_charges
+    from training_platform.parts.jobs.vertex.rules import vertex_findings
+
+    quotas, needs = Quotas(workspace, today), dict[QuotaKey, float]()
+    for path in job_files(root):
+        job, _ = read_job(path, root, workspace)
+        if job and job.spec.vertex and not any(finding.severity == "error" for finding in vertex_findings(job)):
+            for charge in job_charges(job, quotas):
+                needs[charge.line.key] = max(needs.get(charge.line.key, 0), charge.line.used)
+    return needs
+
+
+def job_files(root: FilePath) -> list[FilePath]:
+    """Return every YAML file below ``jobs/``, also those that are in the wrong place."""
+    return sorted(path for pattern in ("*.yaml", "*.yml") for path in (root / FOLDER).rglob(pattern))
+
+
+def targets(job: ResolvedJob) -> list[Target]:
+    """Return where a job can run."""
+    present: Iterable[tuple[Target, object]] = (("gke", job.spec.gke), ("vertex", job.spec.vertex))
+    return [target for target, section in present if section is not None]
+
+
+def chosen_target(job: ResolvedJob, asked: Target | None) -> Target:
+    """Return the target that was asked for, or the only one. Raises UserError."""
+    has = targets(job)
+    if asked is None and len(has) > 1:
+        raise UserError(f"{job.source.file} can run on {' and on '.join(has)}: say which with --target.")
+    if asked is not None and asked not in has:
+        raise UserError(f"{job.source.file} has no {asked} target; it has {' and '.join(has)}.")
+    return asked or has[0]
+
+
+def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable[[], Quotas] | None = None) -> Rendered:
+    """Return findings and notes about one of a job's targets; ``quotas_of_all`` returns those that other jobs share.
+
+    Raises UnreadableError for a broken quota snapshot.
+    """
+    common = list(job_findings(job))
+    if target == "gke":
+        from training_platform.parts.jobs.gke.rules import gke_findings
+
+        findings = [*common, *gke_findings(job)]
+        known = not any(finding.severity == "error" for finding in findings)
+        return Rendered(findings=tuple(findings), notes=(_queue_note(job),) if known else ())
+    from training_platform.parts.jobs.vertex.quota import Quotas, job_charges, quota_findings, quota_notes, stale
+    from training_platform.parts.jobs.vertex.rules import vertex_findings
+
+    findings = [*common, *vertex_findings(job)]
+    if any(finding.severity == "error" for finding in findings):
+        return Rendered(findings=tuple(findings))  # what it would charge is not known
+    quotas = quotas_of_all() if quotas_of_all else Quotas(job.workspace, today)
+    old, charged, snapshots = stale(job, quotas), job_charges(job, quotas), quotas.snapshots
+    findings += [*old, *quota_findings(job, charged, snapshots)]
+    return Rendered(findings=tuple(findings), notes=tuple(quota_notes(job, charged, snapshots)))
+
+
+def _queue_note(job: ResolvedJob) -> str:
+    from training_platform.parts.jobs.gke.pods import gke_target, layout
+    from training_platform.parts.jobs.gke.rules import cpu_quota, demand, reach
+
+    gke, flavor = gke_target(job)
+    jobs, hosts = layout(gke, flavor)
+    pods = f"{jobs} x {hosts} VMs" if jobs > 1 else f"{hosts} VM{'s' if hosts > 1 else ''}"
+    if gke.pool:
+        return (
+            f"asks for {demand(job):,} vCPUs of pool {gke.pool} in {gke.cluster} ({hosts} pod{'s' * (hosts > 1)}), "
+            f"which no queue counts; team {job.team.name} may request {cpu_quota(job):,} there"
+        )
+    nominal, most = reach(job)
+    return (
+        f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({pods}); "
+        f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(most)}"
+    )
+
+
+_PLAIN = re.compile(r"[A-Za-z]([A-Za-z0-9_./:-]*[A-Za-z0-9_./-])?")
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+def yaml_text(value: Any) -> str:
+    """Return a value as YAML, keys in their order, never with aliases.
+
+    Texts that one reader of YAML or another takes for a number, a truth value or a date are quoted: kubectl reads
+    ``1e3`` as a number and ``y`` as true, and PyYAML writes both plain.
+    """
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_ONE_LINE))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON, keys in their order."""
+    return json.dumps(value, indent=2) + "\n"
+
+
+# libyaml's is ten times as fast, and writes the same text; a PyYAML built without it has only the other.
+_Fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_ONE_LINE = 2**31 - 1  # the longest line that libyaml knows
+
+
+class _Dumper(_Fastest):  # type: ignore[misc] # the base is chosen at run time
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 # PyYAML's signature
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    plain = _PLAIN.fullmatch(value) is not None and value.lower() not in _WORDS
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _text)

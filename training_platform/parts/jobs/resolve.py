@@ -1,0 +1,288 @@
+"""Reads a job file and resolves what it names: its team's stack, cluster, flavor, bucket."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from pathlib import PurePosixPath
+from typing import Any
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.data_sets import with_own_data
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.pools import Flavor, cpu_flavor
+from training_platform.config.reading.finding import Finding, Path, Place, Severity
+from training_platform.config.reading.rejection import right_part, validated
+from training_platform.config.reading.section import enumeration
+from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.workspace import Workspace, of_pool, pools_meant, stack_file
+from training_platform.parts.jobs.model import GkeTarget, Job
+from training_platform.resources.scope import Scope, team_scope
+
+FOLDER = "jobs"
+MODEL_RULE = "job-model"
+YAML_RULE = "job-yaml"
+NAME_RULE = "job-name"
+_ADDRESS = re.compile(r"'gs://(?P<bucket>[^/']*)[^']*'")
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedJob:
+    """A job with everything that it refers to. ``flavor`` is there when the job can run on GKE.
+
+    ``is_run`` says that the name is a run's, and no longer the file's.
+    """
+
+    name: str
+    spec: Job
+    source: Source
+    stack: Stack
+    team: Team
+    environment: Environment
+    scope: Scope
+    flavor: Flavor | None
+    workspace: Workspace = field(repr=False)
+    is_run: bool = False
+
+    def finding(
+        self, path: Path, message: str, *, rule: str, severity: Severity = "error", allowed: object = None,
+        nearest: object = None, spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
+    ) -> Finding:  # fmt: skip
+        """Return a finding about a part of the job file."""
+        return self.source.finding(
+            rule, path, message, severity=severity, allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on
+        )
+
+
+def job_file(path: FilePath, root: FilePath) -> str:
+    """Return a job's file relative to the repository, ``jobs/<team>/<job>.yaml``; UnreadableError for another place.
+
+    Folders that are links are followed, the file itself is not: its own place says whose job it is.
+    """
+    place, top = path.parent.resolve() / path.name, root.resolve()
+    file = place.relative_to(top).as_posix() if place.is_relative_to(top) else place.as_posix()
+    parts = PurePosixPath(file).parts
+    if len(parts) != 3 or parts[0] != FOLDER or place.suffix != ".yaml":
+        raise UnreadableError(f"{file}: is not a job of this repository: jobs are {FOLDER}/<team>/<job>.yaml in {top}.")
+    return file
+
+
+def read_job(
+    path: FilePath,
+    root: FilePath,
+    workspace: Workspace,
+    changed: Callable[[Any], Any] = lambda value: value,
+    place: int = 0,
+) -> tuple[ResolvedJob | None, list[Finding]]:
+    """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError.
+
+    ``changed`` returns the file's values as they are meant, with options of a command in them. ``place`` is one of the
+    places on GKE that a file lists.
+    """
+    source = job_source(path, root)
+    return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace, place)
+
+
+def job_source(path: FilePath, root: FilePath) -> Source:
+    """Return what a job file says. Raises UnreadableError."""
+    source = read_source(path, job_file(path, root))
+    if source.value is None:
+        raise UnreadableError(
+            f"{source.file}:1:1: is empty. Restore it from git, or delete it: training-platform init job writes "
+            "a new one."
+        )
+    return source
+
+
+def places_on_gke(value: Any) -> int:
+    """Return how many places on GKE a job file's values list; 1 where they list none, too."""
+    places = value.get("gke") if isinstance(value, dict) else None
+    return max(1, len(places)) if isinstance(places, list) else 1
+
+
+def _at_place(source: Source, index: int) -> Source:
+    """Return a file as if it had only one of its places on GKE; whatever is wrong there keeps its line."""
+    value = source.value
+    if not isinstance(value, dict) or not isinstance(value.get("gke"), list) or index >= len(value["gke"]):
+        return source
+    here = ("gke", index)
+    own = {("gke", *path[2:]): position for path, position in source.positions.items() if path[:2] == here}
+    others = {path: position for path, position in source.positions.items() if path[:1] != ("gke",)}
+    written = {("gke", *path[2:]): text for path, text in source.written.items() if path[:2] == here}
+    return dataclasses.replace(
+        source, value={**value, "gke": value["gke"][index]}, positions=others | own, written=source.written | written
+    )
+
+
+def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[ResolvedJob | None, list[Finding]]:
+    """Return the job of a parsed file, whose name and folder are those of the source's ``file``, at one place."""
+    source = _at_place(source, index)
+    place = PurePosixPath(source.file)
+    findings = [dataclasses.replace(finding, rule=YAML_RULE) for finding in source.findings]
+    if not _NAME.fullmatch(place.stem):
+        allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
+        findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {place.stem!r}", allowed=allowed))
+    job, rejected = validated(Job, source.value, source, rule=MODEL_RULE)
+    if job is None:
+        findings += rejected
+        findings = [_of_bucket(finding, source, workspace) for finding in findings]
+        rest = right_part(source.value, Job)
+        return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])
+    resolved, dangling = _resolve(job, source, workspace)
+    findings += dangling
+    return (None if findings else resolved), findings
+
+
+def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Finding:
+    """Return the finding about an address in Cloud Storage with the name of the team's bucket that is meant."""
+    address = _ADDRESS.match(finding.message)
+    if address is None:
+        return finding
+    place = PurePosixPath(source.file)
+    environment = source.value.get("environment")
+    teams = (team for _, team, _ in workspace.teams() if team.environment == environment)
+    buckets = next((team.buckets for team in teams if team.name == place.parent.name), {})
+    meant = [name for name in buckets if address["bucket"].endswith(name) or len(buckets) == 1]
+    return dataclasses.replace(
+        finding,
+        message=f"{address[0]} is an address; a job names a bucket of its team's stack file",
+        allowed=enumeration(buckets) or "none is declared",
+        nearest=max(meant, key=len, default=None),
+    )
+
+
+def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
+    place = PurePosixPath(source.file)
+    home = workspace.stacks.get(job.environment)
+    if home is None or home.environment is None:
+        names = [stack.name for stack, _ in workspace.environments()]
+        file = stack_file(job.environment)
+        absent = "" if job.environment in workspace.stacks or workspace.uncounted else f": there is no {file}"
+        what = f"an environment{absent}{_uncounted(workspace)}"
+        finding = _dangling(source, ("environment",), job.environment, what, names, rests_on=((file,),))
+        return None, [dataclasses.replace(finding, nearest=find_nearest(job.environment, names))]
+    # Of two teams of one name the one counts whose file is called after it: the other is a copy.
+    rows = sorted(workspace.teams(), key=lambda row: row[0].name.endswith(f"-{row[1].name}"))
+    teams = {team.name: (stack, team) for stack, team, _ in rows if team.environment == job.environment}
+    if place.parent.name not in teams:
+        what = f"a team of {job.environment}, and a job's folder names its team{_uncounted(workspace)}"
+        missing = ((stack_file(f"{job.environment}-{place.parent.name}"),),)
+        finding = _dangling(source, (), place.parent.name, what, teams, rests_on=missing)
+        moved = f"jobs/{finding.nearest}/{place.name}" if finding.nearest else None
+        return None, [dataclasses.replace(finding, nearest=moved)]
+    own, team = teams[place.parent.name]
+    environment = with_own_data(team, home.environment)
+    findings = [
+        _dangling(source, path, value, f"{what} of team {team.name}", names)
+        for path, value, what, names in _team_references(job, team, environment)
+        if value not in names
+    ]
+    if job.gke:
+        findings += _shares(job.gke, own, environment, source, workspace)
+        if job.gke.priority and job.gke.priority not in environment.priorities:
+            what = f"a priority of {job.environment}"
+            findings.append(_dangling(source, ("gke", "priority"), job.gke.priority, what, environment.priorities))
+    if findings:
+        return None, findings
+    resolved = ResolvedJob(
+        name=place.stem,
+        spec=job,
+        source=source,
+        stack=own,
+        team=team,
+        environment=environment,
+        scope=team_scope(team, environment),
+        flavor=_flavor(job, job.gke, environment, workspace) if job.gke else None,
+        workspace=workspace,
+    )
+    return resolved, []
+
+
+def _flavor(job: Job, gke: GkeTarget, environment: Environment, workspace: Workspace) -> Flavor:
+    """Return the flavor that a place names, or the pool of CPUs in the shape of one."""
+    if gke.pool:
+        return cpu_flavor(gke.cluster, environment.clusters[gke.cluster], gke.pool)
+    return workspace.flavors(job.environment, gke.cluster)[gke.flavor or ""]
+
+
+def _team_references(
+    job: Job, team: Team, environment: Environment
+) -> Iterator[tuple[Path, str, str, Collection[str]]]:
+    """Yield what a job names of its team: where, what it names, what that should be, and what the team has of it."""
+    if job.output:
+        yield ("output",), job.output, "a bucket", team.buckets
+    if job.source and job.source.bucket:
+        yield ("source", "bucket"), job.source.bucket, "a bucket", team.buckets
+    for variable, secret in job.secrets.items():
+        yield ("secrets", variable), secret.partition(":")[0], "a secret", team.secrets
+    for index, mount in enumerate(job.mounts):
+        below: Path = ("mounts", index, "source")
+        if mount.source.directory:
+            yield (*below, "directory"), mount.source.directory, "a directory", team.directories
+        if mount.source.bucket:
+            yield (*below, "bucket"), mount.source.bucket, "a bucket", team.buckets
+        if mount.source.data_set:
+            readable = [name for name, spec in environment.data_sets.items() if spec.readable_by(team.name)]
+            yield (*below, "data_set"), mount.source.data_set, "a data set for members", readable
+    if job.vertex and (wanted := job.vertex.persistent_resource):
+        yield ("vertex", "persistent_resource"), wanted, "a persistent resource", team.vertex.persistent_resources
+    if job.vertex and job.tensorboard:
+        what = "a region with a TensorBoard (vertex.tensorboards)"
+        yield ("vertex", "region"), job.vertex.region, what, team.vertex.tensorboards
+
+
+def _shares(
+    gke: GkeTarget, own: Stack, environment: Environment, source: Source, workspace: Workspace
+) -> Iterator[Finding]:
+    """Find a cluster or flavor that the team has no share of, or that the environment does not have."""
+    cluster, flavor, team = gke.cluster, gke.flavor, own.team
+    assert team is not None  # of a team's stack
+    shares = own.at(("shares",))
+    clusters = team.shares.keys() & environment.clusters.keys()
+    if cluster not in clusters:
+        what = f"a cluster of {team.environment} in which team {team.name} has a share"
+        yield _dangling(
+            source, ("gke", "cluster"), cluster, what, clusters, rests_on=(own.at(("shares", cluster)), shares)
+        )
+        return
+    if environment.clusters[cluster].software.jobset == "none":
+        message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
+        able = [name for name in clusters if environment.clusters[name].software.jobset != "none"]
+        yield source.finding(MODEL_RULE, ("gke", "cluster"), message, allowed=enumeration(able) or "vertex")
+    if gke.pool is not None:
+        without_chips = environment.clusters[cluster].cpu_pools
+        if gke.pool not in without_chips:
+            yield _dangling(source, ("gke", "pool"), gke.pool, f"one of cpu_pools of cluster {cluster}", without_chips)
+        return
+    known = workspace.flavors(team.environment, cluster)
+    flavors = team.shares[cluster].keys() & known.keys()
+    if flavor is not None and flavor not in flavors:
+        what = f"a flavor of which team {team.name} has a share in {cluster}"
+        pools = pools_meant(workspace.stacks[team.environment], cluster, flavor, known)
+        causes = (*pools[:-1], own.at(("shares", cluster, flavor)), pools[-1], shares)
+        finding = _dangling(source, ("gke", "flavor"), flavor, what, flavors, rests_on=causes)
+        elsewhere = sorted(name for name in clusters if flavor in team.shares[name])
+        if elsewhere:
+            message = f"{finding.message}, but in {enumeration(elsewhere)}"
+            finding = dataclasses.replace(finding, message=message, nearest=f"cluster: {elsewhere[0]}")
+        yield of_pool(finding, flavor, (known[name] for name in sorted(flavors)))
+
+
+def _dangling(
+    source: Source, path: Path, value: str, what: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
+) -> Finding:
+    only = next(iter(names)) if len(names) == 1 else None
+    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names) or only
+    message = f"{value!r} is not {what}"
+    return source.finding(MODEL_RULE, path, message, allowed=allowed, nearest=nearest, rests_on=rests_on)
+
+
+def _uncounted(workspace: Workspace) -> str:
+    unknown = workspace.uncounted
+    return f"; stack files that are rejected or unreadable, {unknown} of them, are not counted" if unknown else ""

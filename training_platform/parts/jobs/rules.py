@@ -1,0 +1,222 @@
+"""Findings about a job wherever it runs: missing source, fields that exclude each other, data sets out of reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.data_sets import access_mode, data_location
+from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.section import enumeration
+from training_platform.parts.jobs.container import mount_path, source_bucket, source_files
+from training_platform.parts.jobs.resolve import ResolvedJob
+
+LARGEST_SOURCE_MIB = 100  # of files, before they are packed
+_BUILDS = ("pyproject.toml", "setup.py")
+
+
+def job_findings(job: ResolvedJob) -> Iterator[Finding]:
+    """Yield what is wrong with a job whose file the model takes."""
+    yield from _source(job)
+    for field in () if job.spec.source or job.spec.command else ("secrets", "notify"):
+        if getattr(job.spec, field):
+            message = "needs a command: a launcher starts it, and does not know the image's own"
+            yield job.finding((field,), message, rule="job-command", allowed="command, such as [python, -m, train]")
+    local, buckets = job.spec.local_checkpoints, f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
+    if local and not job.spec.output:
+        message = "last as long as their pod, and the job has no output for checkpoints that stay"
+        yield job.finding(("local_checkpoints",), message, rule="job-output", allowed=buckets)
+    if local and local.restarts and not job.spec.source and not job.spec.command:
+        message = "restarts the program in its container by a launcher, which does not know the image's own command"
+        allowed = "command, such as [python, -m, train], or restarts: 0"
+        yield job.finding(("local_checkpoints",), message, rule="job-command", allowed=allowed)
+    for field in () if job.spec.output else ("profiler", "tensorboard"):
+        if getattr(job.spec, field):
+            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=buckets)
+    yield from _tag(job)
+    yield from _mounts(job)
+    yield from _secrets_in_env(job)
+    size, memory = job.spec.shared_memory_gib, job.spec.memory_gib
+    if size and memory and size > memory:
+        message = f"is {size} GiB, and counts as a part of the memory, which is {memory} GiB"
+        allowed = f"at most {memory}"
+        yield job.finding(("shared_memory_gib",), message, rule="job-memory", allowed=allowed, nearest=memory)
+    if size == 0 and job.spec.data_loaders:
+        message = f"is 0, and {job.spec.data_loaders} data loaders hand over what they load in /dev/shm"
+        yield job.finding(("shared_memory_gib",), message, rule="job-memory", allowed="a size in GiB, or no such field")
+
+
+def _tag(job: ResolvedJob) -> Iterator[Finding]:
+    """Find an image whose tag is moved with each release: pods that start later may run another program.
+
+    The prebuilt images of Vertex AI, which a job with source gets by default, have no other tag.
+    """
+    source = job.spec.source
+    name = (source.image if source else job.spec.image) or ""
+    if name.endswith(":latest") and "/vertex-ai" not in name:
+        message = f"{name} is moved to each new version: pods that start later may run another program"
+        allowed = "a tag that nobody moves, or @sha256: and a digest, as image build prints"
+        path = ("source", "image") if source else ("image",)
+        yield job.finding(path, message, rule="job-image-tag", severity="warning", allowed=allowed)
+
+
+def readable(job: ResolvedJob) -> bool:
+    """Whether the job's source, if it has one, is there to be packed."""
+    return not any(finding.path.startswith("source") for finding in _source(job))
+
+
+def _source(job: ResolvedJob) -> Iterator[Finding]:
+    """Find source that is not in the repository or no package, and a job that says no bucket for it."""
+    source, root = job.spec.source, job.workspace.root
+    if source is None:
+        return
+    rule = "job-source"
+    if source.file and not ((root / source.file).is_file() and source.file.endswith(".py")):
+        message = f"{source.file} is not a Python file of this repository"
+        yield job.finding(("source", "file"), message, rule=rule, allowed="a file that ends in .py")
+    if source.package and not any((root / source.package / name).is_file() for name in _BUILDS):
+        message = f"{source.package} is not a Python package of this repository"
+        allowed = f"a folder with {' or '.join(_BUILDS)}"
+        yield job.finding(("source", "package"), message, rule=rule, allowed=allowed)
+    if source.folder:
+        yield from _folder(job, source.folder)
+    if source_bucket(job) is None:
+        message = "has no bucket to go to"
+        allowed = f"output or source.bucket: {enumeration(job.team.buckets) or 'the team has none'}"
+        yield job.finding(("source",), message, rule="job-source-bucket", allowed=allowed)
+
+
+def _folder(job: ResolvedJob, name: str) -> Iterator[Finding]:
+    """Find a folder that is not there, that is large, or with links that lead out of it."""
+    folder, path = job.workspace.root / name, ("source", "folder")
+    files = source_files(folder, git=True) if folder.is_dir() else []
+    if not files:
+        message = f"{name} is not a folder of this repository with files that git does not ignore"
+        yield job.finding(path, message, rule="job-source", allowed="a folder with the program")
+    top = folder.resolve()
+    if outside := [file for file in files if not file.resolve().is_relative_to(top)]:
+        names = enumeration([file.relative_to(folder).as_posix() for file in outside])
+        message = f"{names} of {name} lead out of it, and a run would have files that nobody listed"
+        yield job.finding(path, message, rule="job-source", allowed="files, and links inside the folder")
+    sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
+    if (total := sum(sizes.values()) / 2**20) > LARGEST_SOURCE_MIB:
+        largest = max(sizes, key=sizes.__getitem__)
+        message = f"{name} has {total:,.0f} MiB, of which {largest} {sizes[largest] / 2**20:,.0f}"
+        allowed = f"at most {LARGEST_SOURCE_MIB} MiB: ignore data and checkpoints in .gitignore, and mount them"
+        yield job.finding(path, message, rule="job-source", allowed=allowed)
+
+
+# Beginnings that only tokens have: Hugging Face, GitHub, GitLab, OpenAI and others, AWS, Google, Slack.
+_TOKEN = re.compile(
+    r"(hf_|gh[pousr]_|github_pat_|glpat-|sk-|AKIA|AIza|xox[abp]-)[A-Za-z0-9_-]{12,}$|-----BEGIN .*PRIVATE KEY"
+)
+_SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$", re.IGNORECASE)
+# A switch, a number, a path, an address, a token of a model's vocabulary.
+_HARMLESS = re.compile(
+    r"(true|false|[0-9.]{0,9}|/\S*|(gs|https?)://[^@\s]*|<[^<>]*>|\[[A-Z]+\]|\$\(\w+\))$", re.IGNORECASE
+)
+
+
+def _secrets_in_env(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a token in the plain variables of a job, which the repository and everybody who reads the job would have."""
+    for name, value in job.spec.env.items():
+        if _TOKEN.match(value) or (_SECRET_NAME.search(name) and not _HARMLESS.match(value)):
+            secrets = job.team.secrets
+            service = name.partition("_")[0].casefold()
+            meant = next((secret for secret in secrets if secret.startswith(service)), None)
+            secret = meant or (secrets[0] if len(secrets) == 1 else "NAME")
+            new = "" if secrets else ", once the team's stack file has NAME under secrets"
+            message = "looks like a secret, which everybody who reads the repository or the job would have"
+            yield job.finding(
+                ("env", name), message, rule="job-secret", allowed=f"secrets: {enumeration(secrets) or 'NAME'}",
+                nearest=f"secrets: {{{name}: {secret}}}{new}",
+            )  # fmt: skip
+
+
+def _mounts(job: ResolvedJob) -> Iterator[Finding]:
+    """Find mounts at one path, caches that cannot be written or are twice, and a cache of what is no bucket."""
+    taken: dict[str, str] = {}
+    caching = [mount.name for mount in job.spec.mounts if mount.caches]
+    for index, mount in enumerate(job.spec.mounts):
+        path = mount_path(job, mount)
+        if path in taken:
+            message = f"{path} is the path of mount {taken[path]} too"
+            yield job.finding(("mounts", index), message, rule="job-mount", allowed="a path for each")
+        taken.setdefault(path, mount.name)
+        if mount.caches and mount.read_only:
+            message = "keeps caches, which the job writes, and is read only"
+            yield job.finding(("mounts", index, "caches"), message, rule="job-mount", allowed="read_only: false")
+        if mount.caches and mount.name != caching[0]:
+            message = f"mount {caching[0]} keeps the caches already"
+            yield job.finding(("mounts", index, "caches"), message, rule="job-mount", allowed="one mount with caches")
+        if mount.file_cache_gib and not mount.source.bucket:
+            message = "is for buckets: Filestore is cached by the node"
+            yield job.finding(("mounts", index, "file_cache_gib"), message, rule="job-mount", allowed="0", nearest=0)
+
+
+RULE, FAR = "job-data-set", "job-data-set-region"
+
+
+def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterator[Finding]:
+    """Find data sets that cannot be mounted in a region, on Vertex AI, or yet; and buckets that are read from afar."""
+    for index, mount in enumerate(job.spec.mounts):
+        if (key := mount.source.data_set) is None:
+            continue
+        path: Path = ("mounts", index, "source", "data_set")
+        data = job.environment.data_sets[key]
+        here = region_of(data_location(data, job.environment))
+        if vertex and data.hyperdisk_ml:
+            message = f"{key} is on Hyperdisk ML, which Vertex AI does not mount"
+            yield job.finding(path, message, rule=RULE, allowed="a bucket, Filestore or Managed Lustre, or gke")
+        elif access_mode(data, job.team.name) is None:
+            message = f"{key} is still being filled by team {data.writer or 'nobody'}"
+            yield job.finding(path, message, rule=RULE, allowed=f"filled: true of data_sets.{key}, once it is")
+        elif region != here and not data.bucket:
+            others = {name: spec for name, spec in job.environment.data_sets.items() if spec.readable_by(job.team.name)}
+            near = [name for name in others if region_of(data_location(others[name], job.environment)) == region]
+            message = f"{key} is in {here} and the job in {region}: only a bucket is mounted from another region"
+            allowed = enumeration(near) or f"a data set in {region}, or a job in {here}"
+            yield job.finding(path, message, rule=RULE, allowed=allowed)
+        elif region != here:
+            size = f"{data.size_gib:,} GiB" if data.size_gib else "all of it"
+            crossing = f"each pass over it sends {size} between regions, charged"
+            message = f"{key} is in {here} and the job in {region}: {crossing}"
+            allowed = f"a copy in {region}, or a job in {here}"
+            yield job.finding(path, message, rule=FAR, severity="warning", allowed=allowed)
+
+
+# USD for a GiB between regions of North America, or of Europe; between continents it is more. Source: general knowledge
+# of Cloud Storage's prices (unverified: no copy of the table of data transfer was found on 2026-11-23).
+USD_BETWEEN_REGIONS = 0.02
+
+
+def bucket_findings(job: ResolvedJob, region: str) -> Iterator[Finding]:
+    """Find buckets of another region than a job's, whose traffic is charged."""
+    buckets = job.team.buckets
+    used: dict[Path, str | None] = {("output",): job.spec.output}
+    used |= {("mounts", index, "source", "bucket"): mount.source.bucket for index, mount in enumerate(job.spec.mounts)}
+    for path, name in used.items():
+        if name is None or buckets[name].location == region:
+            continue
+        message = (
+            f"{name} is in {buckets[name].location} and the job in {region}: each GiB between them costs about "
+            f"{USD_BETWEEN_REGIONS} USD within a continent (unverified), and more beyond"
+        )
+        near = sorted(other for other, bucket in buckets.items() if bucket.location == region)
+        allowed = f"a bucket in {region}: {enumeration(near) or 'the team has none'}"
+        nearest = near[0] if near else None
+        rule = "job-bucket-region"
+        yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=nearest)
+
+
+def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[Finding]:
+    """Find data sets on a disk of another zone than all VMs that the job may get; ``zones`` has None for any zone."""
+    for index, mount in enumerate(job.spec.mounts):
+        data = job.environment.data_sets[mount.source.data_set] if mount.source.data_set else None
+        disk = data.hyperdisk_ml if data else None
+        if disk and zones and not {disk.zone, None} & set(zones):
+            path: Path = ("mounts", index, "source", "data_set")
+            there = enumeration(sorted(zone for zone in zones if zone))
+            message = f"{mount.source.data_set} is on a disk in {disk.zone}, and the job's VMs are in {there}"
+            yield job.finding(path, message, rule=RULE, allowed=f"a flavor with a pool in {disk.zone}, or another copy")

@@ -1,0 +1,217 @@
+"""What the containers of a run on GKE write, pod by pod, or all at once while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+from training_platform.catalog.types import Json
+from training_platform.clients.google_services import CloudLogging
+from training_platform.clients.kubernetes_api import JOBSETS, PODS, ClusterApi, ClusterError
+from training_platform.parts.jobs.gke.pathways import HEAD
+from training_platform.parts.jobs.gke.pods import CONTAINER, ROLE
+from training_platform.parts.jobs.naming import job_of
+from training_platform.parts.jobs.runs.on_gke import JOBSET_LABEL, holds
+from training_platform.parts.jobs.runs.places import RunPlace
+from training_platform.parts.jobs.runs.state import Run, State, quoted
+
+_POLL_SECONDS = 2.0
+Line = tuple[str, str]
+"""The pod or replica that wrote a line, and its text."""
+
+
+def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[Line]:
+    """Yield lines with the name of their pod, without the run's; a pod that has not started has none.
+
+    With ``follow`` pods are read side by side, those of a restart too, until the run has ended. Raises ClusterError.
+    """
+    if follow:
+        yield from _followed(cluster, namespace, run)
+        return
+    for pod in _started(cluster, namespace, run):
+        for line in cluster.logs(namespace, pod, CONTAINER, follow=False):
+            yield _short(pod, run), line
+
+
+def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[Line]:
+    lines: SimpleQueue[Line] = SimpleQueue()
+    readers: dict[str, Thread] = {}
+    ended = False
+    while True:
+        for pod in _started(cluster, namespace, run):
+            if pod not in readers:
+                readers[pod] = Thread(target=_read, args=(cluster, namespace, run, pod, lines), daemon=True)
+                readers[pod].start()
+        yield from _come(lines, _POLL_SECONDS)
+        if ended and not any(reader.is_alive() for reader in readers.values()):
+            yield from _come(lines, 0)
+            return
+        jobset = cluster.get(JOBSETS, namespace, run)
+        ended = jobset is None or holds(jobset, "Completed") or holds(jobset, "Failed")
+
+
+def _come(lines: SimpleQueue[Line], seconds: float) -> Iterator[Line]:
+    """Yield what comes within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            yield lines.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            return
+
+
+def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: SimpleQueue[Line]) -> None:
+    try:
+        for line in cluster.logs(namespace, pod, CONTAINER, follow=True):
+            lines.put((_short(pod, run), line))
+    except ClusterError as error:
+        lines.put((_short(pod, run), f"(no more lines: {error})"))
+
+
+def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
+    """Return the pods of a run whose containers have started, by name; none of those without the job's own program."""
+    every = cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}")
+    unknown = [{"name": CONTAINER}]  # a pod without a spec yet
+    pods = [
+        pod
+        for pod in every
+        if CONTAINER in [container["name"] for container in pod.get("spec", {}).get("containers") or unknown]
+    ]
+    phases = {pod["metadata"]["name"]: (pod.get("status") or {}).get("phase") for pod in pods}
+    return sorted(name for name, phase in phases.items() if phase not in (None, "Pending"))
+
+
+def _short(pod: str, run: str) -> str:
+    return pod.removeprefix(f"{run}-")
+
+
+_CLOUD_POLL_SECONDS = 5.0
+_TRIAL_LABEL = "ml.googleapis.com/trial_id"
+_ENDS: dict[str, State] = {
+    "AllJobsCompleted": "succeeded",
+    "FailedJobs": "failed",
+    "ReachedMaxRestarts": "failed",
+    "FailJobSetFailurePolicyAction": "failed",
+}
+
+_FAILURES = tuple(reason for reason, state in _ENDS.items() if state == "failed")
+# What an attempt did that another one followed. Source: JobSet 0.12, pkg/constants/constants.go.
+RESTARTS = {
+    "RestartJobSetFailurePolicyAction": "failed",
+    "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction": "was interrupted",
+}
+_ATTEMPTS, _LINES = 5, 3  # the last ones
+
+
+def vertex_lines(
+    log: CloudLogging, run: Run, ids: Callable[[], Mapping[str, str]], *, ended: Callable[[], bool] | None = None
+) -> Iterator[Line]:
+    """Yield what the replicas of a run wrote; with ``ended`` also what they still write, until that is true.
+
+    ``ids`` are those of its jobs as they are now, with the trial that an id belongs to. A trial that begins is asked
+    from the run's beginning: its lines may be older than the last one of another.
+    """
+    begin = since = f' AND timestamp>="{run.created}"' if run.created else ""
+    seen: set[str] = set()
+    trials: Mapping[str, str] = {}
+    while True:
+        last = ended is None or ended()
+        if trials.keys() != (now := ids()).keys():
+            trials, since = now, begin
+        either = " OR ".join(f'"{job}"' for job in trials)
+        for entry in log.entries(f'resource.type="ml_job" AND resource.labels.job_id=({either})' + since):
+            if (key := str(entry.get("insertId"))) not in seen:
+                seen.add(key)
+                since = f' AND timestamp>="{entry["timestamp"]}"'
+                labels = (entry.get("resource") or {}).get("labels") or {}
+                trial = (entry.get("labels") or {}).get(_TRIAL_LABEL) or trials.get(str(labels.get("job_id")))
+                replica = str(labels.get("task_name") or "service")
+                yield f"trial-{trial} {replica}" if trial else replica, _text(entry)
+        if last:
+            return
+        time.sleep(_CLOUD_POLL_SECONDS)
+
+
+def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[Line]:
+    """Yield what the pods of a run wrote that may be gone."""
+    for entry in log.entries(_of_pods(place.cluster, place.team.name, run)):
+        yield _line(entry, run)
+
+
+def _of_pods(cluster: str, namespace: str, run: str) -> str:
+    return (
+        f'resource.type="k8s_container" AND resource.labels.cluster_name="{cluster}" AND '
+        f'resource.labels.namespace_name="{namespace}" AND resource.labels.container_name="{CONTAINER}" AND '
+        f'resource.labels.pod_name=~"^{run}-({ROLE}|{HEAD})-"'
+    )
+
+
+def _line(entry: Json, run: str) -> Line:
+    return str(entry["resource"]["labels"].get("pod_name")).removeprefix(f"{run}-"), _text(entry)
+
+
+def _of_jobset(cluster: str, namespace: str, run: str) -> str:
+    return (
+        f'log_id("events") AND resource.labels.cluster_name="{cluster}" AND '
+        f'jsonPayload.involvedObject.kind="JobSet" AND jsonPayload.involvedObject.namespace="{namespace}" AND '
+        f'jsonPayload.involvedObject.name="{run}"'
+    )
+
+
+def earlier_attempts(log: CloudLogging, cluster: str, namespace: str, run: str) -> Iterator[str]:
+    """Yield a sentence about the end of each of a run's last attempts that ended badly, with the end of its log.
+
+    JobSet deletes the pods of an attempt when the next begins, and writes an event; Cloud Logging keeps both events and
+    lines. Raises GoogleError.
+    """
+    ends = [(str(entry["timestamp"]), _event(entry)) for entry in log.entries(_of_jobset(cluster, namespace, run))]
+    ends = [(at, event) for at, event in ends if event.get("reason") in (*RESTARTS, *_FAILURES)]
+    for number, (at, event) in [*enumerate(ends, 1)][-_ATTEMPTS:]:
+        after = f' AND timestamp>="{ends[number - 2][0]}"' if number > 1 else ""
+        written = f'{_of_pods(cluster, namespace, run)} AND timestamp<="{at}"{after}'
+        lines = [_line(entry, run) for entry in log.last(written, _LINES)]
+        said = " / ".join(f"{pod} | {text}" for pod, text in lines)
+        verb = RESTARTS.get(str(event["reason"]), "failed")
+        yield (
+            f"Attempt {number} {verb} at {at}: {quoted(str(event.get('message') or event['reason']))}."
+            + (f" Its log ended with: {quoted(said)}." if said else " Cloud Logging has no line of it.")
+        )
+
+
+def recorded_end(log: CloudLogging, cluster: str, namespace: str, run: str) -> tuple[State, Json, str] | None:
+    """Return how a run ended, the event of its end and its time; None where there is no such event. GoogleError."""
+    entries = log.entries(_of_jobset(cluster, namespace, run))
+    ends = [(_event(entry), str(entry["timestamp"])) for entry in entries if _event(entry).get("reason") in _ENDS]
+    return (_ENDS[ends[-1][0]["reason"]], *ends[-1]) if ends else None
+
+
+def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
+    """Return a run that is not in its cluster any more, by the event of its end; None where there is no such event."""
+    end = recorded_end(log, place.cluster, place.team.name, run)
+    if end is None:
+        return None
+    state, event, ended = end
+    return Run(
+        name=run,
+        job=job_of(run),
+        team=place.team.name,
+        target="gke",
+        place=place.key,
+        identity=run,
+        state=state,
+        created="",
+        reason=str(event.get("message") or event["reason"]),
+        ended=ended,
+        gone=True,
+    )
+
+
+def _event(entry: Json) -> Json:
+    return dict(entry.get("jsonPayload") or {})
+
+
+def _text(entry: Json) -> str:
+    payload = entry.get("jsonPayload") or {}
+    return str(entry.get("textPayload") or payload.get("message") or "").rstrip("\n")

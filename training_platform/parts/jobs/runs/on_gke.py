@@ -1,0 +1,106 @@
+"""Runs on GKE, read from what the API server has of them: the JobSet and the Workload that Kueue keeps for it.
+
+Sources: JobSet v1alpha2 and Kueue v1beta2 Go types and controllers (JobSet 0.12, Kueue 0.19.2), read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from training_platform.catalog.types import Json
+from training_platform.parts.jobs.naming import job_of
+from training_platform.parts.jobs.runs.state import Run, State
+from training_platform.quota.chip_hours import ACCELERATORS
+from training_platform.resources.kueue import PRIORITY_LABEL
+
+JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+USER_ANNOTATION = "training-platform/user"
+
+
+def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
+    """Return the run that a JobSet is; ``workload`` is None where Kueue has not seen it, or has dropped it."""
+    about, status = jobset["metadata"], jobset.get("status") or {}
+    state, reason = _state(jobset, workload)
+    return Run(
+        name=about["name"],
+        job=job_of(about["name"]),
+        team=about["namespace"],
+        target="gke",
+        place=cluster,
+        identity=about["name"],
+        state=state,
+        created=about.get("creationTimestamp") or "",
+        reason=reason,
+        started=_since(workload, "PodsReady") or _since(workload, "Admitted"),
+        ended=_since(jobset, "Completed") or _since(jobset, "Failed"),
+        user=str((about.get("annotations") or {}).get(USER_ANNOTATION) or ""),
+        priority=str((about.get("labels") or {}).get(PRIORITY_LABEL) or ""),
+        accelerators=_accelerators(jobset),
+        restarts=int(status.get("restartsCountTowardsMax") or 0),
+        interruptions=max(0, int(status.get("restarts") or 0) - int(status.get("restartsCountTowardsMax") or 0)),
+    )
+
+
+def _accelerators(jobset: Json) -> int:
+    """Return the GPUs or chips that all pods of a JobSet ask for."""
+    total = 0
+    for role in jobset["spec"]["replicatedJobs"]:
+        spec = role["template"]["spec"]
+        limits = [each.get("resources", {}).get("limits", {}) for each in spec["template"]["spec"]["containers"]]
+        chips = sum(int(limit.get(name) or 0) for limit in limits for name in ACCELERATORS)
+        total += int(role.get("replicas") or 1) * int(spec.get("parallelism") or 1) * chips
+    return total
+
+
+def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:
+    """Return the Workload that a JobSet owns; the youngest, where a deleted one is still there."""
+    uid = jobset["metadata"].get("uid")
+    owners = [(workload, workload["metadata"].get("ownerReferences") or ()) for workload in workloads]
+    owned = [workload for workload, rows in owners if any(row.get("uid") == uid for row in rows)]
+    return max(owned, key=lambda workload: str(workload["metadata"].get("creationTimestamp")), default=None)
+
+
+def flavors_of(workload: Json | None) -> set[str]:
+    """Return the flavors that a Workload holds quota of."""
+    admission = ((workload or {}).get("status") or {}).get("admission") or {}
+    assignments = admission.get("podSetAssignments") or ()
+    return {str(name) for assignment in assignments for name in (assignment.get("flavors") or {}).values()}
+
+
+def condition(obj: Json | None, kind: str) -> Json | None:
+    """Return a condition of an object by its type, whatever its status; None where it has none."""
+    conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
+    return next((row for row in conditions if row.get("type") == kind), None)
+
+
+def holds(obj: Json | None, kind: str) -> bool:
+    """Whether a condition is there and true."""
+    return (condition(obj, kind) or {}).get("status") == "True"
+
+
+def words(obj: Json | None, kind: str) -> str:
+    """Return the message of a condition, else its reason."""
+    row = condition(obj, kind) or {}
+    return str(row.get("message") or row.get("reason") or "")
+
+
+def _state(jobset: Json, workload: Json | None) -> tuple[State, str]:
+    if holds(jobset, "Completed"):
+        return "succeeded", ""
+    if holds(jobset, "Failed"):
+        return "failed", words(jobset, "Failed")
+    if jobset["metadata"].get("deletionTimestamp"):
+        return "cancelling", ""
+    if workload is None:
+        return "waiting", "Kueue has not admitted it yet"
+    if (workload.get("spec") or {}).get("active") is False:
+        return "waiting", f"deactivated: {words(workload, 'Evicted') or 'somebody set spec.active to false'}"
+    if not holds(workload, "Admitted"):
+        return "waiting", words(workload, "QuotaReserved") or words(workload, "Evicted")
+    if condition(workload, "PodsReady") and not holds(workload, "PodsReady"):
+        return "starting", words(workload, "PodsReady")
+    return "running", ""
+
+
+def _since(obj: Json | None, kind: str) -> str:
+    return str((condition(obj, kind) or {}).get("lastTransitionTime") or "") if holds(obj, kind) else ""

@@ -1,0 +1,179 @@
+"""Runs on Vertex AI, read from the bodies of its training jobs, and why one waits or failed. Pure.
+
+Source: Vertex AI v1, CustomJob and JobState of the discovery document that google-api-python-client ships, read
+2026-11-22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.attachments import of_vertex, vertex_gpu
+from training_platform.catalog.types import Json, VertexSupport
+from training_platform.parts.jobs.naming import job_of
+from training_platform.parts.jobs.runs.state import ENDED, Run, State, quoted
+from training_platform.parts.jobs.vertex.custom_job import job_spec
+
+TEAM_LABEL = "team"
+ENVIRONMENT_LABEL = "environment"
+_STATES: Mapping[str, State] = {
+    "QUEUED": "waiting",
+    "PENDING": "waiting",
+    "PAUSED": "waiting",
+    "RUNNING": "running",
+    "UPDATING": "running",
+    "SUCCEEDED": "succeeded",
+    "PARTIALLY_SUCCEEDED": "succeeded",
+    "FAILED": "failed",
+    "EXPIRED": "failed",
+    "CANCELLING": "cancelling",
+    "CANCELLED": "cancelled",
+}
+_EXHAUSTED, _UNAVAILABLE = 8, 14  # google.rpc.Code
+
+
+def working_job(pipeline: Json) -> str:
+    """Return the full name of the job that works for a training pipeline; empty before it is there, and for a job.
+
+    Source: google-cloud-aiplatform, training_jobs.py, and the discovery document, CustomJobMetadata and
+    HyperparameterTuningJobMetadata, read 2026-11-22.
+    """
+    metadata = pipeline.get("trainingTaskMetadata") or {}
+    return str(metadata.get("backingCustomJob") or metadata.get("backingHyperparameterTuningJob") or "")
+
+
+def log_ids(bodies: Iterable[Json]) -> dict[str, str]:
+    """Return the ids under which Cloud Logging may have lines of a run's jobs, with the trial that an id belongs to.
+
+    ``gcloud ai hp-tuning-jobs stream-logs`` asks by the tuning job's id; a trial names a custom job besides.
+    """
+    ids: dict[str, str] = {}
+    for body in bodies:
+        rows = [{"customJob": body["name"], "id": ""}, *(body.get("trials") or ())]
+        ids |= {row["customJob"].rpartition("/")[2]: str(row["id"]) for row in rows if "customJob" in row}
+    return ids
+
+
+def vertex_run(body: Json, working: Json | None = None) -> Run:
+    """Return the run that a custom job, a tuning job or a training pipeline is.
+
+    ``working`` is the job that works for a pipeline, which runs by its own account while that job waits.
+    """
+    _, _, _, region, _, _ = str(body["name"]).split("/")
+    state = _STATES.get(_phase(body), "unknown")
+    if working and state in ("waiting", "running"):
+        job_state = _STATES.get(_phase(working), "unknown")
+        state = "running" if job_state in ENDED else job_state
+    error = body.get("error") or (working or {}).get("error") or {}
+    name = str(body.get("displayName") or "")
+    return Run(
+        name=name,
+        job=job_of(name),
+        team=str((body.get("labels") or {}).get(TEAM_LABEL) or ""),
+        target="vertex",
+        place=region,
+        identity=str(body["name"]),
+        state=state,
+        accelerators=sum(
+            int(pool.get("replicaCount") or 1) * int((pool.get("machineSpec") or {}).get("acceleratorCount") or 0)
+            for pool in job_spec(body).get("workerPoolSpecs") or ()
+        ),
+        created=str(body.get("createTime") or ""),
+        reason=str(error.get("message") or ""),
+        started=str((working or body).get("startTime") or ""),
+        ended=str(body.get("endTime") or ""),
+    )
+
+
+def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator[str]:
+    """Yield sentences, the cause first; of a pipeline it is that of the job that works for it, until that has ended."""
+    if working and _phase(working) != "SUCCEEDED":
+        body = working
+    elif working and run.state == "running":
+        yield "Its training has ended, and its pipeline still runs, for example to upload the model."
+    scheduling = job_spec(dict(body)).get("scheduling") or {}
+    if run.reason:
+        yield f"Vertex AI says: {quoted(run.reason)}."
+    if run.state == "waiting":
+        yield from _waiting(run, body, scheduling)
+    elif run.state == "failed":
+        yield from _failed(run, body, scheduling)
+    elif run.state == "succeeded":
+        yield f"{run.name} has ended well."
+    elif run.state == "cancelled":
+        yield f"{run.name} was cancelled{f' at {run.ended}' if run.ended else ''}; what it wrote until then stays."
+    else:
+        yield f"{run.name} is {run.state}{f' since {run.started}' if run.started else ''}."
+
+
+def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
+    machine, resource = _machine(body), job_spec(dict(body)).get("persistentResourceId")
+    if run.started:
+        yield f"{run.name} ran since {run.started}, lost its VMs, and waits for others: it starts from its beginning."
+    else:
+        yield f"{run.name} is {_phase(body)} in {run.place} since {run.created}: Vertex AI has not started it."
+    if _phase(body) == "QUEUED":
+        yield (
+            "Vertex AI queues a job while the project has too little quota of custom training left, and by flex-start "
+            "while there are no VMs."
+        )
+    if resource:
+        yield f"It starts when machines of persistent resource {resource} are free that are like those it asks for."
+    elif scheduling.get("strategy") == "FLEX_START":
+        longest = scheduling.get("maxWaitDuration")
+        ends = "for as long as it takes" if longest in (None, "0s") else f"for {longest} at most, then it fails"
+        yield f"By flex-start it waits for {machine}, {ends}; what it charges is the preemptible quota."
+    elif scheduling.get("strategy") == "SPOT":
+        yield f"By spot it starts when {machine} is idle in {run.place}; its quota is the preemptible one."
+    else:
+        yield f"On demand it starts within minutes if {run.place} has {machine}, and fails after three tries if not."
+
+
+def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
+    """Say what ended a job, and what would go on instead."""
+    machine, code, strategy = _machine(body), (body.get("error") or {}).get("code"), scheduling.get("strategy")
+    spec = _machine_spec(body)
+    row = of_vertex(spec.get("machineType"), spec.get("acceleratorType"), spec.get("acceleratorCount"))
+    support = row.accelerator.vertex if row and row.accelerator else None
+    if _phase(body) == "EXPIRED":
+        yield f"{run.name} has ended since it ran for longer than {scheduling.get('timeout', 'its time-out')}."
+    elif code == _EXHAUSTED and strategy == "FLEX_START":
+        yield (
+            f"{run.name} waited {scheduling.get('maxWaitDuration', 'its longest wait')} for {machine}, and {run.place} "
+            f"did not have it. A longer max_wait_hours waits on{_elsewhere(support, run.place)}."
+        )
+    elif code == _EXHAUSTED:
+        waits = "capacity: flex-start waits for it" if support and support.flex_start else "flex-start has none of it"
+        yield f"{run.place} has no {machine} left. {waits}{_elsewhere(support, run.place)}."
+    elif code == _UNAVAILABLE and strategy == "SPOT":
+        yield (
+            f"{run.name} lost its spot VMs and may not start again: with retries above 0 it starts again by itself; "
+            "flex-start and on-demand VMs are not taken away."
+        )
+    else:
+        yield f"{run.name} has failed. The lines before its end: training-platform job logs {run.name}."
+
+
+def _elsewhere(support: VertexSupport | None, region: str) -> str:
+    """Return the other regions in which Vertex AI trains on an accelerator, as the end of a sentence."""
+    others = [other for other in (support.regions if support else ()) if other != region]
+    return f"; the machine is in {', '.join(others)} too" if others else ""
+
+
+def _machine(body: Json) -> str:
+    """Return the first machine that a job asks for, with GPUs that are attached to it."""
+    spec = _machine_spec(body)
+    name, gpu = spec.get("machineType", "its machines"), vertex_gpu(spec.get("acceleratorType"))
+    own = MACHINE_TYPES[name].accelerator if name in MACHINE_TYPES else gpu
+    return f"{name} with {spec.get('acceleratorCount')} {gpu.name}" if gpu and gpu is not own else str(name)
+
+
+def _machine_spec(body: Json) -> Json:
+    pools = job_spec(dict(body)).get("workerPoolSpecs") or [{}]
+    return pools[0].get("machineSpec") or {}
+
+
+def _phase(body: Json) -> str:
+    """Return a state without what it begins with, which differs between jobs and pipelines."""
+    return str(body.get("state") or "unknown").partition("_STATE_")[2] or "unknown"

@@ -1,0 +1,139 @@
+"""Where runs are: the clusters and regions of Vertex AI that a repository's teams and job files name. No network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
+from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.section import enumeration
+from training_platform.config.reading.source import UnreadableError
+from training_platform.config.workspace import Workspace
+from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.naming import job_among
+from training_platform.parts.jobs.render import job_files, targets
+from training_platform.parts.jobs.resolve import ResolvedJob, read_job
+from training_platform.resources.gke import cluster_name, context_name
+from training_platform.resources.scope import Scope, team_scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlace:
+    """A cluster, or a region of Vertex AI, with one team in it. ``key`` is the cluster's key in the stack file."""
+
+    target: Target
+    key: str
+    team: Team
+    environment: Environment
+    scope: Scope
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name in Google Cloud, ``{environment}-{key}`` unless it is somebody else's."""
+        return cluster_name(self.scope, self.key, self.environment.clusters[self.key])
+
+    @property
+    def location(self) -> str:
+        """The region or zone of the cluster, or the region of Vertex AI."""
+        return self.environment.clusters[self.key].location if self.target == "gke" else self.key
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The context that gcloud writes for the cluster, and the bare name that people give it."""
+        return context_name(self.environment.project, self.location, self.cluster), self.cluster
+
+    @property
+    def log_in(self) -> str:
+        """The command that adds the context."""
+        return (
+            f"gcloud container clusters get-credentials {self.cluster} --location {self.location} "
+            f"--project {self.environment.project} --dns-endpoint"
+        )
+
+
+def place_of(job: ResolvedJob, target: Target) -> RunPlace:
+    """Return where a job runs on one of its targets."""
+    gke, vertex = job.spec.gke, job.spec.vertex
+    key = gke.cluster if target == "gke" and gke else vertex.region if vertex else ""
+    return RunPlace(target=target, key=key, team=job.team, environment=job.environment, scope=job.scope)
+
+
+def places(
+    root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None
+) -> list[RunPlace]:
+    """Return every place in which the teams that are asked for can have runs, each once.
+
+    Raises UserError where nothing of the repository is called so. Of a broken job file nothing is known.
+    """
+    return _places(_jobs(root, workspace), workspace, environment=environment, team=team)
+
+
+def _places(
+    jobs: Iterable[ResolvedJob], workspace: Workspace, *, environment: str | None = None, team: str | None = None
+) -> list[RunPlace]:
+    teams = [
+        (one, home)
+        for _, one, home in workspace.teams()
+        if environment in (None, one.environment) and team in (None, one.name)
+    ]
+    if not teams:
+        asked = " and ".join(f"{what} {name}" for what, name in (("environment", environment), ("team", team)) if name)
+        known = sorted({one.name for _, one, _ in workspace.teams()})
+        raise UserError(f"There is no team stack{f' of {asked}' if asked else ''}. {_allowed(team or '', known)}")
+    found = {
+        (one.environment, one.name, "gke", cluster): RunPlace(
+            target="gke", key=cluster, team=one, environment=home, scope=team_scope(one, home)
+        )
+        for one, home in teams
+        for cluster in one.shares
+        if cluster in home.clusters
+    }
+    for job in jobs:
+        if job.spec.vertex and any(one is job.team for one, _ in teams):
+            place = place_of(job, "vertex")
+            found[place.team.environment, place.team.name, "vertex", place.key] = place
+    return list(found.values())
+
+
+def places_of_run(
+    root: Path, workspace: Workspace, run: str, *, team: str | None = None
+) -> tuple[list[RunPlace], list[RunPlace]]:
+    """Return where the job file says that a run is, by which its name begins, and the other places of its team.
+
+    A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises UserError.
+    """
+    jobs = list(_jobs(root, workspace))
+    called = job_among(run, [job.name for job in jobs if team in (None, job.team.name)])
+    named = [job for job in jobs if job.name == called and team in (None, job.team.name)]
+    if len(owners := sorted({job.team.name for job in named})) > 1:
+        raise UserError(f"Teams {' and '.join(owners)} have a job {called!r} each: say which with --team.")
+    if not named and team is None:
+        known = sorted({job.name for job in jobs})
+        raise UserError(
+            f"No job file is called {called!r}, so nobody here can say where {run} is; --team looks in all places "
+            f"of a team. {_allowed(called, known)}"
+        )
+    own = [place_of(job, target) for job in named for target in targets(job)]
+    keys = {(place.target, place.key) for place in own}
+    others = _places(jobs, workspace, team=team or owners[0])
+    return own, [place for place in others if (place.target, place.key) not in keys]
+
+
+def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:
+    for path in job_files(root):
+        try:
+            job, _ = read_job(path, root, workspace)
+        except UnreadableError:
+            continue  # `job check` says what is wrong with it
+        if job:
+            yield job
+
+
+def _allowed(value: str, names: Collection[str]) -> str:
+    nearest = find_nearest(value, names)
+    text = f"Allowed: {enumeration(names) or 'none is declared'}."
+    return f"{text} Nearest: {nearest}." if nearest else text

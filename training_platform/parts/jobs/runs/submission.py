@@ -1,0 +1,313 @@
+"""Submitting a job: nothing that ``check`` refuses is sent, and nothing is left half submitted.
+
+Around the submission, source is uploaded to its bucket, values that only a deployment knows are filled into the
+bodies, and a record of the run is written.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.clients.google_api import GoogleError
+from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
+from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, ClusterError
+from training_platform.clients.registries import Registries, image_name
+from training_platform.clients.rest import ApiError
+from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.container import image, output_uri, package_uri, sdist, source_files
+from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.naming import as_run, new_run, point_runs
+from training_platform.parts.jobs.render import chosen_target, judge
+from training_platform.parts.jobs.resolve import ResolvedJob, read_job
+from training_platform.parts.jobs.runs.on_gke import USER_ANNOTATION, workload_of
+from training_platform.parts.jobs.runs.places import RunPlace, place_of
+from training_platform.parts.jobs.vertex.custom_job import Collection, job_spec, vertex_body
+from training_platform.parts.jobs.vertex.pools import Deployed, filled
+from training_platform.resources.kueue import PODS_READY_MINUTES, QUEUE_LABEL
+
+IMAGE_UNCHECKED = "job-image-unchecked"
+_DELETION_SECONDS = 300  # pods of a run that was put aside have mostly gone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that is ready to be submitted; ``bodies`` is empty where findings stand in its way.
+
+    A grid on GKE has one for each of its points, everything else one; ``collection`` is where Vertex AI keeps it.
+    """
+
+    job: ResolvedJob | None = None
+    place: RunPlace | None = None
+    bodies: tuple[dict[str, Any], ...] = ()
+    collection: Collection = "customJobs"
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    program: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether a finding is an error."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What a run has otherwise than its job file; ``hold_minutes`` has its pods wait for a shell instead."""
+
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    nodes: int | None = None
+    hold_minutes: int = 0
+
+    def applied(self, value: Any, target: Target | None) -> Any:
+        """Return a job file's values with these; a file that is no map is refused by whoever reads it next."""
+        if not isinstance(value, dict):
+            return value
+        changed = {**value}
+        if self.args:
+            changed["args"] = [*(value.get("args") or ()), *self.args]
+        if self.env:
+            changed["env"] = {**(value.get("env") or {}), **dict(self.env)}
+        for section, count in (("gke", "nodes"), ("vertex", "replicas")) if self.nodes else ():
+            if target not in (None, section):
+                continue
+            if isinstance(value.get(section), dict):
+                changed[section] = {**value[section], count: self.nodes}
+            elif isinstance(value.get(section), list):
+                rows = (row if isinstance(row, dict) else {} for row in value[section])
+                changed[section] = [{**row, count: self.nodes} for row in rows]
+        return changed
+
+    def held(self, job: ResolvedJob) -> ResolvedJob:
+        """Return the job with a command that ends by itself, in place of its program and its sweep.
+
+        Kueue ends it too, whatever somebody does in its shell: its limit leaves the VMs their time to start.
+        """
+        if not self.hold_minutes:
+            return job
+        wait = ("sh", "-c", f"trap 'exit 0' TERM; sleep {self.hold_minutes * 60} & wait")
+        update: dict[str, Any] = {"command": wait, "args": (), "retries": 0, "notify": None, "sweep": None}
+        if job.spec.gke and job.flavor:
+            hours = ceil((self.hold_minutes + PODS_READY_MINUTES[job.flavor.capacity]) / 60)
+            limit = {"max_run_hours": min(hours, job.spec.gke.max_run_hours or hours)}
+            update["gke"] = job.spec.gke.model_copy(update=limit)
+        return replace(job, spec=job.spec.model_copy(update=update))
+
+
+UNCHANGED = Changes()
+
+
+def prepare(
+    path: Path,
+    root: Path,
+    target: Target | None,
+    today: date,
+    run: str | None = None,
+    *,
+    changes: Changes = UNCHANGED,
+    index: int = 0,
+) -> Prepared:
+    """Return a job file's next run, judged as ``job check`` does. Raises UnreadableError and UserError.
+
+    ``run`` is its name; None makes one up. ``index`` is one of the places on GKE that the file lists.
+    """
+    job, findings = read_job(path, root, read_workspace(root), partial(changes.applied, target=target), index)
+    if job is None:
+        return Prepared(findings=tuple(findings))
+    chosen, program = chosen_target(job, target), shlex.join([*job.spec.command, *job.spec.args])
+    job = changes.held(job)
+    if run and run != job.name and not run.startswith(f"{job.name}-"):
+        why = "does not begin with the job's name and a dash, by which other commands find the run"
+        raise UserError(f"--run {run!r} {why}. Nearest: {job.name}-{run}.")
+    run = run or new_run(job.name)
+    named = as_run(job, run)
+    verdict = judge(named, chosen, today)
+    if verdict.failed:
+        return Prepared(job=named, findings=verdict.findings)
+    place = place_of(named, chosen)
+    prepared = Prepared(job=named, place=place, findings=verdict.findings, notes=verdict.notes, program=program)
+    if chosen == "gke":
+        return replace(prepared, bodies=tuple(jobset(point) for point in point_runs(job, run)))
+    collection, body = vertex_body(named)
+    return replace(prepared, bodies=(body,), collection=collection)
+
+
+def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding]:
+    """Find that a job's image is not in its registry or, as a warning, that the registry could not be asked.
+
+    Pods with an image that is not there would hold machines until a time-out.
+    """
+    name, path = image(job), ("source", "image") if job.spec.source else ("image",)
+    try:
+        if registries.has(name):
+            return
+    except ApiError as error:
+        message = f"could not be looked up: {str(error).rstrip('.')}"
+        yield job.finding(
+            path, message, rule=IMAGE_UNCHECKED, severity="warning", allowed="an image that can be pulled"
+        )
+        return
+    nearest = None
+    with suppress(ApiError):
+        tag = image_name(name).reference
+        nearest = find_nearest(tag, registries.tags(name))
+    message = f"{name} is not in its registry"
+    yield job.finding(path, message, rule="job-image-missing", allowed="an image that was pushed", nearest=nearest)
+
+
+def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
+    """Create the JobSets after the API server and all webhooks have taken them in a dry run; return the runs' names.
+
+    Where one of a grid's is refused after all, those before it are deleted again.
+
+    Raises ClusterError: for a queue that is not there (Kueue would leave the job suspended without a word), a
+    namesake, and whatever the server refuses.
+    """
+    about = prepared.bodies[0]["metadata"]
+    namespace, queue = about["namespace"], about["labels"][QUEUE_LABEL]
+    if cluster.get(LOCAL_QUEUES, namespace, queue) is None:
+        raise ClusterError(
+            f"Cluster {cluster.name} has no LocalQueue {queue} in namespace {namespace}: the job would wait there for "
+            f"ever. Deploy the team's stack first."
+        )
+    created: list[str] = []
+    user = cluster.user()
+    for each in prepared.bodies if user else ():
+        each["metadata"].setdefault("annotations", {})[USER_ANNOTATION] = user
+    for body, dry_run in [(body, dry_run) for dry_run in (True, False) for body in prepared.bodies]:
+        name = str(body["metadata"]["name"])
+        try:
+            cluster.create(JOBSETS, namespace, body, dry_run=dry_run)
+        except ClusterError as error:
+            for other in created:
+                cluster.delete(JOBSETS, namespace, other)
+            if error.status == 409:
+                raise ClusterError(
+                    f"Cluster {cluster.name} has a run {name} already; leave --run out for a new name.", 409
+                ) from error
+            raise
+        if not dry_run:
+            created.append(name)
+    return created
+
+
+def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], None] = time.sleep) -> None:
+    """Delete a run's JobSet and create it anew: Kueue queues it again and counts from zero.
+
+    Members may not write Workloads, which is why the JobSet is replaced. Raises ClusterError: for a run that Kueue did
+    not put aside, and where the run cannot be created again.
+    """
+    held = cluster.get(JOBSETS, team, run)
+    workload = workload_of(held, cluster.objects(WORKLOADS, team)) if held else None
+    if held is None or workload is None or (workload.get("spec") or {}).get("active") is not False:
+        raise ClusterError(f"Kueue has not put {run} aside; training-platform job why {run} says what it does with it.")
+    about = held["metadata"]
+    kept = {key: about[key] for key in ("name", "namespace", "labels", "annotations") if key in about}
+    body = {key: held[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": kept}
+    cluster.delete(JOBSETS, team, run)
+    for _ in range(_DELETION_SECONDS):
+        if cluster.get(JOBSETS, team, run) is None:
+            break
+        pause(1)
+    try:
+        cluster.create(JOBSETS, team, body, dry_run=False)
+    except ClusterError as error:
+        message = f"{run} is deleted, and was not created again: {error} Submit its file again with --run {run}."
+        raise ClusterError(message, error.status) from error
+
+
+def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
+    """Create the job and return the run's name.
+
+    Raises GoogleError, and UserError for a namesake, which Vertex AI would let in, a job without an account, and
+    machines of a persistent resource that is not there.
+
+    Without an account of its own it would run as the project's custom code agent, with rights on the whole project.
+    """
+    (body,) = prepared.bodies
+    if not job_spec(body).get("serviceAccount"):
+        raise UserError("The job has no service account of its team, and is never submitted without.")
+    name = str(body["displayName"])
+    if any(vertex.jobs(f'display_name="{name}"')):
+        raise UserError(f"Vertex AI has a run {name} in {vertex.parent} already; leave --run out for a new name.")
+    try:
+        vertex.create(body, prepared.collection)
+    except GoogleError as error:
+        resource = job_spec(body).get("persistentResourceId")
+        if error.status != 404 or not resource:
+            raise
+        message = f"There is no persistent resource {resource} in {vertex.parent}: deploy the team's stack first."
+        raise UserError(message) from error
+    return [name]
+
+
+Endpoint = Callable[[str], str | None]
+RECORD = "run.json"
+MOST_LISTED = 30
+
+
+def listing(job: ResolvedJob) -> str:
+    """Return the files that a folder of the working tree uploads, in one line; empty for any other job."""
+    folder = job.spec.source.folder if job.spec.source else None
+    if folder is None:
+        return ""
+    root = job.workspace.root / folder
+    files = source_files(root, git=True)
+    size, names = sum(file.stat().st_size for file in files), [file.relative_to(root).as_posix() for file in files]
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return f"{len(files)} files of {folder}, {size:,} bytes: {', '.join(names[:MOST_LISTED])}{more}"
+
+
+def delivered(prepared: Prepared, endpoint: Endpoint) -> Prepared:
+    """Upload a run's source, and return the run with everything filled in. Raises GoogleError.
+
+    ``endpoint`` tells where a local cloud has a service, by its name in paths. What was uploaded stays where the
+    submission then fails: the next one finds it there.
+    """
+    if (job := prepared.job) and (source := job.spec.source) and (uri := package_uri(job)):
+        CloudStorage(endpoint("storage")).put(uri, sdist(source, job.workspace.root))
+
+    def look_up(thing: Deployed) -> str:
+        if thing.kind == "tensorboard":
+            return VertexJobs(thing.project, thing.location, endpoint("aiplatform")).tensorboard(thing.name)
+        if thing.kind == "lustre":
+            return lustre_address(thing.project, thing.location, thing.name, endpoint("lustre"))
+        return filestore_address(thing.project, thing.location, thing.name, endpoint("file"))
+
+    return replace(prepared, bodies=tuple(filled(body, look_up) for body in prepared.bodies))
+
+
+def write_record(prepared: Prepared, runs: Sequence[str], endpoint: str | None, now: datetime) -> str | None:
+    """Write ``run.json`` into the folder of a run's output; return where, None for a job without output.
+
+    It outlives what a cluster keeps of a run. Raises GoogleError; the run is submitted all the same.
+    """
+    job, place = prepared.job, prepared.place
+    if job is None or place is None or (folder := output_uri(job)) is None:
+        return None
+    record = {
+        "runs": list(runs),
+        "team": place.team.name,
+        "environment": place.team.environment,
+        "target": place.target,
+        "place": place.key,
+        "file": job.source.file,
+        "submitted": now.isoformat(timespec="seconds"),
+        "bodies": list(prepared.bodies),
+    }
+    uri = f"{folder}/{RECORD}"
+    CloudStorage(endpoint).put(uri, json.dumps(record, indent=2).encode(), "application/json")
+    return uri

@@ -1,0 +1,260 @@
+"""Reading runs from the places where they are: one paged list of each kind and place, however many runs there are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleError
+from training_platform.clients.google_services import PIPELINES, VertexJobs
+from training_platform.clients.kubernetes_api import (
+    EVENTS,
+    JOBSETS,
+    LOCAL_QUEUES,
+    NODES,
+    PODS,
+    PROVISIONING_REQUESTS,
+    WORKLOADS,
+    ClusterApi,
+    ClusterError,
+)
+from training_platform.parts.jobs.gke.jobset import jobset as jobset_of
+from training_platform.parts.jobs.gke.pods import CONTAINER, gke_target, layout
+from training_platform.parts.jobs.gke.rules import demand, reach
+from training_platform.parts.jobs.naming import point_runs
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.runs.on_gke import JOBSET_LABEL, flavors_of, gke_run, holds, workload_of
+from training_platform.parts.jobs.runs.on_vertex import (
+    ENVIRONMENT_LABEL,
+    TEAM_LABEL,
+    log_ids,
+    vertex_run,
+    why_on_vertex,
+    working_job,
+)
+from training_platform.parts.jobs.runs.places import RunPlace
+from training_platform.parts.jobs.runs.state import Run
+from training_platform.parts.jobs.runs.why_on_gke import Seen, why
+from training_platform.resources.kueue import QUEUE_LABEL
+
+_POLL_SECONDS = 5.0
+
+
+def gke_runs(cluster: ClusterApi, place: RunPlace) -> Iterator[Run]:
+    """Yield the runs of a team in a cluster, oldest first. Raises ClusterError."""
+    namespace = place.team.name
+    workloads = list(cluster.objects(WORKLOADS, namespace))
+    jobsets = cluster.objects(JOBSETS, namespace)
+    for jobset in sorted(jobsets, key=lambda jobset: str(jobset["metadata"].get("creationTimestamp"))):
+        yield gke_run(jobset, workload_of(jobset, workloads), place.key)
+
+
+def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
+    """Yield the runs of a team in a region, newest first. Raises GoogleError."""
+    labels = {ENVIRONMENT_LABEL: place.team.environment, TEAM_LABEL: place.team.name}
+    bodies = list(vertex.jobs(" AND ".join(f'labels.{name}="{value}"' for name, value in labels.items())))
+    by_name = {str(body["name"]): body for body in bodies}
+    working = set(map(working_job, bodies))
+    for body in bodies:
+        if body["name"] not in working:  # a pipeline's job is no run of its own
+            yield vertex_run(body, by_name.get(working_job(body)))
+
+
+def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:
+    """Return a team's run in a region by its name, None where it has none. Raises GoogleError."""
+    run = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
+    # A list shows a pipeline's job only where that has the team's labels.
+    return vertex_now(vertex, run.identity) if run and PIPELINES in run.identity else run
+
+
+def vertex_now(vertex: VertexJobs, name: str) -> Run:
+    """Return a run as it is now, by the full name of its job or pipeline. Raises GoogleError."""
+    return vertex_run(*vertex_bodies(vertex, name))
+
+
+def vertex_log_ids(vertex: VertexJobs, name: str) -> dict[str, str]:
+    """Return the ids under which a run's lines may stand now, with the trial that an id belongs to. GoogleError."""
+    body, working = vertex_bodies(vertex, name)
+    return log_ids([body, *([working] if working else [])])
+
+
+def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
+    """Return a job or pipeline, and the job that works for a pipeline. Raises GoogleError."""
+    body = vertex.get(name)
+    try:
+        return body, vertex.get(job) if (job := working_job(body)) else None
+    except GoogleError as error:
+        if error.status == HTTPStatus.NOT_FOUND:  # somebody has deleted the job alone
+            return body, None
+        raise
+
+
+def why_gke(
+    cluster: ClusterApi,
+    place: RunPlace,
+    run: Run,
+    job: ResolvedJob | None,
+    vms: Callable[[ResolvedJob], Iterable[str]] = lambda _: (),
+) -> list[str]:
+    """Return why a run on GKE waits or failed; ``job`` is its file's, if that still says GKE. Raises ClusterError.
+
+    ``vms`` says what a job's pools are doing, and is asked while an admitted run waits for them.
+    """
+    namespace = place.team.name
+    jobset = cluster.get(JOBSETS, namespace, run.name)
+    if jobset is None:
+        return [f"{run.name} is not there any more."]
+    workloads = list(cluster.objects(WORKLOADS, namespace))
+    workload = workload_of(jobset, workloads)
+    queue = str(jobset["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
+    names = {run.name, *([workload["metadata"]["name"]] if workload else [])}
+    pods = list(cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run.name}"))
+    names.update(pod["metadata"]["name"] for pod in pods)
+    changed = job is not None and job.spec.gke is not None and has_changed(job, jobset)
+    asked = job if job and job.spec.gke and not changed else None
+    starting = holds(workload, "Admitted") and not holds(workload, "PodsReady")
+    holders, ahead = _beside(run, place, asked, list(cluster.objects(JOBSETS, namespace)), workloads)
+    seen = Seen(
+        jobset=jobset,
+        workload=workload,
+        queue=cluster.get(LOCAL_QUEUES, namespace, queue) if queue else None,
+        queue_name=queue,
+        pending=cluster.pending(namespace, queue) if queue else None,
+        requests=_requests(cluster, namespace, workload),
+        pods=pods,
+        events=[
+            event
+            for event in cluster.objects(EVENTS, namespace)
+            if str((event.get("involvedObject") or {}).get("name")) in names
+        ],
+        vms=list(vms(asked)) if asked and starting else (),
+        nodes=_nodes(cluster, pods),
+        holders=holders,
+        ahead=ahead,
+        **_asked(asked),
+    )
+    file = job.source.file if job else ""
+    differs = f"{file} has changed since {run.name} was submitted, or that was with options: it is not what runs."
+    note = [differs] if changed else []
+    return [*why(run, seen), *note]
+
+
+def _nodes(cluster: ClusterApi, pods: Iterable[Json]) -> list[Json]:
+    """Return the nodes of pods; none where the caller may not read them, as members of a team may not."""
+    names = {pod.get("spec", {}).get("nodeName") for pod in pods} - {None}
+    try:
+        return [node for node in cluster.objects(NODES, "") if node["metadata"]["name"] in names] if names else []
+    except ClusterError as error:
+        if error.status == 403:
+            return []
+        raise
+
+
+def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:
+    """Whether a JobSet is not what any run of the job's file would be now, in what the file decides.
+
+    Kueue and webhooks add to a pod, and take nothing away.
+    """
+    run = str(jobset["metadata"]["name"])
+    point = run.rpartition("-")[2]
+    runs = point_runs(job, run.removesuffix(f"-{point}") if job.spec.sweep else run)
+    return not any(_within(_decided(jobset_of(now)), _decided(jobset)) for now in runs if now.name == run)
+
+
+def _decided(jobset: Mapping[str, Any]) -> dict[str, Any]:
+    replicated = jobset["spec"]["replicatedJobs"]
+    specs = [role["template"]["spec"] for role in replicated]
+    pods = [spec["template"]["spec"] for spec in specs]
+    (own,) = [container for pod in pods for container in pod["containers"] if container["name"] == CONTAINER]
+    return {
+        "layout": [
+            (role.get("replicas"), spec.get("parallelism"), spec.get("completions"))
+            for role, spec in zip(replicated, specs, strict=True)
+        ],
+        "nodes": {index: pod.get("nodeSelector") or {} for index, pod in enumerate(pods)},
+        "container": {key: own.get(key) or [] for key in ("image", "command", "args")},
+        "variables": {variable["name"]: variable.get("value", "") for variable in own.get("env") or ()},
+    }
+
+
+def _within(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(key in whole and _within(part[key], whole[key]) for key in part)
+    return bool(part == whole)
+
+
+def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
+    """Return why a run on Vertex AI waits or failed, and beside which runs of its team. Raises GoogleError."""
+    sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
+    if run.state == "waiting":
+        others = [other.name for other in vertex_runs(vertex, place) if other.state == "running"]
+        if holding := sorted(name for name in others if name != run.name):
+            sentences.append(f"Runs of team {run.team} that have VMs there: {', '.join(holding)}.")
+    return sentences
+
+
+def wait(
+    read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None], started: bool = False
+) -> Run | None:
+    """Return a run once it has ended, or has started, or as it is when the time is up; None where it has gone."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    state = ""
+    while True:
+        run = read()
+        if run is None or run.done or (started and run.state == "running"):
+            return run
+        if run.state != state:
+            changed(run)
+            state = run.state
+        left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
+        if left <= 0:
+            return run
+        time.sleep(left)
+
+
+def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the ProvisioningRequests that Kueue made for a Workload; none where the cluster does not show them."""
+    if workload is None:
+        return []
+    uid = workload["metadata"]["uid"]
+    try:
+        requests = list(cluster.objects(PROVISIONING_REQUESTS, namespace))
+    except ClusterError as error:
+        if error.status in (403, 404):
+            return []
+        raise
+    owners = [request["metadata"].get("ownerReferences", ()) for request in requests]
+    return [request for request, rows in zip(requests, owners, strict=True) if uid in {row.get("uid") for row in rows}]
+
+
+def _beside(
+    run: Run, place: RunPlace, job: ResolvedJob | None, jobsets: list[Json], workloads: list[Json]
+) -> tuple[list[Run], list[Run]]:
+    """Return the team's runs that hold some of a run's flavor, and those that wait and were there before."""
+    flavor = gke_target(job)[1].name if job else None
+    runs = [(gke_run(jobset, own, place.key), own) for jobset in jobsets for own in [workload_of(jobset, workloads)]]
+    holders = [other for other, own in runs if flavor in flavors_of(own) and not other.done]
+    return holders, [other for other, _ in runs if other.state == "waiting" and other.created < run.created]
+
+
+def _asked(job: ResolvedJob | None) -> dict[str, Any]:
+    """Return what the job's file says of its demand and its team's share."""
+    if job is None:
+        return {}
+    gke, flavor = gke_target(job)
+    if gke.pool:
+        return {}
+    slices, hosts = layout(gke, flavor)
+    nominal, most = reach(job)
+    units = slices if flavor.accelerator.kind == "tpu" else slices * hosts
+    return {
+        "flavor": flavor.name,
+        "resource": flavor.accelerator.resource,
+        "asked": demand(job),
+        "unit": demand(job) // units,
+        "quota": nominal,
+        "most": None if most == float("inf") else int(most),
+    }

@@ -1,0 +1,320 @@
+"""Why a run on GKE waits or failed: the chain from its queue to the VMs, in sentences. Pure, from plain objects.
+
+Of other teams' runs only totals are said. Messages in quotation marks are Kueue's or GKE's own.
+Sources: Kueue 0.19.2, pkg/workload and pkg/controller/admissionchecks/provisioning; autoscaler v1 ProvisioningRequest;
+cluster-autoscaler, processors/status/eventing_scale_up_processor.go, whose events on pods are Normal but for failures;
+read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Final
+
+from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleError
+from training_platform.config.pools import ExpandedPool
+from training_platform.parts.jobs.gke.gpu_direct import usable_pools
+from training_platform.parts.jobs.gke.pods import gke_target
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.runs.on_gke import condition, holds, words
+from training_platform.parts.jobs.runs.state import Run, quoted
+from training_platform.quota.alternatives import pool_vms
+from training_platform.quota.charges import shown, vm_usage
+from training_platform.quota.snapshot import Snapshot, read_snapshots
+from training_platform.resources.node_pools import node_pool_name
+
+_EVENTS = 5  # the last warnings are the ones that matter
+_LINES = 3  # of the end of a log
+_SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was read of a run and around it; None or empty where it is not there, or may not be read.
+
+    ``pending`` are the workloads that wait in the run's LocalQueue, first come first, as Kueue shows them.
+    ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``most`` what it reaches with what it borrows
+    (None: no limit), and ``asked`` what the run asks for; ``flavor`` is the flavor's name. ``holders`` are the team's
+    runs that have some of it, ``ahead`` those that wait and were there before; ``vms`` are sentences about its pools.
+    ``nodes`` are those of its pods.
+    """
+
+    jobset: Json
+    workload: Json | None = None
+    queue: Json | None = None
+    queue_name: str = ""
+    pending: Sequence[Json] | None = None
+    requests: Sequence[Json] = ()
+    pods: Sequence[Json] = ()
+    events: Sequence[Json] = ()
+    flavor: str = ""
+    resource: str = ""
+    asked: int | None = None
+    unit: int = 1
+    quota: int | None = None
+    most: int | None = None
+    holders: Sequence[Run] = ()
+    ahead: Sequence[Run] = ()
+    vms: Sequence[str] = ()
+    nodes: Sequence[Json] = ()
+
+
+def why(run: Run, seen: Seen) -> Iterator[str]:
+    """Yield sentences, the cause first."""
+    if run.state == "succeeded":
+        yield f"{run.name} has ended well."
+    elif run.state == "failed":
+        yield from _failed(run, seen)
+    elif run.state == "cancelling":
+        yield f"{run.name} is being deleted; its pods have their termination grace period to end."
+    elif seen.workload is None:
+        if seen.queue is None:
+            yield (
+                f"The queue {seen.queue_name} that {run.name} names is not in namespace {run.team} of {run.place}: "
+                "it was deleted, or the team's stack is not deployed there."
+            )
+        else:
+            yield f"Kueue has no Workload for {run.name} yet; its controller takes a second, or does not run."
+    elif (seen.workload.get("spec") or {}).get("active") is False:
+        yield (
+            f"Kueue has deactivated {run.name} and does not queue it again: "
+            f"{quoted(words(seen.workload, 'Evicted') or words(seen.workload, 'QuotaReserved'))}. "
+            f"training-platform job requeue {run.name} puts it back; its output stays."
+        )
+    elif not holds(seen.workload, "QuotaReserved"):
+        yield from _without_quota(run, seen)
+    elif not holds(seen.workload, "Admitted"):
+        yield from _unchecked(run, seen)
+    elif not holds(seen.workload, "PodsReady"):
+        yield from _starting(run, seen)
+    else:
+        yield f"{run.name} runs, since {run.started}."
+    yield from _evictions(seen)
+    yield from _hosts(seen.nodes)
+
+
+def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
+    yield f"{run.name} waits for quota in queue {seen.queue_name} of {run.place}."
+    if seen.queue is None:
+        yield f"The queue {seen.queue_name} does not exist any more: deploy the team's stack, or submit to another."
+        return
+    if not holds(seen.queue, "Active"):
+        yield f"The queue {seen.queue_name} admits nothing now: {quoted(words(seen.queue, 'Active'))}."
+    if message := words(seen.workload, "QuotaReserved"):
+        yield f"Kueue says: {quoted(message)}."
+    yield from _share(run, seen)
+    yield from _before(seen)
+
+
+def _share(run: Run, seen: Seen) -> Iterator[str]:
+    if seen.asked is None or seen.quota is None:
+        return
+    # What admitted runs of the queue hold of this flavor, in chips or GPUs.
+    reserved = ((seen.queue or {}).get("status") or {}).get("flavorsReservation") or ()
+    rows = [row for flavor in reserved if flavor.get("name") == seen.flavor for row in flavor.get("resources") or ()]
+    used = sum(int(str(row.get("total") or 0)) for row in rows if row.get("name") == seen.resource)
+    reach = "without a limit" if seen.most is None else f"up to {seen.most:,}"
+    yield (
+        f"It asks for {seen.asked:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
+        f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
+    )
+    if holders := [f"{run.name} since {run.started}" for run in seen.holders]:
+        yield f"Runs of the team that hold some: {', '.join(holders)}."
+    if seen.most is not None and seen.asked > seen.most:
+        yield f"It can never start: {seen.asked:,} are more than the {seen.most:,} that the team reaches."
+        return
+    free = seen.quota - used
+    fits = free // seen.unit * seen.unit if free > 0 else 0
+    if 0 < fits < seen.asked:
+        yield f"What the team's own share holds now: a run of {fits:,} {seen.resource}."
+
+
+def _before(seen: Seen) -> Iterator[str]:
+    if seen.pending is None:
+        if seen.ahead:
+            yield f"Runs of the team that wait and were submitted earlier: {', '.join(run.name for run in seen.ahead)}."
+        yield "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it."
+        return
+    uid = ((seen.workload or {}).get("metadata") or {}).get("name")
+    for place, pending in enumerate(seen.pending):
+        if pending["metadata"]["name"] == uid:
+            others = int(pending.get("positionInClusterQueue") or place) - place
+            ahead = f"{place} of the team's own" + (f" and {others} more of the ClusterQueue" if others > 0 else "")
+            yield f"Runs before it: {ahead}." if place or others > 0 else "No run is before it."
+            return
+
+
+def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
+    """Say which admission check is open; that of queued provisioning is followed into its request."""
+    yield f"{run.name} has its quota, and waits for what its flavor wants before pods start."
+    for check in ((seen.workload or {}).get("status") or {}).get("admissionChecks") or ():
+        if check.get("state") != "Ready":
+            message = f": {quoted(check['message'])}" if check.get("message") else ""
+            yield f"Admission check {check.get('name')} is {check.get('state', 'Pending')}{message}."
+    for request in seen.requests:
+        name = request["metadata"]["name"]
+        for kind in ("Failed", "CapacityRevoked", "BookingExpired", "Provisioned", "Accepted"):
+            if holds(request, kind):
+                yield f"ProvisioningRequest {name} is {kind}: {quoted(words(request, kind))}."
+                break
+        else:
+            message = words(request, "Provisioned") or words(request, "Accepted")
+            yield f"ProvisioningRequest {name} is not taken yet" + (f": {quoted(message)}." if message else ".")
+    if seen.requests:
+        yield "GKE brings all VMs of the run at once, when the zone has them; nobody can say when that is."
+
+
+def _starting(run: Run, seen: Seen) -> Iterator[str]:
+    waiting = [pod for pod in seen.pods if (pod.get("status") or {}).get("phase") == "Pending"]
+    yield (
+        f"{run.name} is admitted, and {len(waiting)} of {len(seen.pods)} pods wait."
+        if seen.pods
+        else (f"{run.name} is admitted, and its pods are not there yet.")
+    )
+    texts = (_container_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
+    counts = Counter(filter(None, texts))
+    for text, count in counts.most_common():
+        yield f"{count} of them: {quoted(text)}."
+    events = [event for event in seen.events if event.get("reason") in _SCALING]
+    # The autoscaler's last word of each kind about the pods of the run.
+    for event in {event["reason"]: event for event in sorted(events, key=_time)}.values():
+        yield f"The autoscaler says: {quoted(str(event.get('message') or event['reason']))}."
+    yield from seen.vms
+    yield from _warnings(seen, already=counts)
+
+
+def _container_wait(pod: Json) -> str:
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        waiting = (status.get("state") or {}).get("waiting")
+        if waiting:
+            return " ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
+    return ""
+
+
+def _failed(run: Run, seen: Seen) -> Iterator[str]:
+    yield f"{run.name} has failed after {run.restarts} restarts: {quoted(words(seen.jobset, 'Failed'))}."
+    for pod in seen.pods:
+        for status in (pod.get("status") or {}).get("containerStatuses") or ():
+            ended = (status.get("state") or {}).get("terminated") or {}
+            if ended.get("exitCode"):
+                reason = f" ({ended['reason']})" if ended.get("reason") else ""
+                yield f"Pod {pod['metadata']['name']} ended with exit code {ended['exitCode']}{reason}."
+                if lines := str(ended.get("message") or "").strip().splitlines()[-_LINES:]:
+                    yield f"Its log ends with: {quoted(' / '.join(lines))}."
+    yield from _warnings(seen)
+
+
+def _evictions(seen: Seen) -> Iterator[str]:
+    evicted = condition(seen.workload, "Evicted")
+    if evicted and evicted.get("status") == "True" and (seen.workload or {}).get("spec", {}).get("active") is not False:
+        yield f"It started before and was stopped ({evicted.get('reason')}): {quoted(str(evicted.get('message')))}."
+
+
+def _hosts(nodes: Sequence[Json]) -> Iterator[str]:
+    """Yield faults and coming maintenance of nodes, each text once with the number of nodes that have it."""
+    names: dict[str, list[str]] = {}
+    for node in nodes:
+        for text in _notices(node):
+            names.setdefault(text, []).append(node["metadata"]["name"])
+    for text, these in names.items():
+        yield f"Node {these[0]}{f' (and {len(these) - 1} more)' if len(these) > 1 else ''} {text}."
+
+
+def _notices(node: Json) -> Iterator[str]:
+    """Yield what a node's labels, taints and conditions tell of its host.
+
+    Host maintenance bypasses the cluster's maintenance windows. The labels are set on nodes with GPUs and TPUs from GKE
+    1.31.1-gke.2008000. Source: GKE's pages on viewing maintenance events and on managing AI-optimized clusters, read
+    2026-11-23; not seen on a node.
+    """
+    labels, status = node["metadata"].get("labels") or {}, node.get("status") or {}
+    if "cloud.google.com/active-node-maintenance" in labels:
+        yield "is under maintenance of its host now"
+    elif (starts := labels.get("cloud.google.com/scheduled-maintenance-time", "")).isdigit():
+        day = datetime.fromtimestamp(int(starts), UTC)
+        yield f"stops for maintenance of its host at {day:%Y-%m-%d %H:%M} UTC, whatever window the cluster has"
+    if any(taint["key"] == "cloud.google.com/impending-node-termination" for taint in node["spec"].get("taints") or ()):
+        yield "is about to be terminated by Google Cloud"
+    if reason := labels.get("cloud.google.com/fault-behavior"):
+        yield f"was reported to Google as faulty ({reason})"
+    if (ready := condition(node, "Ready")) and ready.get("status") != "True":
+        yield f"is not ready: {quoted(str(ready.get('message') or ready.get('reason')))}"
+    for resource in ("nvidia.com/gpu", "google.com/tpu"):
+        whole, offered = (int((status.get(key) or {}).get(resource, 0)) for key in ("capacity", "allocatable"))
+        if offered < whole:
+            yield f"offers {offered} of {whole} {resource}: its device plugin takes the others for faulty"
+
+
+def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
+    """Yield the last warnings, each text once, and none that was printed ``already``."""
+    warnings = [event for event in seen.events if event.get("type") == "Warning"]
+    by_text: dict[str, list[Json]] = {}
+    for event in sorted(warnings, key=_time):
+        if (text := str(event.get("message") or "")) not in already:
+            by_text.setdefault(text, []).append(event.get("involvedObject") or {})
+    for text, objects in list(by_text.items())[-_EVENTS:]:
+        names = {str(obj.get("name")) for obj in objects}
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"Event on {objects[0].get('kind', 'object')} {objects[0].get('name', '')}{more}: {quoted(text)}."
+
+
+def _time(event: Json) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime"))
+
+
+_ACCELERATORS: Final = ("GPUs", "chips")  # units of quotas
+_CALM: Final = ("RUNNING", "RECONCILING")
+
+
+def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
+    """Yield the pools that a job's VMs come from, what GKE says of them, and the quota that they charge.
+
+    ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out.
+    """
+    gke, flavor = gke_target(job)
+    pools, project = usable_pools(flavor, gke.nodes or 1), job.environment.project
+    snapshot = read_snapshots(job.workspace.root, today).get(project)
+    for pool in pools:
+        place, unit = pool.zone or pool.region, "VM" if pool.max_nodes == 1 else "VMs"
+        yield (
+            f"Pool {pool.name} has at most {pool.max_nodes:,} {unit} of {pool.machine.name} in {place}, "
+            f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
+        )
+    try:
+        bodies = states() if pools else {}
+    except GoogleError as error:
+        yield f"GKE does not show its node pools: {str(error).rstrip('.')}."
+        return
+    for pool in pools:
+        # Each trouble once, with the number of node pools that have it.
+        troubles: dict[str, list[str]] = {}
+        for name in (node_pool_name(pool, gke_pool) for gke_pool in pool.gke_pools):
+            for text in _troubles(bodies[name]) if name in bodies else ["is not there"]:
+                troubles.setdefault(text, []).append(name)
+        for text, names in troubles.items():
+            more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+            yield f"Node pool {names[0]}{more} {text}."
+
+
+def _quota(project: str, pool: ExpandedPool, snapshot: Snapshot | None) -> str:
+    """Return the quota that the pool's accelerators charge, and its limit in the last snapshot."""
+    if snapshot is None:
+        return ""
+    for usage in vm_usage(pool_vms(project, pool)):
+        key, *_ = usage.keys
+        limit = snapshot.limit(key) if usage.unit in _ACCELERATORS else None
+        if limit is not None:
+            return f"; quota {key}: limit {shown(limit)} as of {snapshot.taken}"
+    return ""
+
+
+def _troubles(body: Json) -> Iterator[str]:
+    rows = [(f"is {body.get('status', 'RUNNING')}", body.get("statusMessage"))]
+    rows = [] if body.get("status", "RUNNING") in _CALM else rows
+    for row in body.get("conditions") or ():
+        rows.append((f"has the condition {row.get('canonicalCode') or row.get('code') or ''}", row.get("message")))
+    yield from (f"{text}: {quoted(message)}" if message else text for text, message in rows)

@@ -1,0 +1,27 @@
+"""The JSON Schema of a job file, for editors: generated from the model, never edited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from training_platform.parts.jobs.model import Job
+
+SCHEMA_FILE = "jobs/job.schema.json"
+
+
+def job_schema() -> dict[str, Any]:
+    """Return the schema; that a job says where it can run is what a model's validator refuses, so it is said here."""
+    schema = Job.model_json_schema()
+    gke = schema["properties"]["gke"]  # the model has one place; reading a file takes them one after the other
+    gke["anyOf"].append({"items": {"$ref": "#/$defs/GkeTarget"}, "minItems": 1, "type": "array"})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "A training job of training-platform",
+        "anyOf": [{"required": ["gke"]}, {"required": ["vertex"]}],
+    }
+
+
+def schema_files() -> dict[str, dict[str, Any]]:
+    """Return the schema by the file that ``training-platform schema`` writes."""
+    return {SCHEMA_FILE: job_schema()}

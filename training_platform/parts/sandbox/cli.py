@@ -1,0 +1,290 @@
+"""``training-platform sandbox``: the real engine against a local Google Cloud, and the faults of that cloud."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from training_platform.cli.shared import (
+    PATH,
+    Commands,
+    complete_stacks,
+    example,
+    fail,
+    need,
+    repository,
+    root_option,
+    say,
+    stacked,
+)
+
+if TYPE_CHECKING:
+    from training_platform.parts.sandbox.run.faults import FaultControl
+    from training_platform.parts.sandbox.run.folder import SandboxFolder
+    from training_platform.parts.sandbox.run.reports import Summary
+    from training_platform.parts.sandbox.run.session import Session
+
+app = Commands("sandbox", help="Run the real Pulumi engine against a local Google Cloud.")
+faults = Commands("faults", help="Faults injected into the cloud of `sandbox serve`.")
+
+_stack = click.argument("stack", metavar="STACK", shell_complete=complete_stacks, help="A stack of stacks/.")
+_durations = click.option(
+    "--duration",
+    "durations",
+    multiple=True,
+    metavar="KIND=S",
+    help="How long operations take: container.clusters=6, *=1, or real.",
+)
+_crds = click.option(
+    "--crds",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of CRDs to check custom objects by.",
+)
+_api_server = click.option(
+    "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS."
+)
+_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="A file of faults to inject.")
+_where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
+_run = stacked(
+    click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
+    click.option("--yes", is_flag=True, help="Install a missing Pulumi CLI without asking."),
+    _where,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxOptions:
+    """The options of the commands; each command takes those it needs, and ends without the extra."""
+
+    durations: tuple[str, ...] = ()
+    parallel: int | None = None
+    crds: tuple[Path, ...] = ()
+    api_server: bool = False
+    scenario: Path | None = None
+    workspace: Path | None = None
+    yes: bool = False
+    root: Path | None = None
+
+    def __post_init__(self) -> None:
+        """End the command where the extra is missing."""
+        need("sandbox", "sandbox")
+
+    def folder(self) -> SandboxFolder:
+        """Return where the sandbox is."""
+        from training_platform.parts.sandbox.run.folder import folder_at
+
+        return folder_at(repository(self.root), self.workspace)
+
+    def ask(self, version: str) -> bool:
+        """Decide about a download: ``--yes``, else the person at the terminal, else nobody."""
+        if self.yes or not sys.stdin.isatty():
+            return self.yes
+        return click.confirm(f"The Pulumi CLI is not on PATH. Download version {version}?", err=True)
+
+
+@app.command("up", epilog=example("training-platform sandbox up dev-vision --duration real/100"))
+@_stack
+@click.option("--resume", is_flag=True, help="Continue after a killed run: remove its lock, import what it created.")
+@_durations
+@_crds
+@_api_server
+@_scenario
+@_run
+def up(stack: str, resume: bool, **chosen: Any) -> None:
+    """Bring a stack up, and a team's environment before it.
+
+    Needs the extra `sandbox`, the Pulumi CLI and its gcp plugin. Exit code 0: success. 1: the engine or the cloud
+    refused. 2: the command could not run.
+    """
+    with _session(stack, SandboxOptions(**chosen)) as session:
+        for summary in session.up(stack, resume=resume):
+            _print(summary)
+
+
+@app.command("preview", epilog=example("training-platform sandbox preview dev"))
+@_stack
+@_crds
+@_run
+def preview(stack: str, **chosen: Any) -> None:
+    """Print the changes of an up; a team's environment must be up. Needs the Pulumi CLI and its gcp plugin."""
+    with _session(stack, SandboxOptions(**chosen)) as session:
+        _print(session.preview(stack))
+
+
+@app.command("refresh", epilog=example("training-platform sandbox refresh dev"))
+@_stack
+@_crds
+@_scenario
+@_run
+def refresh(stack: str, **chosen: Any) -> None:
+    """Update the state from the local cloud. Needs the Pulumi CLI and its gcp plugin."""
+    with _session(stack, SandboxOptions(**chosen)) as session:
+        _print(session.refresh(stack))
+
+
+@app.command("destroy", epilog=example("training-platform sandbox destroy prod --lift-protection"))
+@_stack
+@click.option("--lift-protection", is_flag=True, help="First remove all protection from the stack.")
+@_durations
+@_scenario
+@_run
+def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
+    """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack.
+
+    Needs the Pulumi CLI and its gcp plugin.
+    """
+    with _session(stack, SandboxOptions(**chosen), by_state=True) as session:
+        _print(session.destroy(stack, lift=lift_protection))
+
+
+@app.command("serve", epilog=example("training-platform sandbox serve --port 8431"))
+@click.option(
+    "--port", default=0, type=click.IntRange(min=0, max=65535), help="Port of the local cloud; 0 picks a free one."
+)
+@_durations
+@_crds
+@_api_server
+@_scenario
+@_where
+def serve(port: int, **chosen: Any) -> None:
+    """Serve the local cloud until interrupted, for this command's other runs or an engine run by hand.
+
+    Prints the gcp provider's settings, for config: of a stack file.
+    """
+    options = SandboxOptions(**chosen)  # before the imports, some of which the extra brings
+    from training_platform.parts.sandbox.cloud.endpoints import endpoints
+    from training_platform.parts.sandbox.run.faults import playing
+    from training_platform.parts.sandbox.run.servers import (
+        announced,
+        api_server_programs,
+        parse_durations,
+        serving,
+        settings_lines,
+        wait_for_the_end,
+    )
+    from training_platform.parts.sandbox.run.session import read_stacks
+
+    with _problems():
+        folder, seconds = options.folder(), parse_durations(options.durations)
+        programs = api_server_programs(folder, asked_for=options.api_server)
+        stacks = read_stacks(folder.root, ())
+        with (
+            folder.alone(),
+            serving(
+                folder,
+                stacks,
+                durations=seconds,
+                crds=options.crds,
+                port=port,
+                programs=programs,
+                at_once=True,
+            ) as servers,
+            announced(folder, servers),
+            playing(servers.cloud, options.scenario),
+        ):
+            for line in settings_lines(servers, endpoints(servers.cloud)):
+                say(line)
+            sys.stdout.flush()
+            wait_for_the_end()
+
+
+@app.command("status", epilog=example("training-platform sandbox status"))
+@_where
+def status(**chosen: Any) -> None:
+    """Print the sandbox's resources, and the quota in use."""
+    options = SandboxOptions(**chosen)  # before the imports, some of which the extra brings
+    from training_platform.parts.sandbox.run.session import read_stacks
+    from training_platform.parts.sandbox.run.status import status_lines
+
+    with _problems():
+        folder = options.folder()
+        for line in status_lines(folder, read_stacks(folder.root, ())):
+            say(line)
+
+
+@contextmanager
+def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> Iterator[Session]:
+    from rich.console import Console
+
+    from training_platform.parts.sandbox.run.engine import PARALLEL
+    from training_platform.parts.sandbox.run.servers import parse_durations
+    from training_platform.parts.sandbox.run.session import RunOptions, session
+
+    with _problems():
+        settings = RunOptions(
+            durations=parse_durations(options.durations),
+            parallel=options.parallel or PARALLEL,
+            crds=options.crds,
+            api_server=options.api_server,
+            scenario=options.scenario,
+        )
+        console = Console(stderr=True)
+        with session(options.folder(), [stack], settings, console=console, ask=options.ask, by_state=by_state) as live:
+            yield live
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    """End the command with one message and the exit code that fits."""
+    from training_platform.parts.sandbox.run.reports import RunFailed
+
+    try:
+        yield
+    except OSError as error:  # a full disk, a folder that nobody may write to
+        fail(f"{error.filename or 'the sandbox'}: {error.strerror or error}.")
+    except RunFailed as error:
+        if error.summary is not None:
+            _print(error.summary)
+        fail(str(error), code=1)
+
+
+def _print(summary: Summary) -> None:
+    from training_platform.parts.sandbox.run.reports import as_text
+
+    say(as_text(summary))
+
+
+@faults.command("list", epilog=example("training-platform sandbox faults list"))
+@_where
+def list_faults(**chosen: Any) -> None:
+    """List the faults, and the hits of each. Needs a running `sandbox serve`."""
+    options = SandboxOptions(**chosen)  # before the import, for which the extra is needed
+    from training_platform.parts.sandbox.run.faults import fault_lines
+
+    for line in fault_lines(_served(options).listed(), {}):
+        say(line)
+
+
+@faults.command(
+    "add", epilog=example("training-platform sandbox faults add training_platform/parts/sandbox/scenarios/bad-day.yaml")
+)
+@click.argument("scenario", type=PATH, metavar="FILE", help="A scenario file.")
+@_where
+def add(scenario: Path, **chosen: Any) -> None:
+    """Add the faults of a scenario file; their times begin now. Needs a running `sandbox serve`."""
+    say(f"added: {', '.join(_served(SandboxOptions(**chosen)).add(scenario))}")
+
+
+@faults.command("clear", epilog=example("training-platform sandbox faults clear h100-sold-out"))
+@click.argument("names", nargs=-1, metavar="[NAME]...", help="Faults; all of them without.")
+@_where
+def clear(names: tuple[str, ...], **chosen: Any) -> None:
+    """Remove faults; operations that waited for them continue. Needs a running `sandbox serve`."""
+    _served(SandboxOptions(**chosen)).clear(names)
+
+
+def _served(options: SandboxOptions) -> FaultControl:
+    """Return the faults of the server that runs. Raises CannotRun where there is none."""
+    from training_platform.parts.sandbox.run.faults import served_faults
+
+    return served_faults(options.folder())
+
+
+app.add_command(faults)

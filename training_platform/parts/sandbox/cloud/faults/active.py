@@ -1,0 +1,200 @@
+"""The faults of a server: which there are, and which requests and operations they hit. Without faults nothing changes.
+
+They are not in the server's file: after a restart nothing fails any more, and earlier damage stays. Messages:
+quoted in googleapis/google-api-php-client no. 1391 (401) and GoogleCloudPlatform/python-docs-samples no. 3482 (429),
+read 2026-11-21; that of 503, and the reasons, general knowledge.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.cloud.faults.scenario import (
+    Burst,
+    ExpiredToken,
+    Fault,
+    LostResponse,
+    RequestFault,
+    Scenario,
+)
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal, error_info
+from training_platform.parts.sandbox.cloud.state.operations import Clock, stamp
+from training_platform.parts.sandbox.cloud.state.quota import number
+
+_KEPT_EVENTS = 100  # of each fault; the number of all of them is counted
+
+Some = TypeVar("Some", bound=Fault)
+
+
+class NameTaken(Exception):
+    """A fault of that name exists already."""
+
+
+@dataclass(kw_only=True)
+class ActiveFault:
+    """A fault, when it was added, how many fitting requests or operations there were, and which it hit."""
+
+    section: str
+    name: str
+    fault: Fault
+    at: float
+    fitting: int = 0
+    fired: int = 0
+    events: deque[Json] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
+
+    def under_way(self, now: float) -> bool:
+        """Whether it can hit now."""
+        return self.at + self.fault.from_seconds <= now and not self.past(now)
+
+    def past(self, now: float) -> bool:
+        """Whether its time is over."""
+        seconds = self.fault.for_seconds
+        return seconds is not None and now >= self.at + self.fault.from_seconds + seconds
+
+    def hits(self) -> bool:
+        """Count a request or operation that fits, and return whether it is hit."""
+        self.fitting += 1
+        return self.fitting > self.fault.skip and (self.fault.times is None or self.fired < self.fault.times)
+
+
+class ActiveFaults:
+    """Faults by name, in the order in which they were added."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._active: dict[str, ActiveFault] = {}
+
+    def add(self, scenario: Scenario) -> list[str]:
+        """Add every fault of a scenario, from now on, and return their names. Raises NameTaken, and then adds none."""
+        now = self._clock.now()
+        new = {
+            name: ActiveFault(section=section, name=name, fault=fault, at=now)
+            for section, name, fault in scenario.faults()
+        }
+        taken = [name for name in new if name in self._active]
+        if taken:
+            raise NameTaken(f"there already: {', '.join(taken)}; clear them first")
+        self._active |= new
+        return list(new)
+
+    def names(self) -> list[str]:
+        """Return the names of all faults."""
+        return list(self._active)
+
+    def clear(self, name: str) -> None:
+        """Remove a fault. Raises KeyError for an unknown name."""
+        del self._active[name]
+
+    def clear_all(self, project: str | None = None) -> None:
+        """Remove every fault, or those that are limited to a project."""
+        self._active = {
+            name: active for name, active in self._active.items() if project not in (None, active.fault.project)
+        }
+
+    def over(self, name: str, at: float) -> bool:
+        """Whether a fault is cleared, or its time is over at ``at``."""
+        active = self._active.get(name)
+        return active is None or active.past(at)
+
+    def first(self, kind: type[Some], project: str, what: str, fits: Callable[[Some], bool]) -> tuple[str, Some] | None:
+        """Return name and fault of the first of a kind that hits, and record ``what`` it hit."""
+        now = self._clock.now()
+        for active in self._active.values():
+            fault = active.fault
+            if not isinstance(fault, kind) or fault.project not in (None, project) or not active.under_way(now):
+                continue
+            if fits(fault) and active.hits():
+                active.fired += 1
+                active.events.append({"time": stamp(now), "what": what})
+                return active.name, fault
+        return None
+
+    def shown(self) -> list[Json]:
+        """Return every fault as the control API answers it."""
+        now = self._clock.now()
+        return [
+            {
+                "name": active.name, "section": active.section, "under_way": active.under_way(now),
+                "fired": active.fired, "events": list(active.events),
+                "fault": active.fault.model_dump(exclude_unset=True),
+            }
+            for active in self._active.values()
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncomingRequest:
+    """A request before it is read; ``project`` is empty where it names none that is known."""
+
+    verb: str
+    service: str
+    path: str
+    project: str
+
+    def __str__(self) -> str:
+        """Return it as the record of a fault has it."""
+        return f"{self.verb} /{self.service}/{self.path}"
+
+    def fits(self, fault: RequestFault) -> bool:
+        """Whether a fault is meant for it."""
+        return (
+            fault.service in (None, self.service)
+            and fault.verb in (None, self.verb)
+            and fnmatchcase(self.path, fault.path)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultAnswer:
+    """The answer of a fault; without ``error`` the client's connection is closed unanswered."""
+
+    error: Refusal | None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def before_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer | None:
+    """Return the answer of a fault by which a request is not served; None where it is served."""
+    service = f"{request.service}.googleapis.com"
+    if faults.first(ExpiredToken, request.project, str(request), request.fits):
+        message = (
+            "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
+            "valid authentication credential. See "
+            "https://developers.google.com/identity/sign-in/web/devconsole-project."
+        )
+        details = error_info("ACCESS_TOKEN_EXPIRED", {"service": service})
+        challenge = 'Bearer realm="https://accounts.google.com/", error="invalid_token"'
+        return FaultAnswer(error=Refusal(401, message, details=(details,)), headers={"WWW-Authenticate": challenge})
+    hit = faults.first(Burst, request.project, str(request), request.fits)
+    if hit is None:
+        return None
+    error, wait = unavailable(), hit[1].retry_after_seconds
+    if hit[1].code == 429:
+        kind = "Read" if request.verb == "GET" else "Write"
+        consumer = number(request.project) if request.project else "0"
+        message = (
+            f"Quota exceeded for quota metric '{kind} requests' and limit '{kind} requests per minute' of service "
+            f"'{service}' for consumer 'project_number:{consumer}'."
+        )
+        details = error_info("RATE_LIMIT_EXCEEDED", {"service": service, "consumer": f"projects/{consumer}"})
+        error = Refusal(429, message, details=(details,))
+    return FaultAnswer(error=error, headers={} if wait is None else {"Retry-After": str(wait)})
+
+
+def after_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer | None:
+    """Return the answer of a fault to a request that took effect; None where it gets its own answer."""
+    if request.verb == "GET":
+        return None
+    hit = faults.first(LostResponse, request.project, str(request), request.fits)
+    if hit is None:
+        return None
+    return FaultAnswer(error=None if hit[1].client_sees == "closed" else unavailable())
+
+
+def unavailable() -> Refusal:
+    """A service that is away for a moment."""
+    return Refusal(503, "The service is currently unavailable.")

@@ -1,0 +1,135 @@
+"""The server's own API below ``/_sandbox``: state, settings, time, quota and faults, for tests and the command line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.parts.sandbox.cloud.faults.active import NameTaken
+from training_platform.parts.sandbox.cloud.faults.scenario import ScenarioError, parse_scenario
+from training_platform.parts.sandbox.cloud.http.guard import read_bytes, read_json
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
+from training_platform.parts.sandbox.cloud.state.quota import finite
+
+
+def routes(cloud: LocalCloud) -> list[Route]:
+    """Return the routes of the control API."""
+    control = _Control(cloud)
+    return [
+        Route("/_sandbox/faults", control.list_faults, methods=["GET"]),
+        Route("/_sandbox/faults", control.add_faults, methods=["POST"]),
+        Route("/_sandbox/faults", control.clear_faults, methods=["DELETE"]),
+        Route("/_sandbox/faults/{name}", control.clear_fault, methods=["DELETE"]),
+        Route("/_sandbox/state", control.show_state, methods=["GET"]),
+        Route("/_sandbox/reset", control.reset, methods=["POST"]),
+        Route("/_sandbox/resources/{name:path}", control.remove_resource, methods=["DELETE"]),
+        Route("/_sandbox/settings", control.settings, methods=["GET", "PUT"]),
+        Route("/_sandbox/clock", control.advance_clock, methods=["POST"]),
+        Route("/_sandbox/projects/{project}", control.add_project, methods=["PUT"]),
+        Route("/_sandbox/projects/{project}/quota", control.show_quota, methods=["GET"]),
+    ]
+
+
+class _Control:
+    def __init__(self, cloud: LocalCloud) -> None:
+        self._cloud = cloud
+
+    async def settings(self, request: Request) -> Response:
+        if request.method == "PUT":
+            try:
+                self._cloud.settings = CloudSettings.model_validate(await read_json(request) or {})
+            except ValidationError as error:
+                return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse(self._cloud.settings.model_dump())
+
+    async def advance_clock(self, request: Request) -> Response:
+        """Move the clock on, and settle what is due by then."""
+        body = await read_json(request)
+        try:
+            self._cloud.clock.advance(float(body["advance"]))
+        except (ValueError, TypeError, KeyError) as error:
+            return JSONResponse({"error": f'a body {{"advance": seconds}} is wanted: {error}'}, 400)
+        self._cloud.settle()
+        self._cloud.store.flush()
+        return JSONResponse({"now": self._cloud.time()})
+
+    async def add_project(self, request: Request) -> Response:
+        self._cloud.projects.add(request.path_params["project"])
+        return JSONResponse({"projects": self._cloud.projects.ids()})
+
+    async def show_quota(self, request: Request) -> Response:
+        rows = [
+            {"service": key.service, "quota": str(key), "used": used, "limit": finite(self._cloud.quota.limit(key))}
+            for key, used in self._cloud.quota.used(request.path_params["project"]).items()
+        ]
+        return JSONResponse(rows)
+
+    async def show_state(self, request: Request) -> Response:
+        """Return projects, and the resources by kind and by name."""
+        self._cloud.settle()
+        records = self._cloud.store.all(request.query_params.get("project"))
+        names = [record.name for record in records if "/operations/" not in record.name]
+        kinds = Counter("/".join([name.split("/")[0], name.split("/")[-2]]) for name in names)
+        return JSONResponse(
+            {"projects": self._cloud.projects.ids(), "counts": dict(sorted(kinds.items())), "names": names}
+        )
+
+    async def reset(self, request: Request) -> Response:
+        """Forget every resource and fault, or those of a project."""
+        project = request.query_params.get("project")
+        self._cloud.faults.clear_all(project)
+        self._cloud.store.clear(project)
+        self._cloud.store.flush()
+        return JSONResponse({})
+
+    async def remove_resource(self, request: Request) -> Response:
+        """Forget a resource, as if somebody deleted it elsewhere."""
+        name = request.path_params["name"]
+        removed = [record for record in self._cloud.store.all() if record.name.partition("/")[2] == name]
+        for record in removed:
+            for other in self._cloud.store.all():
+                if f"{other.meta.get('pool')}/".startswith(f"{record.name}/"):  # an instance group of a node pool
+                    self._cloud.store.delete(other.name)
+            self._cloud.store.delete(record.name)
+        self._cloud.store.flush()
+        return JSONResponse({"removed": [record.name for record in removed]})
+
+    async def list_faults(self, _request: Request) -> Response:
+        return JSONResponse(self._cloud.faults.shown())
+
+    async def add_faults(self, request: Request) -> Response:
+        """Add the faults of a scenario, which is sent as its file has it, YAML or JSON."""
+        text = (await read_bytes(request)).decode("utf-8", "replace")
+        try:
+            names = self._cloud.faults.add(parse_scenario(text, request.query_params.get("file", "scenario")))
+        except ScenarioError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except NameTaken as error:
+            return JSONResponse({"error": str(error)}, 409)
+        return JSONResponse({"added": names})
+
+    async def clear_faults(self, request: Request) -> Response:
+        """Clear every fault, or those of a project."""
+        self._cloud.faults.clear_all(request.query_params.get("project"))
+        return self._remaining_faults()
+
+    async def clear_fault(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        try:
+            self._cloud.faults.clear(name)
+        except KeyError:
+            nearest = find_nearest(name, self._cloud.faults.names())
+            hint = f" Nearest: {nearest}" if nearest else ""
+            return JSONResponse({"error": f"there is no fault {name!r}.{hint}"}, 404)
+        return self._remaining_faults()
+
+    def _remaining_faults(self) -> Response:
+        self._cloud.settle()
+        self._cloud.store.flush()
+        return JSONResponse({"left": self._cloud.faults.names()})

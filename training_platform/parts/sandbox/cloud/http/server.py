@@ -1,0 +1,139 @@
+"""The local cloud over HTTP, on the loopback interface: every service below a path, ``/container/v1/projects/...``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from training_platform.parts.sandbox.cloud.faults.active import (
+    FaultAnswer,
+    IncomingRequest,
+    after_effect,
+    before_effect,
+    unavailable,
+)
+from training_platform.parts.sandbox.cloud.http import control
+from training_platform.parts.sandbox.cloud.http.guard import VERBS, Guard, read_json
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal
+
+LOG: Final = logging.getLogger("training_platform.parts.sandbox.cloud")
+_TRANSPORT: Final = "transport"
+"""The name of a request's connection in its state."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@contextmanager
+def serve(cloud: LocalCloud, port: int = 0) -> Iterator[int]:
+    """Serve for as long as the block runs; gives the port it bound. Nothing but this machine can reach it."""
+    bound = socket.create_server(("127.0.0.1", port))
+    config = uvicorn.Config(make_app(cloud), http=_Protocol, log_config=None, access_log=False, lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="local-cloud", daemon=True)
+    thread.start()
+    try:
+        yield bound.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        bound.close()
+
+
+class _Protocol(H11Protocol):
+    """Gives the app its connection, to be closed where an answer is to be lost."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection."""
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, _TRANSPORT: transport}
+
+
+def make_app(cloud: LocalCloud) -> ASGIApp:
+    """Return the app of a local cloud."""
+    app = Starlette(
+        routes=[
+            *control.routes(cloud),
+            Route("/storage/upload/storage/v1/b/{bucket}/o", _upload(cloud), methods=["POST"]),
+            Route("/{service}/{path:path}", _endpoint(cloud), methods=VERBS),
+            Route("/{path:path}", _unknown, methods=VERBS),
+        ],
+        exception_handlers={Refusal: _refused},
+    )
+    return Guard(app)
+
+
+def _endpoint(cloud: LocalCloud) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        service, verb = request.path_params["service"], request.method
+        raw = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1").partition("?")[0]
+        path = raw.removeprefix(f"/{service}/")
+        body = await read_json(request)
+        query = request.query_params.multi_items()
+        incoming = IncomingRequest(
+            verb=verb, service=service, path=path, project=cloud.project_named(path, dict(query))
+        )
+        fault = before_effect(cloud.faults, incoming)
+        if fault is not None:
+            return await _faulty(request, service, fault)
+        code, content = cloud.handle(service, verb, path, query, body)
+        message = "" if code == 200 else content.get("error", {}).get("message", "")
+        LOG.info("%s /%s/%s %d %s", verb, service, path, code, message)
+        fault = after_effect(cloud.faults, incoming) if code == 200 else None
+        if fault is not None:
+            return await _faulty(request, service, fault)
+        if code == 200 and verb == "DELETE" and service == "storage":
+            return Response(status_code=204)
+        return JSONResponse(content, code)
+
+    return answer
+
+
+def _upload(cloud: LocalCloud) -> Endpoint:
+    """Take an object of a bucket that exists, and keep nothing of it."""
+
+    async def answer(request: Request) -> Response:
+        bucket = request.path_params["bucket"]
+        code, refusal = cloud.handle("storage", "GET", f"v1/b/{bucket}", [], None)
+        if code != 200:
+            return JSONResponse(refusal, code)
+        name, size = request.query_params.get("name", ""), len(await request.body())
+        return JSONResponse({"kind": "storage#object", "bucket": bucket, "name": name, "size": str(size)})
+
+    return answer
+
+
+async def _faulty(request: Request, service: str, fault: FaultAnswer) -> Response:
+    """Return the answer of a fault; without one, close the connection where the server gives it away."""
+    transport = getattr(request.state, _TRANSPORT, None)
+    if fault.error is None and transport is not None:
+        transport.abort()
+        while not await request.is_disconnected():
+            await asyncio.sleep(0)
+    error = fault.error or unavailable()
+    return JSONResponse(error.body(service), error.code, fault.headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer a refusal in its service's form."""
+    if not isinstance(error, Refusal):
+        raise error
+    return JSONResponse(error.body(request.path_params.get("service", "")), error.code)
+
+
+async def _unknown(request: Request) -> Response:
+    error = Refusal(404, f"The requested URL {request.url.path} was not found: no such service.")
+    return JSONResponse(error.body(""), error.code)

@@ -1,0 +1,163 @@
+"""The local cloud itself: a request in, Google's answer out; no HTTP here."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.cloud.faults.active import ActiveFaults
+from training_platform.parts.sandbox.cloud.faults.operations import OperationFaults
+from training_platform.parts.sandbox.cloud.requests import discovery
+from training_platform.parts.sandbox.cloud.requests.discovery import Route
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal, service_disabled, unimplemented
+from training_platform.parts.sandbox.cloud.requests.validation import check_path, read_body, read_query
+from training_platform.parts.sandbox.cloud.resources.actions import ACTIONS
+from training_platform.parts.sandbox.cloud.resources.model import Call, Service
+from training_platform.parts.sandbox.cloud.services.projects import answer_cloud_quotas
+from training_platform.parts.sandbox.cloud.services.register import SERVICES
+from training_platform.parts.sandbox.cloud.state.cloud import Cloud, CloudSettings
+from training_platform.parts.sandbox.cloud.state.operations import Clock
+from training_platform.parts.sandbox.cloud.state.quota import Projects, number
+from training_platform.parts.sandbox.cloud.state.store import Store
+
+LOG: Final = logging.getLogger("training_platform.parts.sandbox.cloud")
+_PROJECT: Final = re.compile(r"(?:^|/)projects/([^/:]+)")
+
+
+class _ValidatedError(Exception):
+    """A request that would be taken, with its answer; it was only to be validated, so its changes are undone."""
+
+    def __init__(self, answer: Json) -> None:
+        self.answer = answer
+
+
+class LocalCloud(Cloud):
+    """Everything that the server knows. Not safe for threads: one request at a time."""
+
+    def __init__(
+        self,
+        projects: Projects,
+        *,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        settings: CloudSettings | None = None,
+    ) -> None:
+        clock = clock or Clock()
+        self.faults = ActiveFaults(clock)
+        super().__init__(projects, store or Store(), clock, settings or CloudSettings(), OperationFaults(self.faults))
+
+    def settle(self) -> None:
+        """Bring every operation and resource to the state that it has reached by now."""
+        self.operations.settle()
+        for service in SERVICES.values():
+            if service.settle is not None:
+                service.settle(self)
+
+    def handle(
+        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
+    ) -> tuple[int, Json]:
+        """Return the code and the body that answer a request; ``path`` is quoted and below ``/<service>/``.
+
+        A request that is refused changes nothing, nor does one with ``validateOnly``.
+        """
+        try:
+            self.settle()
+            self.store.flush()
+            with self.store.all_or_nothing():
+                return 200, self._answer(service, verb, path, list(query), body)
+        except _ValidatedError as validated:
+            self.operations.reload()
+            return 200, validated.answer
+        except Refusal as error:
+            refusal = error
+        except OSError as error:
+            refusal = Refusal(503, f"The local cloud cannot write its state: {error.strerror or error}.")
+            LOG.error("%s", refusal)  # noqa: TRY400 # one sentence is enough
+        except Exception:  # a fault of ours must still be an answer that a client understands
+            LOG.exception("%s /%s/%s", verb, service, path)
+            refusal = Refusal(500, "The local cloud failed; its log says where.")
+        self.operations.reload()
+        return refusal.code, refusal.body(service)
+
+    def project_named(self, path: str, query: Mapping[str, str]) -> str:
+        """Return the project that a request names, before anything else of it is read; empty where it names none."""
+        match = _PROJECT.search(path)
+        name = match[1] if match else query.get("project", "")
+        try:
+            return self.projects.resolve(name) if name else self._project_of_bucket(path.partition("/")[2])
+        except Refusal:
+            return ""
+
+    def _answer(self, service: str, verb: str, path: str, query: list[tuple[str, str]], body: Any) -> Json:
+        if service == "cloudquotas":
+            return answer_cloud_quotas(self, verb, path, dict(query), body)
+        route = _find_route(service, verb, path.rstrip("/"))  # the gcp provider creates at .../backupPlans/
+        method, api = route.method, route.api
+        check_path(method, route.parameters)
+        parameters = {**route.parameters, **read_query(api, method, query)}
+        body = read_body(api, method, body)
+        project, resolved = self._project(route, parameters)
+        definition = SERVICES.get(api.service) or Service(name=api.service)
+        enabled = f"serviceusage/projects/{project}/services/{api.host}" in self.store
+        if definition.needs_enabling and project and self.settings.check_services and not enabled:
+            raise service_disabled(api.host, project, number(project))
+        call = Call(
+            api=api, method=method, path=resolved, parameters=parameters, body=body, project=project,
+            definition=definition,
+        )  # fmt: skip
+        answer = self._dispatch(call)
+        if parameters.get("validateOnly"):
+            raise _ValidatedError(answer)
+        return answer
+
+    def _project(self, route: Route, parameters: Json) -> tuple[str, str]:
+        """Return the project of a request, and its path with the project by id."""
+        path = re.sub(
+            r"^projects/-/serviceAccounts/([^@]+)@([^.]+)\.", r"projects/\2/serviceAccounts/\1@\2.", route.path
+        )
+        if route.api.service == "container":
+            path = re.sub(r"^(projects/[^/]+)/zones/", r"\1/locations/", path)
+        match = _PROJECT.search(path)
+        if match:
+            project = self.projects.resolve(match[1])
+            return project, path[: match.start(1)] + project + path[match.end(1) :]
+        name = parameters.get("project")
+        return self.projects.resolve(name) if name else self._project_of_bucket(path), path
+
+    def _project_of_bucket(self, path: str) -> str:
+        """Return the project of a bucket, ``b/<name>`` and more; requests for buckets name no project."""
+        bucket = self.store.get("/".join(["storage", *path.split("/")[:2]]))
+        return bucket.project if bucket else ""
+
+    def _dispatch(self, call: Call) -> Json:
+        """Answer by a handler of the service's own, else as an operation, else by the action that every kind has."""
+        service, collection, action = call.definition, call.method.collection, call.method.action
+        last = collection.rpartition(".")[2]
+        handler = service.handlers.get(f"{collection}.{action}") or service.handlers.get(f"{last}.{action}")
+        if handler is not None:
+            return handler(self, call)
+        if last.lower().endswith("operations"):
+            if action in ("get", "wait"):  # a wait answers at once too: clients ask again, as Google has it
+                return self.existing(call.name.removesuffix("/wait")).body  # Compute Engine has it in the path
+            if action == "list":
+                operations = [record.body for record in self.store.children(call.name)]
+                return {("items" if call.service == "compute" else "operations"): operations}
+        kind = service.kind(collection)
+        if kind is None or action not in ACTIONS:
+            raise unimplemented(call.method.id)
+        return ACTIONS[action](self, kind, call)
+
+
+def _find_route(service: str, verb: str, path: str) -> Route:
+    api = discovery.find(service, path)
+    if api is None:
+        raise Refusal(404, f"The requested URL /{service}/{path} was not found: no such API or version.")
+    route = api.match(verb, path)
+    if route is None:
+        verbs = api.verbs(path)
+        more = f"; this path takes {', '.join(verbs)}" if verbs else ""
+        raise Refusal(404, f"Method not found: {verb} /{service}/{path}{more}.")
+    return route

@@ -1,0 +1,127 @@
+"""Lists: their pages, and filters such as ``name = a AND labels.team != "b"``, or Compute Engine's ``name eq a.*``.
+
+A pattern after ``eq`` and ``ne`` may hold ``.`` and ``.*`` (also spelt ``*``) and characters behind a backslash, and
+nothing else of regular expressions: no pattern can keep the server busy.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal
+from training_platform.parts.sandbox.cloud.resources.model import Call
+from training_platform.parts.sandbox.cloud.state.operations import COMPUTE_LINK
+from training_platform.resources.spelling import camel_case
+
+MOST_CHARACTERS: Final = 2_000
+_PAGE_SIZE: Final = 500
+_TOKEN: Final = re.compile(r"""\s+|"[^"]*"|'[^']*'|!=|[=:()]|[^\s()=:!"']+|.""")
+_OPERATORS: Final = frozenset({"=", "!=", ":", "eq", "ne"})
+
+
+def page(call: Call, items: Sequence[Json], schema: str) -> Json:
+    """Return the page that a list method asks for. Raises Refusal for a filter or a token that cannot be read."""
+    terms = read_filter(call.parameters.get("filter") or "")
+    items = [item for item in items if all(term.fits(item) for term in terms)]
+    size = call.parameters.get("pageSize") or call.parameters.get("maxResults") or _PAGE_SIZE
+    if size < 0:
+        raise Refusal(400, f"Invalid page size: {size}")
+    start, more = _page_start(call.parameters.get("pageToken", "")), False
+    if "pageToken" in call.method.parameters:
+        items, more = items[start : start + size], start + size < len(items)
+    properties = call.api.schemas[call.method.response or ""]["properties"]
+    body: Json = {}
+    if items:
+        ref = call.api.schema(schema)
+        lists = (name for name, spec in properties.items() if spec.get("items", {}).get("$ref") == ref)
+        body[next(lists, "items")] = items
+    if more:
+        body["nextPageToken"] = base64.urlsafe_b64encode(f"from-{start + size}".encode()).decode()
+    if call.service in ("compute", "storage") and (kind := properties.get("kind", {}).get("default")):
+        body["kind"] = kind
+    if call.service == "compute":
+        body |= {"id": call.path, "selfLink": COMPUTE_LINK + call.path}
+    return body
+
+
+def _page_start(token: str) -> int:
+    if not token:
+        return 0
+    try:
+        return int(base64.urlsafe_b64decode(token).decode().removeprefix("from-"))
+    except (binascii.Error, ValueError, UnicodeDecodeError) as error:
+        raise Refusal(400, "Invalid value for field 'pageToken'") from error
+
+
+@dataclass(frozen=True)
+class Term:
+    """One comparison: a path into a resource, the operator, and the value or pattern."""
+
+    path: str
+    operator: str
+    value: str
+
+    def fits(self, item: Any) -> bool:
+        """Whether a resource stays in the list."""
+        for part in self.path.split("."):
+            # Vertex AI's filters say display_name.
+            item = item.get(part, item.get(camel_case(part))) if isinstance(item, dict) else None
+        text = str(item).lower() if isinstance(item, bool) else str(item)
+        same = matches(self.value, text) if self.operator in ("eq", "ne") else self.value in (text, "*")
+        return same is not (self.operator in ("!=", "ne"))
+
+
+def read_filter(text: str) -> list[Term]:
+    """Return the terms of a filter, all of which a resource must fit. Raises Refusal for an unreadable filter."""
+    if len(text) > MOST_CHARACTERS:
+        raise Refusal(400, f"Invalid list filter expression: longer than {MOST_CHARACTERS} characters")
+    tokens = [token for token in _TOKEN.findall(text) if token.strip() and token not in ("(", ")", "AND")]
+    triples = zip(*[iter(tokens)] * 3, strict=False)
+    terms = [Term(path, operator, _unquoted(value)) for path, operator, value in triples]
+    unbalanced = text.count("(") != text.count(")")
+    if unbalanced or len(tokens) % 3 or any(term.operator not in _OPERATORS for term in terms):
+        raise Refusal(400, f"Invalid list filter expression: {text}")
+    for term in terms:
+        if term.operator in ("eq", "ne"):
+            _pieces(term.value)
+    return terms
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if value[:1] in ("'", '"') and value[-1:] == value[:1] else value
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern fits all of a text; a piece between two ``.*`` is looked for once, from left to right."""
+    pieces = _pieces(pattern)
+    if len(pieces) == 1:
+        return bool(pieces[0].fullmatch(text))
+    first, last = pieces[0].match(text), re.compile(rf"(?:{pieces[-1].pattern})\Z", re.DOTALL).search(text)
+    if first is None or last is None or first.end() > last.start():
+        return False
+    position = first.end()
+    for piece in pieces[1:-1]:
+        match = piece.search(text, position, last.start())
+        if match is None:
+            return False
+        position = match.end()
+    return True
+
+
+def _pieces(pattern: str) -> list[re.Pattern[str]]:
+    """Split a pattern at its ``.*``; no piece can repeat anything. Raises Refusal for other regular expressions."""
+    pieces = [""]
+    for part in re.findall(r"\\.|\.\*|.", pattern, re.DOTALL):
+        if part in (".*", "*"):
+            pieces.append("")
+        elif part in "^$+?{}[]|()\\":
+            raise Refusal(400, f"Invalid list filter expression: '{part}' in '{pattern}' is not supported here")
+        else:
+            pieces[-1] += part if part == "." else re.escape(part[-1])
+    return [re.compile(piece, re.DOTALL) for piece in pieces]

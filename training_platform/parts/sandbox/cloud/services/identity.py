@@ -1,0 +1,125 @@
+"""Identity and secrets: service accounts and custom roles of IAM, keys of Cloud KMS, secrets of Secret Manager.
+
+Every key that is asked for exists, with a policy; nothing is encrypted. Versions of secrets are not kept, so that no
+value is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal, not_found
+from training_platform.parts.sandbox.cloud.resources.actions import mask_paths, read_policy, write_policy
+from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.state.cloud import Cloud
+from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.store import Record
+
+# IAM
+
+
+def _fill_account(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    if old:
+        return
+    email = f"{call.body['accountId']}@{record.project}.iam.gserviceaccount.com"
+    path = f"projects/{record.project}/serviceAccounts/{email}"
+    record.name = f"iam/{path}"
+    unique = str(10**20 + cloud.store.serial() * 104_729)
+    record.body |= {
+        "name": path, "projectId": record.project, "uniqueId": unique, "email": email, "oauth2ClientId": unique,
+    }  # fmt: skip
+
+
+def _get_account(cloud: Cloud, call: Call) -> Json:
+    """Return an account by its email or by its unique id."""
+    record = cloud.store.get(call.name)
+    if record is not None:
+        return record.body
+    unique = call.path.rpartition("/")[2]
+    for account in cloud.store.all(call.project):
+        if account.body.get("uniqueId") == unique:
+            return account.body
+    raise not_found(call.path)
+
+
+def _patch_account(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name)
+    for path in mask_paths(call.body.get("updateMask", "")):
+        if path not in ("displayName", "description"):
+            raise Refusal(400, f"Invalid field mask path: {path}")
+        record.body[path] = call.body.get("serviceAccount", {}).get(path, "")
+    cloud.store.put(record)
+    return record.body
+
+
+def _enable_or_disable_account(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name)
+    record.body.pop("disabled", None)
+    if call.method.action == "disable":
+        record.body["disabled"] = True
+    cloud.store.put(record)
+    return {}
+
+
+def _fill_role(_cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    if not old:
+        record.body["name"] = record.name.removeprefix("iam/")
+
+
+IAM: Final = Service(
+    name="iam",
+    kinds=(
+        ResourceKind(
+            collection="serviceAccounts", schema="ServiceAccount", wrapper="serviceAccount", id_in="accountId",
+            id_form=r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])", fill=_fill_account, etag="etag",  # 6 to 30 characters
+        ),
+        ResourceKind(
+            collection="roles", schema="Role", wrapper="role", id_in="roleId", id_form=r"[a-zA-Z0-9_.]{3,64}",
+            fill=_fill_role, etag="etag",
+        ),
+    ),
+    handlers={
+        "serviceAccounts.patch": _patch_account,
+        "serviceAccounts.get": _get_account,
+        "serviceAccounts.enable": _enable_or_disable_account,
+        "serviceAccounts.disable": _enable_or_disable_account,
+    },
+)  # fmt: skip
+
+# Cloud KMS
+
+
+def _key(cloud: Cloud, call: Call) -> Record:
+    record = cloud.store.get(call.name)
+    if record is None:
+        record = Record(name=call.name, project=call.project, body={"name": call.path, "purpose": "ENCRYPT_DECRYPT"})
+        cloud.store.put(record)
+    return record
+
+
+CLOUD_KMS: Final = Service(
+    name="cloudkms",
+    needs_enabling=False,  # keys are in a project of their own, which no stack of ours prepares
+    handlers={
+        "cryptoKeys.get": lambda cloud, call: _key(cloud, call).body,
+        "cryptoKeys.getIamPolicy": lambda cloud, call: read_policy(_key(cloud, call)),
+        "cryptoKeys.setIamPolicy": lambda cloud, call: write_policy(
+            cloud, _key(cloud, call), call.body.get("policy", {})
+        ),
+    },
+)
+
+# Secret Manager
+
+
+def _fill_secret(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    if not old:
+        name = f"projects/{number(record.project)}/secrets/{record.id}"
+        record.body |= {"name": name, "createTime": cloud.time()}
+
+
+SECRET_MANAGER: Final = Service(
+    name="secretmanager",
+    kinds=(ResourceKind(collection="secrets", schema="Secret", id_in="secretId", fill=_fill_secret, etag="etag"),),
+)

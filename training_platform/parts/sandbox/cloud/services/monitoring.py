@@ -1,0 +1,184 @@
+"""Cloud Monitoring (alert policies, notification channels, dashboards), and the entries of Cloud Logging.
+
+Training jobs of Vertex AI write entries when they begin, run and end. No program runs here, so a job writes Vertex AI's
+own lines, those of task ``service`` (inferred); all other entries are written by ``entries.write``. A training pipeline
+has no lines: those of its job are under the job's id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition
+from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.services.vertex_jobs import JOB_KINDS, PIPELINES
+from training_platform.parts.sandbox.cloud.state.cloud import Cloud
+from training_platform.parts.sandbox.cloud.state.store import Record
+
+# Cloud Monitoring
+
+_KEPT_MUTATIONS: Final = 10  # how many Google keeps is unverified
+_LAYOUTS: Final = frozenset({"columnLayout", "gridLayout", "mosaicLayout", "rowLayout"})
+_MOST_COLUMNS: Final = 48
+_LABELS: Final = {"email": "email_address", "slack": "channel_name", "pubsub": "topic", "webhook_tokenauth": "url"}
+"""The label that each type of channel needs."""
+
+
+def _fill_channel(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    label = _LABELS.get(body.get("type", ""))
+    if not body.get("type"):
+        raise Refusal(400, "A channel has a type")
+    if label and label not in body.get("labels", {}):
+        raise Refusal(400, f"Field \"notification_channel.labels\" lacks '{label}'")
+    changed = {"mutateTime": cloud.time()}
+    body["mutationRecords"] = [changed, *old.get("mutationRecords", [])[: _KEPT_MUTATIONS - 1]]
+    body["creationRecord"] = old.get("creationRecord", dict(changed))
+
+
+def _check_channel_unused(cloud: Cloud, call: Call, record: Record) -> None:
+    name = record.body["name"]
+    users = (user for user in cloud.store.all(record.project) if name in user.body.get("notificationChannels", ()))
+    if not call.parameters.get("force") and any(users):
+        raise failed_precondition(f"Cannot delete channel {name}: policies use it.")
+
+
+def _fill_alert_policy(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    if not body.get("conditions"):
+        raise Refusal(400, "Field alert_policy.conditions had an invalid value: there must be at least one condition.")
+    for channel in body.get("notificationChannels", ()):
+        cloud.existing(f"monitoring/{channel}")
+    for condition in body["conditions"]:
+        if not condition.get("name", "").startswith(body["name"]):
+            condition["name"] = f"{body['name']}/conditions/{cloud.number()}"
+    changed = {"mutateTime": cloud.time(), "mutatedBy": "sandbox@example.com"}
+    body["mutationRecord"] = changed
+    body["creationRecord"] = old.get("creationRecord", changed)
+
+
+def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
+    """Refuse a dashboard with several layouts, or tiles beyond its grid. Source: Dashboard, read 2026-11-23."""
+    if not record.body.get("displayName"):
+        raise Refusal(400, "Field dashboard.displayName is required.")
+    if len(layouts := _LAYOUTS & record.body.keys()) > 1:
+        raise Refusal(400, f"A dashboard has one layout, not {', '.join(sorted(layouts))}.")
+    if (grid := record.body.get("mosaicLayout")) is None:
+        return
+    columns = grid.get("columns", 0)
+    if not 1 <= columns <= _MOST_COLUMNS:
+        raise Refusal(400, f"Field mosaicLayout.columns is {columns}: from 1 to {_MOST_COLUMNS}.")
+    for number, tile in enumerate(grid.get("tiles", ())):
+        left = tile.get("xPos", 0)
+        if left < 0 or left + tile.get("width", 0) > columns:
+            raise Refusal(400, f"Field mosaicLayout.tiles[{number}] is not within {columns} columns.")
+
+
+MONITORING: Final = Service(
+    name="monitoring",
+    kinds=(
+        ResourceKind(
+            collection="notificationChannels", schema="NotificationChannel", id_in="", fill=_fill_channel,
+            check_delete=_check_channel_unused,
+        ),
+        ResourceKind(collection="alertPolicies", schema="AlertPolicy", id_in="", fill=_fill_alert_policy),
+        ResourceKind(collection="dashboards", schema="Dashboard", id_in="", fill=_check_dashboard, etag="etag"),
+    ),
+)  # fmt: skip
+
+# Cloud Logging
+
+_FOLDER: Final = "logging/entries"
+_VALUES: Final = r'"[^"]*"|\("[^"]*"(?: OR "[^"]*")*\)'
+_TERM: Final = re.compile(rf"(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|<=|=|:)|log_id(?=\())\s*(?P<values>{_VALUES})")
+_VALUE: Final = re.compile(r'"([^"]*)"')
+_OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
+    "=": lambda value, wanted: value == wanted,
+    ":": lambda value, wanted: wanted in value,
+    ">=": lambda value, wanted: value >= wanted,
+    "<=": lambda value, wanted: value <= wanted,
+    "=~": lambda value, wanted: re.search(wanted, value) is not None,
+}
+_LINES: Final = (
+    ("createTime", "Waiting for job to be provisioned."),
+    ("startTime", "Job is running."),
+    ("endTime", "Job has ended."),
+)
+_PAGE: Final = 50
+
+
+def _write_entries(cloud: Cloud, call: Call) -> Json:
+    for written in call.body.get("entries", ()):
+        entry = {
+            "logName": call.body.get("logName", ""), "resource": call.body.get("resource", {"type": "global"}),
+            "timestamp": cloud.time(), "insertId": cloud.number(), **written,
+        }  # fmt: skip
+        if not entry["logName"].startswith("projects/"):
+            raise Refusal(400, "An entry needs a log_name, projects/[PROJECT_ID]/logs/[LOG_ID].")
+        project = cloud.projects.resolve(entry["logName"].split("/")[1])
+        cloud.store.put(Record(name=f"{_FOLDER}/{entry['insertId']}", project=project, body=entry))
+    return {}
+
+
+def _list_entries(cloud: Cloud, call: Call) -> Json:
+    projects = {cloud.projects.resolve(name.partition("/")[2]) for name in call.body.get("resourceNames", ())}
+    terms = list(_read_filter(call.body.get("filter", "")))
+    entries = [entry for entry in _entries(cloud, projects) if all(fits(entry) for fits in terms)]
+    entries.sort(key=lambda entry: str(entry["timestamp"]), reverse=call.body.get("orderBy") == "timestamp desc")
+    start, size = int(call.body.get("pageToken") or 0), int(call.body.get("pageSize") or _PAGE)
+    more = {"nextPageToken": str(start + size)} if start + size < len(entries) else {}
+    return {"entries": entries[start : start + size], **more}
+
+
+def _entries(cloud: Cloud, projects: set[str]) -> Iterator[Json]:
+    for record in cloud.store.all():
+        if record.project not in projects:
+            continue
+        if record.name.startswith(f"{_FOLDER}/"):
+            yield record.body
+        elif record.name.split("/")[-2] in JOB_KINDS and PIPELINES not in record.name:
+            yield from _entries_of_job(record)
+
+
+def _entries_of_job(record: Record) -> Iterator[Json]:
+    log = f"projects/{record.project}/logs/ml.googleapis.com%2F{record.id}"
+    labels = {"job_id": record.id, "task_name": "service", "project_id": record.project}
+    for field, text in _LINES:
+        if field in record.body:
+            yield {
+                "logName": log, "resource": {"type": "ml_job", "labels": labels}, "timestamp": record.body[field],
+                "insertId": f"{record.id}-{field}", "severity": "INFO", "jsonPayload": {"message": text},
+            }  # fmt: skip
+
+
+def _read_filter(text: str) -> Iterator[Callable[[Json], bool]]:
+    """Yield the comparisons of a filter, which AND joins, each with a value or several in brackets, which OR joins.
+
+    Raises Refusal for anything else of Logging's language.
+    """
+    for part in text.split(" AND ") if text else ():
+        match = _TERM.fullmatch(part.strip())
+        if match is None:
+            raise Refusal(400, f"Unparseable filter: {part}")
+        values = _VALUE.findall(match["values"])
+        if match["path"]:
+            yield _comparison(match["path"], _OPERATORS[match["operator"]], values)
+        else:
+            yield _comparison("logName", lambda value, wanted: value.endswith(f"/logs/{wanted}"), values)
+
+
+def _comparison(path: str, fits: Callable[[str, str], bool], values: list[str]) -> Callable[[Json], bool]:
+    """Return the comparison of a field with values, of which any may fit."""
+
+    def compare(entry: Any) -> bool:
+        for part in path.split("."):
+            entry = entry.get(part) if isinstance(entry, dict) else None
+        return entry is not None and any(fits(str(entry), wanted) for wanted in values)
+
+    return compare
+
+
+LOGGING: Final = Service(name="logging", handlers={"entries.write": _write_entries, "entries.list": _list_entries})

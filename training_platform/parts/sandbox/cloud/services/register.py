@@ -1,0 +1,25 @@
+"""What each service has beyond its discovery document, by the service's short name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from training_platform.parts.sandbox.cloud.resources.model import Service
+from training_platform.parts.sandbox.cloud.services.compute import COMPUTE
+from training_platform.parts.sandbox.cloud.services.file_systems import BACKUP_DR, FILESTORE, LUSTRE
+from training_platform.parts.sandbox.cloud.services.gke import GKE
+from training_platform.parts.sandbox.cloud.services.identity import CLOUD_KMS, IAM, SECRET_MANAGER
+from training_platform.parts.sandbox.cloud.services.monitoring import LOGGING, MONITORING
+from training_platform.parts.sandbox.cloud.services.networking import DNS, SERVICE_NETWORKING
+from training_platform.parts.sandbox.cloud.services.projects import BILLING_BUDGETS, RESOURCE_MANAGER, SERVICE_USAGE
+from training_platform.parts.sandbox.cloud.services.storage import ARTIFACT_REGISTRY, STORAGE
+from training_platform.parts.sandbox.cloud.services.vertex import VERTEX, WORKBENCH
+
+SERVICES: Final[Mapping[str, Service]] = {
+    service.name: service
+    for service in (
+        ARTIFACT_REGISTRY, BACKUP_DR, BILLING_BUDGETS, CLOUD_KMS, COMPUTE, DNS, FILESTORE, GKE, IAM, LOGGING, LUSTRE,
+        MONITORING, RESOURCE_MANAGER, SECRET_MANAGER, SERVICE_NETWORKING, SERVICE_USAGE, STORAGE, VERTEX, WORKBENCH,
+    )
+}  # fmt: skip

@@ -1,0 +1,192 @@
+"""Vertex AI: persistent resources, TensorBoards, metadata stores and training jobs; and instances of Workbench."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition, required
+from training_platform.parts.sandbox.cloud.resources.actions import patch, start_operation
+from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
+from training_platform.parts.sandbox.cloud.services import vertex_jobs
+from training_platform.parts.sandbox.cloud.services.vertex_jobs import name_and_date
+from training_platform.parts.sandbox.cloud.state.cloud import Cloud
+from training_platform.parts.sandbox.cloud.state.operations import StateChange
+from training_platform.parts.sandbox.cloud.state.store import Record
+
+# Persistent resources
+
+
+def _fill_persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    name_and_date(cloud, record, old)
+    pools = record.body.get("resourcePools")
+    if not pools:
+        raise Refusal(400, "resource_pools is required")
+    for index, pool in enumerate(pools):
+        pool.setdefault("id", f"pool-{index}")
+        pool["usedReplicaCount"] = pool.get("usedReplicaCount", "0")
+        if "autoscalingSpec" in pool:
+            pool.setdefault("replicaCount", pool["autoscalingSpec"].get("minReplicaCount", "1"))
+    if not old:
+        record.body["startTime"] = cloud.time()
+
+
+def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
+    """Change the number of VMs of a resource's pools; the mask is required, and there is no PUT.
+
+    Source: persistentResources.patch of the discovery document of google-api-python-client 2.202, read 2026-11-22.
+    """
+    if not call.parameters.get("updateMask"):
+        raise Refusal(400, "update_mask is required")
+    return patch(cloud, _PERSISTENT_RESOURCES, call)
+
+
+def _reboot(cloud: Cloud, call: Call) -> Json:
+    """Restart the VMs of a resource that no job uses; pools that scale begin again with their fewest.
+
+    Source: Vertex AI docs, reboot a persistent resource; facts read 2026-08-22.
+    """
+    record = cloud.existing(call.name)
+    state, location = record.body["state"], record.name.rpartition("/persistentResources/")[0]
+    if state not in ("RUNNING", "ERROR"):
+        raise failed_precondition(f"The persistent resource {call.path} is {state}.")
+    for other in cloud.store.all():
+        job = other.meta.get("job")
+        if job and other.name.startswith(f"{location}/") and job["resource"] == record.id:
+            raise failed_precondition(f"The persistent resource {call.path} has running jobs.")
+    for pool in record.body["resourcePools"]:
+        if "autoscalingSpec" in pool:
+            pool["replicaCount"] = pool["autoscalingSpec"]["minReplicaCount"]
+    record.body["state"] = "REBOOTING"
+    cloud.store.put(record)
+    package = f"google.cloud.aiplatform.{call.api.version}"
+    return start_operation(
+        cloud, call, "persistentResources", schema=f"{package}.PersistentResource",
+        changes=[StateChange(target=record.name, fields={"state": "RUNNING"})],
+        metadata=_dated(cloud, f"{package}.RebootPersistentResourceOperationMetadata"),
+    )  # fmt: skip
+
+
+# TensorBoards and metadata stores
+
+
+def _fill_tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    name_and_date(cloud, record, old)
+    if not record.body.get("displayName"):
+        raise Refusal(400, "display_name is required")
+    if not old:
+        record.body["blobStoragePathPrefix"] = f"cloud-ai-platform-{record.id[-8:]}"
+
+
+def _metadata(cloud: Cloud, call: Call, kind: ResourceKind, _record: Record) -> Json:
+    verb = {"create": "Create", "patch": "Update", "update": "Update"}.get(call.method.action)
+    name = f"{verb}{kind.schema}OperationMetadata" if verb else "DeleteOperationMetadata"
+    return _dated(cloud, f"google.cloud.aiplatform.{call.api.version}.{name}")
+
+
+def _dated(cloud: Cloud, message: str) -> Json:
+    now = cloud.time()
+    return {"@type": f"type.googleapis.com/{message}", "genericMetadata": {"createTime": now, "updateTime": now}}
+
+
+_PERSISTENT_RESOURCES: Final = ResourceKind(
+    collection="persistentResources", schema="PersistentResource", style="longrunning", id_in="persistentResourceId",
+    states=("state", "PROVISIONING", "RUNNING", "UPDATING", "STOPPING"), fill=_fill_persistent_resource,
+)  # fmt: skip
+VERTEX: Final = Service(
+    name="aiplatform",
+    package="google.cloud.aiplatform",
+    metadata=_metadata,
+    kinds=(
+        _PERSISTENT_RESOURCES,
+        ResourceKind(
+            collection="tensorboards", schema="Tensorboard", style="longrunning", id_in="", fill=_fill_tensorboard,
+            etag="etag",
+        ),
+        ResourceKind(
+            collection="metadataStores", schema="MetadataStore", style="longrunning", id_in="metadataStoreId",
+            id_form=r"[a-z_][a-z0-9_]{0,59}", fill=lambda cloud, _, record, old: name_and_date(cloud, record, old),
+        ),
+        *vertex_jobs.KINDS,
+    ),
+    handlers={
+        **vertex_jobs.HANDLERS,
+        "persistentResources.patch": _patch_persistent_resource,
+        "persistentResources.reboot": _reboot,
+    },
+    settle=vertex_jobs.settle,
+)  # fmt: skip
+
+# Workbench: VMs with JupyterLab
+
+
+def _fill_instance(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    body = record.body
+    setup = body.setdefault("gceSetup", {})
+    if old:
+        before = old["gceSetup"].get("machineType")
+        if setup.get("machineType") != before and old["state"] != "STOPPED":
+            raise failed_precondition(f"The machine type of '{call.path}' can be changed once it is STOPPED.")
+        return
+    for interface in setup.get("networkInterfaces", ()):
+        name = interface.get("subnet", "").partition("projects/")[2]
+        if name:
+            cloud.existing(f"compute/projects/{name}")
+    if len(body.get("instanceOwners", ())) > 1:
+        raise Refusal(400, "An instance has one owner at most")
+    body |= {
+        "id": f"{cloud.store.serial():019d}",
+        "proxyUri": f"{record.id}-dot-{call.location}.notebooks.example.com", "healthState": "HEALTHY",
+    }  # fmt: skip
+
+
+def _start_or_stop(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name)
+    passing, state = ("STARTING", "ACTIVE") if call.method.action == "start" else ("STOPPING", "STOPPED")
+    record.body["state"] = passing
+    return _write_instance(cloud, call, record, {"state": state})
+
+
+def _resize_disk(cloud: Cloud, call: Call) -> Json:
+    """Let a disk grow: of an instance's disks, none can be made smaller."""
+    record = cloud.existing(call.name)
+    setup = record.body["gceSetup"]
+    field = "bootDisk" if "bootDisk" in call.body else "dataDisk"
+    size = required(call.body.get(field, {}), "diskSizeGb", field)
+    disk = setup.get("bootDisk") if field == "bootDisk" else next(iter(setup.get("dataDisks", ())), None)
+    if disk is None:
+        raise Refusal(400, f"The instance '{call.path}' has no {field}")
+    before, after = int(disk.get("diskSizeGb", 0)), int(size)
+    if after < before:
+        raise Refusal(400, f"A disk cannot be made smaller, from {before} to {after} GB")
+    disk["diskSizeGb"] = str(after)
+    return _write_instance(cloud, call, record, {})
+
+
+def _write_instance(cloud: Cloud, call: Call, record: Record, fields: Json) -> Json:
+    """Write an instance, and start the operation at whose end it has some fields."""
+    cloud.store.put(record)
+    return start_operation(
+        cloud, call, "instances", schema="google.cloud.notebooks.v2.Instance",
+        changes=[StateChange(target=record.name, fields=fields)],
+        metadata=_WORKBENCH_METADATA(cloud, call, _INSTANCES, record),
+    )  # fmt: skip
+
+
+_WORKBENCH_METADATA: Final = operation_metadata("google.cloud.notebooks.{version}.OperationMetadata")
+_INSTANCES: Final = ResourceKind(
+    collection="instances", schema="Instance", style="longrunning", id_in="instanceId",
+    states=("state", "PROVISIONING", "ACTIVE", "ACTIVE", "DELETED"), fill=_fill_instance,
+    protection="enableDeletionProtection",
+)  # fmt: skip
+WORKBENCH: Final = Service(
+    name="notebooks",
+    package="google.cloud.notebooks",
+    metadata=_WORKBENCH_METADATA,
+    kinds=(_INSTANCES,),
+    handlers={
+        "instances.start": _start_or_stop,
+        "instances.stop": _start_or_stop,
+        "instances.resizeDisk": _resize_disk,
+    },
+)

@@ -1,0 +1,314 @@
+"""A stand-in for Pulumi's kubernetes provider: the gRPC plugin that the engine calls, and its providers' settings.
+
+The engine attaches to it with ``PULUMI_DEBUG_PROVIDERS=kubernetes:PORT``. An attached plugin is one process for every
+provider resource of a program, and only ``Configure`` names a provider. The engine opens one connection per provider,
+so the peer of a call tells the provider. A call on a connection that was never configured is served only where all
+providers so far mean one cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import wraps
+from importlib.metadata import version
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+import yaml
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import provider_pb2 as pb
+from typing_extensions import override
+
+from training_platform.catalog.types import Json
+from training_platform.parts.sandbox.kubernetes.definitions import load_crds
+from training_platform.parts.sandbox.kubernetes.objects import (
+    ObjectKind,
+    Objects,
+    ProviderSettings,
+    Releases,
+    ResourceCall,
+)
+from training_platform.parts.sandbox.kubernetes.store import ObjectRefused, ObjectStore, changes, from_struct
+from training_platform.parts.sandbox.kubernetes.wire import readable, wire_struct
+from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.resource_types import RELEASE
+from training_platform.views.inputs import at
+
+if TYPE_CHECKING:
+    from training_platform.parts.sandbox.kubernetes.controllers import ApiStore
+
+_Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
+_MOST_PROVIDERS: Final = 1_000
+_NO_LIMITS: Final = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
+
+
+@contextmanager
+def serve(
+    port: int = 0,
+    *,
+    crds: Sequence[Path] = (),
+    store: ObjectStore | None = None,
+    objects: ObjectStore | ApiStore | None = None,
+) -> Iterator[int]:
+    """Serve the plugin on the loopback interface for as long as the block runs; gives the port it bound."""
+    threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="kubernetes-provider")
+    server = grpc.server(threads, options=_NO_LIMITS)
+    plugin = Plugin(store or ObjectStore(), crds, objects)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
+    try:
+        bound: int = server.add_insecure_port(f"127.0.0.1:{port}")
+        server.start()
+        yield bound
+    finally:
+        server.stop(grace=None).wait()
+        threads.shutdown()
+
+
+def _answering_refusals(method: _Method) -> _Method:
+    @wraps(method)
+    def call(plugin: Plugin, request: Any, context: Any) -> Any:
+        try:
+            return method(plugin, request, context)
+        except ObjectRefused as refusal:
+            context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # the code that the released provider's errors have
+
+    return call
+
+
+class Plugin(provider_pb2_grpc.ResourceProviderServicer):
+    """The provider plugin; custom kinds are judged by the CRDs under ``crds``.
+
+    Releases are kept in ``store``, and objects too unless ``objects`` keeps them.
+    """
+
+    def __init__(
+        self, store: ObjectStore, crds: Sequence[Path] = (), objects: ObjectStore | ApiStore | None = None
+    ) -> None:
+        schemas = {kind: schema for folder in crds for kind, schema in load_crds(folder).items()}
+        self._objects = Objects(objects or store, schemas)
+        self._releases = Releases(store, objects or store)
+        self._providers: dict[str, ProviderSettings] = {}  # by the peer of the connection
+        self._lock = Lock()
+
+    @override
+    def Handshake(self, request: pb.ProviderHandshakeRequest, context: Any) -> pb.ProviderHandshakeResponse:
+        return pb.ProviderHandshakeResponse(
+            accept_secrets=True,
+            accept_resources=True,
+            accept_outputs=False,
+            supports_autonaming_configuration=True,
+        )
+
+    @override
+    def Attach(self, request: plugin_pb2.PluginAttach, context: Any) -> Empty:
+        return Empty()
+
+    @override
+    def GetPluginInfo(self, request: Empty, context: Any) -> plugin_pb2.PluginInfo:
+        """The version of the SDK beside us: the engine warns of a plugin that is older than the SDK or names none."""
+        return plugin_pb2.PluginInfo(version=version("pulumi-kubernetes"))
+
+    @override
+    def CheckConfig(self, request: pb.CheckRequest, context: Any) -> pb.CheckResponse:
+        refused = refused_settings(readable(from_struct(request.news)))
+        failures = [pb.CheckFailure(property=name, reason=reason) for name, reason in refused]
+        return pb.CheckResponse(inputs=request.news, failures=failures)
+
+    @override
+    def DiffConfig(self, request: pb.DiffRequest, context: Any) -> pb.DiffResponse:
+        changed, replaces = changed_settings(from_struct(request.olds), from_struct(request.news))
+        return pb.DiffResponse(changes=_some(changed), diffs=changed, replaces=replaces)
+
+    @override
+    def Configure(self, request: pb.ConfigureRequest, context: Any) -> pb.ConfigureResponse:
+        with self._lock:
+            self._providers.pop(context.peer(), None)
+            self._providers[context.peer()] = configured(request.urn, from_struct(request.args))
+            if len(self._providers) > _MOST_PROVIDERS:  # connections of engines that ended long ago
+                del self._providers[next(iter(self._providers))]
+        return pb.ConfigureResponse(
+            acceptSecrets=True,
+            acceptResources=True,
+            acceptOutputs=False,
+            supportsPreview=True,
+            supports_autonaming_configuration=True,
+        )
+
+    @override
+    @_answering_refusals
+    def Check(self, request: pb.CheckRequest, context: Any) -> pb.CheckResponse:
+        call, olds, news = self._call(request, context), from_struct(request.olds), from_struct(request.news)
+        options, digest = request.autonaming, hashlib.sha256(request.randomSeed or request.urn.encode()).hexdigest()
+        generated = options.proposed_name or f"{request.name}-{digest[:8]}"
+        autonaming = options.mode != pb.CheckRequest.AutonamingOptions.DISABLE
+        inputs, failures = self._family(request).check(call, olds, news, generated, autonaming)
+        refused = [pb.CheckFailure(property=path, reason=reason) for path, reason in failures]
+        return pb.CheckResponse(inputs=wire_struct(inputs), failures=refused)
+
+    @override
+    @_answering_refusals
+    def Diff(self, request: pb.DiffRequest, context: Any) -> pb.DiffResponse:
+        call, olds = self._call(request, context), readable(from_struct(request.old_inputs))
+        news = readable(from_struct(request.news))
+        ignored = {mark for name in request.ignoreChanges for mark in (f"{name}.", f"{name}[")}
+        changed = [change for change in changes(olds, news) if not f"{change}.".startswith(tuple(ignored))]
+        family = self._family(request)
+        fixed = list(family.fixed(call, olds))
+        replaces = [str(change) for change in changed if any(change.within(path) for path in fixed)]
+        details = {}
+        for change in changed:
+            kind = change.kind.upper() + ("_REPLACE" if str(change) in replaces else "")
+            details[str(change)] = pb.PropertyDiff(kind=pb.PropertyDiff.Kind.Value(kind), inputDiff=True)
+        return pb.DiffResponse(
+            changes=_some(changed),
+            diffs=sorted({str(change.path[0]) for change in changed}),
+            replaces=replaces,
+            deleteBeforeReplace=bool(replaces) and family.in_the_way(olds, news),
+            hasDetailedDiff=True,
+            detailedDiff=details,
+        )
+
+    @override
+    @_answering_refusals
+    def Create(self, request: pb.CreateRequest, context: Any) -> pb.CreateResponse:
+        call, inputs = self._call(request, context), from_struct(request.properties)
+        created = self._family(request).create(call, inputs, preview=request.preview)
+        return pb.CreateResponse(id=created.id, properties=wire_struct(created.properties))
+
+    @override
+    @_answering_refusals
+    def Read(self, request: pb.ReadRequest, context: Any) -> pb.ReadResponse:
+        call, inputs = self._call(request, context), from_struct(request.inputs)
+        live = self._family(request).read(call, request.id, inputs)
+        return pb.ReadResponse(
+            id=live.id, properties=wire_struct(live.properties), inputs=wire_struct(live.inputs or {})
+        )
+
+    @override
+    @_answering_refusals
+    def Update(self, request: pb.UpdateRequest, context: Any) -> pb.UpdateResponse:
+        call, inputs = self._call(request, context), from_struct(request.news)
+        updated = self._family(request).update(call, request.id, inputs, preview=request.preview)
+        return pb.UpdateResponse(properties=wire_struct(updated.properties))
+
+    @override
+    @_answering_refusals
+    def Delete(self, request: pb.DeleteRequest, context: Any) -> Empty:
+        self._family(request).delete(self._call(request, context), request.id)
+        return Empty()
+
+    @override
+    @_answering_refusals
+    def Invoke(self, request: pb.InvokeRequest, context: Any) -> pb.InvokeResponse:
+        reason = "the stand-in provider has no functions; it renders no charts, YAML or kustomize"
+        raise ObjectRefused(f"{request.tok}: {reason}")
+
+    @override
+    def Cancel(self, request: Empty, context: Any) -> Empty:
+        return Empty()
+
+    def _unimplemented(self, _request: Any, context: Any) -> Any:
+        """Answer as the generated methods would, which log a traceback with it."""
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in kubernetes provider has no such call")
+
+    Parameterize = GetSchema = GetMapping = GetMappings = Construct = Call = List = cast(Any, _unimplemented)
+
+    def _family(self, request: Any) -> Objects | Releases:
+        return self._releases if request.type == RELEASE else self._objects
+
+    def _call(self, request: Any, context: Any) -> ResourceCall:
+        kind = ObjectKind.of_token(request.type)
+        with self._lock:
+            known = set(self._providers.values())
+            settings = self._providers.get(context.peer()) or (known.pop() if len(known) == 1 else None)
+        if settings is None:
+            raise ObjectRefused("the connection of this call was never configured, so its cluster is not known")
+        return ResourceCall(kind, settings)
+
+
+def _some(changed: Sequence[object]) -> pb.DiffResponse.DiffChanges.ValueType:
+    return pb.DiffResponse.DIFF_SOME if changed else pb.DiffResponse.DIFF_NONE
+
+
+_CLUSTER: Final = ("kubeconfig", "context", "cluster")  # settings that name a cluster
+
+
+def configured(urn: str, args: Json) -> ProviderSettings:
+    """Read the arguments of ``Configure``.
+
+    A cluster is known by ``clusterIdentifier``, else by the server that the kubeconfig points to, so that several
+    stacks see one cluster; without either it is the provider's own.
+    """
+    settings = readable(args)
+    namespace = settings.get("namespace")
+    active = _active_cluster(settings)
+    server = active.get("server") if isinstance(active, dict) else None
+    return ProviderSettings(
+        cluster=settings.get("clusterIdentifier") or server or urn,
+        default_namespace=namespace or "default",
+        forces_namespace=bool(namespace),
+        secret_mutable=_true(settings.get("enableSecretMutable")),
+        config_map_mutable=_true(settings.get("enableConfigMapMutable")),
+    )
+
+
+def refused_settings(settings: Json) -> list[tuple[str, str]]:
+    """Property and reason of settings that the provider refuses, or that this stand-in does not have."""
+    rendering = "renderYamlToDirectory"
+    if not settings.get(rendering):
+        return []
+    clashes = [name for name in _CLUSTER if settings.get(name)]
+    return [(name, f'"{name}" arg is not compatible with "{rendering}" arg') for name in clashes] or [
+        (rendering, "the stand-in provider renders no YAML")
+    ]
+
+
+def changed_settings(old: Json, new: Json) -> tuple[list[str], list[str]]:
+    """Changed properties, and those of them that replace the provider and with it all of its resources.
+
+    With an unchanged ``clusterIdentifier`` none does, and a changed one does. Without one, another active cluster in
+    the kubeconfig does, and so does a kubeconfig that is not known yet.
+    """
+    before, after = readable(old), readable(new)
+    changed = sorted({str(change.path[0]) for change in changes(before, after)})
+    old_id, new_id = before.get("clusterIdentifier"), after.get("clusterIdentifier")
+    if old_id and new_id:
+        return changed, ["clusterIdentifier"] if old_id != new_id else []
+    unknown = [name for name in _CLUSTER if after.get(name) is UNKNOWN]
+    if unknown:
+        return changed, unknown[:1]
+    old_cluster, new_cluster = _active_cluster(before), _active_cluster(after)
+    if old_cluster is None or new_cluster is None or old_cluster == new_cluster:
+        return changed, []
+    return changed, [name for name in _CLUSTER if name in changed]
+
+
+def _active_cluster(settings: Json) -> Any:
+    """The cluster entry that a kubeconfig, as text or as a map, points to; ``None`` where it names none."""
+    config = settings.get("kubeconfig")
+    if isinstance(config, str):
+        try:
+            config = yaml.safe_load(config)
+        except yaml.YAMLError:
+            return None
+    if not isinstance(config, dict):
+        return None
+    context = _named(config, "contexts", settings.get("context") or config.get("current-context"), "context")
+    return _named(config, "clusters", settings.get("cluster") or at(context, ("cluster",)), "cluster")
+
+
+def _named(config: Json, section: str, name: Any, field: str) -> Any:
+    entries = config[section] if isinstance(config.get(section), list) else ()
+    return next((at(entry, (field,)) for entry in entries if at(entry, ("name",)) == name), None)
+
+
+def _true(value: Any) -> bool:
+    """SDKs send a provider's booleans as JSON text."""
+    return value is True or (isinstance(value, str) and json.loads(value or "false") is True)

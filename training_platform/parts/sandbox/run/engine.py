@@ -1,0 +1,284 @@
+"""The real engine, through Pulumi's Automation API: one stack, in the sandbox's copy of the program.
+
+Its environment has nothing of the person's own accounts, and no way to the network. Its tools are the released ones:
+the Pulumi CLI and its plugins, from PATH or Pulumi's own folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pulumi.automation import LocalWorkspace, PulumiCommand, Stack
+from pulumi.automation._stack import ImportResource  # a parameter of a public method, and exported nowhere
+from pulumi.automation.errors import CommandError, ConcurrentUpdateError, InvalidVersionError, StackNotFoundError
+from semver import VersionInfo
+
+from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, persons_home
+from training_platform.parts.sandbox.run.guardian import MARK
+from training_platform.parts.sandbox.run.recovery import PendingCreate
+from training_platform.parts.sandbox.run.reports import RunFailed, Timeline, name_of
+from training_platform.parts.sandbox.run.servers import TOKEN, Servers
+
+# More operations than any graph here is wide, so that only needs make one wait for another.
+PARALLEL: Final = 1000
+PASSPHRASE: Final = "sandbox"  # noqa: S105 # the state holds no real secret
+CLI: Final = "https://www.pulumi.com/docs/install/"
+OLDEST_CLI: Final = "3.260.0"
+"""The oldest version of the Pulumi CLI that the tests have run; Pulumi.yaml has the CLI itself refuse older ones."""
+# Inputs of the gcp provider; of a cluster's it keeps a note of its own, Filestore's is the API's.
+ENABLED: Final = "deletionProtectionEnabled"
+API_FIELDS: Final = ("deletionProtection", ENABLED)
+_ENGINES_REFUSAL: Final = re.compile(r"marked for protection|because it is protected")
+# Requests there are refused at once: port 9 is the discard service, which no machine runs any more.
+_NOWHERE: Final = "http://127.0.0.1:9"
+_PERSONAL: Final = re.compile(
+    r"(PULUMI|GOOGLE|GCLOUD|CLOUDSDK|GCE|HELM)_|KUBECONFIG\Z|(HTTPS?|ALL|NO)_PROXY\Z", re.IGNORECASE
+)
+
+
+Command = Literal["up", "preview", "refresh", "destroy"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The engine for one stack; each method runs one command to its end, and raises RunFailed where it fails."""
+
+    stack: Stack
+    parallel: int = PARALLEL
+
+    def perform(self, command: Command, timeline: Timeline, target: list[str] | None = None) -> None:
+        """Bring the stack up, or preview, refresh or destroy it; ``target`` limits that to some URNs."""
+        call: Callable[..., object] = getattr(self.stack, command)
+        options = {"parallel": self.parallel, "on_event": timeline.take, "color": "never", "suppress_progress": True}
+        _run(timeline, lambda: call(target=target, **options))
+
+    def cancel(self) -> None:
+        """Remove the lock of a run that was killed."""
+        _run(Timeline(), self.stack.cancel)
+
+    def settle_pending(self, creates: Iterable[PendingCreate]) -> None:
+        """Forget pending operations, and import those creates into the state that took place.
+
+        ``pulumi refresh --import-pending-creates`` is meant for this, but 3.259 drops its arguments (tried on
+        2026-11-21), so ``pulumi import`` does it.
+        """
+        self.run("refresh", "--yes", "--skip-preview", "--clear-pending-creates", f"--parallel={self.parallel}")
+        created = [create for create in creates if create.id is not None]
+        state = self.stack.export_stack().deployment or {}
+        known = {resource["urn"] for resource in state.get("resources", ())}
+        unknown = [create for create in created if create.urn not in known]
+        if unknown:
+            _run(Timeline(), lambda: self._import(unknown))
+        if created:
+            _run(Timeline(), lambda: self._restore_inputs(created))
+
+    def _import(self, creates: Sequence[PendingCreate]) -> None:
+        """Import resources under their parents, by their providers; no parent is the stack itself."""
+        urns = {create.parent for create in creates if "::pulumi:pulumi:Stack::" not in create.parent}
+        urns |= {create.provider for create in creates}
+        names = {urn: f"r{index}" for index, urn in enumerate(sorted(urns - {""}))}
+        resources: list[ImportResource] = []
+        for create in creates:
+            resource: ImportResource = {"type": create.type, "name": name_of(create.urn), "id": create.id or ""}
+            if create.parent in names:
+                resource["parent"] = names[create.parent]
+            if create.provider in names:
+                resource["provider"] = names[create.provider]
+            resources.append(resource)
+        table = {name: urn for urn, name in names.items()}
+        self.stack.import_resources(resources=resources, name_table=table, protect=False, generate_code=False)
+
+    def _restore_inputs(self, creates: Sequence[PendingCreate]) -> None:
+        """Put back the inputs that were recorded when the create began.
+
+        An import takes the API's answer for inputs. For a field whose changes the program ignores, that would stay for
+        good: a flex-start pool's upgrade settings, which GKE chooses, are none that the provider accepts.
+        """
+        state = self.stack.export_stack()
+        inputs = {create.urn: create.inputs for create in creates if create.inputs}
+        for resource in (state.deployment or {}).get("resources", ()):
+            if resource["urn"] in inputs:
+                resource["inputs"] = inputs[resource["urn"]]
+                resource.pop("importID", None)
+        self.stack.import_stack(state)
+
+    def lift(self) -> None:
+        """Remove every protection from the state, Pulumi's and the APIs'."""
+        state = self.stack.export_stack()
+        for resource in (state.deployment or {}).get("resources", ()):
+            resource["protect"] = False
+            for values in (resource.get("inputs") or {}, resource.get("outputs") or {}):
+                values.update({name: False for name in API_FIELDS if values.get(name) is True})
+        self.stack.import_stack(state)
+
+    def unprotect(self) -> None:
+        """Remove Pulumi's protection from every resource of the state."""
+        self.run("state", "unprotect", "--all", "--yes")
+
+    def run(self, *args: str) -> str:
+        """Run a command that the Automation API has no method for, and return its output."""
+        workspace = self.stack.workspace
+        environment = dict(workspace.env_vars)
+        printed: list[str] = []
+
+        def call() -> None:
+            command = [*args, "--stack", self.stack.name]
+            printed.append(workspace.pulumi_command.run(command, workspace.work_dir, environment).stdout)
+
+        _run(Timeline(), call)
+        return printed[0]
+
+
+def open_engine(
+    command: PulumiCommand,
+    checkout: Path,
+    environment: Mapping[str, str],
+    name: str,
+    *,
+    parallel: int,
+    new: Callable[[], None],
+) -> Engine:
+    """Return the engine for a stack, which is created where there is none; then ``new`` is called."""
+    workspace = LocalWorkspace(work_dir=str(checkout), env_vars=dict(environment), pulumi_command=command)
+    try:
+        stack = Stack.select(name, workspace)
+    except StackNotFoundError:
+        stack = Stack.create(name, workspace)
+        new()
+    except CommandError as error:
+        raise RunFailed(_last_lines(str(error))) from error
+    return Engine(stack, parallel)
+
+
+def _run(timeline: Timeline, call: Callable[[], object]) -> None:
+    try:
+        call()
+    except ConcurrentUpdateError as error:
+        raise RunFailed(
+            "an earlier run was killed, or is still under way: the stack is locked. If none is, run the same command "
+            "with --resume."
+        ) from error
+    except CommandError as error:
+        raise RunFailed(with_way_out("\n".join(timeline.errors)) or _last_lines(str(error))) from error
+
+
+def _last_lines(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-20:])
+
+
+def with_way_out(message: str) -> str:
+    """Add to the engine's message on a protection how a stack file lifts it: the engine names flags in programs."""
+    if not _ENGINES_REFUSAL.search(message):
+        return message
+    return (
+        f"{message.rstrip()}\nIn the stack file the flag is deletion_protection: false, in the section that may go. It "
+        "is set together with a change that replaces, and deployed before a removal: docs/changes.md."
+    )
+
+
+def protected(resources: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the logical names of a state's resources that Pulumi or an API protects from being deleted."""
+    names = []
+    for resource in resources:
+        outputs = {} if resource.get("external") else resource.get("outputs") or {}  # resources only read stay
+        if resource.get("protect") or any(outputs.get(name) is True for name in API_FIELDS):
+            names.append(name_of(resource["urn"]))
+    return names
+
+
+def engine_environment(
+    folder: SandboxFolder, checkout: Path, servers: Servers, endpoints: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables for the engine; ``endpoints`` are the gcp provider's settings, ``gcp:fileCustomEndpoint``.
+
+    Endpoints are variables and not configuration, since configuration stays in the state: on another port, every run
+    would find the provider changed, and a destroy would ask the old port.
+    """
+    variables = {
+        MARK: str(os.getpid()),
+        "PULUMI_BACKEND_URL": folder.state.as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_GCP_SKIP_REGION_VALIDATION": "true",
+        "PULUMI_HOME": str(folder.home),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PYTHONPATH": str(checkout),  # the copy, wherever the repository is installed from
+        "GOOGLE_OAUTH_ACCESS_TOKEN": TOKEN,
+        "CLOUDSDK_CONFIG": str(folder.path / "gcloud"),
+        "GCE_METADATA_HOST": _NOWHERE.removeprefix("http://"),
+        "KUBECONFIG": str(folder.kubeconfig),
+        "HTTP_PROXY": _NOWHERE,
+        "HTTPS_PROXY": _NOWHERE,
+        "NO_PROXY": "127.0.0.1,localhost",
+        "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{servers.kubernetes}",
+    }
+    return variables | {variable(setting): url for setting, url in endpoints.items()}
+
+
+def variable(setting: str) -> str:
+    """Return the variable of a gcp setting: ``GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT`` for ``gcp:vertexAiCustomEndpoint``."""
+    name = setting.removeprefix("gcp:")
+    return "GOOGLE_" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
+
+
+@contextmanager
+def without_personal_settings() -> Iterator[None]:
+    """Hide the person's accounts, proxies and Pulumi settings, which every process started meanwhile would inherit."""
+    hidden = {name: value for name, value in os.environ.items() if _PERSONAL.match(name)}
+    for name in hidden:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def pulumi_command(may_install: Callable[[str], bool]) -> PulumiCommand:
+    """Return the CLI: from PATH, else the one that was installed before, else newly installed if allowed.
+
+    ``may_install`` is asked with the version. Raises CannotRun, whose one sentence tells how to get the CLI.
+    """
+    wanted = version("pulumi")
+    installed = Path.home() / ".pulumi" / "versions" / wanted
+    try:
+        if shutil.which("pulumi"):
+            return PulumiCommand(version=VersionInfo.parse(OLDEST_CLI))
+        if (installed / "bin" / "pulumi").exists():
+            return PulumiCommand(root=str(installed))
+    except (InvalidVersionError, OSError, subprocess.SubprocessError) as error:
+        reason = " ".join(str(error).split()).removesuffix(".")
+        raise CannotRun(f"the Pulumi CLI does not work: {reason}. See {CLI}.") from error
+    if not may_install(wanted):
+        raise CannotRun(f"the Pulumi CLI is not on PATH: install version {OLDEST_CLI} or later from {CLI}.")
+    try:
+        return PulumiCommand.install()
+    except Exception as error:
+        raise CannotRun(
+            f"the Pulumi CLI is not on PATH and could not be downloaded: install version {OLDEST_CLI} or later on a "
+            f"machine with network access, from {CLI}, and put its folder on PATH."
+        ) from error
+
+
+def require_gcp() -> None:
+    """Raise CannotRun unless the gcp plugin is at hand."""
+    if not has_plugin("gcp"):
+        wanted = version("pulumi-gcp")
+        raise CannotRun(
+            f"the gcp plugin is neither on PATH nor installed: run `pulumi plugin install resource gcp v{wanted}`."
+        )
+
+
+def has_plugin(name: str) -> bool:
+    """Whether a resource plugin is on PATH, or in Pulumi's folder in whichever version."""
+    folder = persons_home() / "plugins"
+    return shutil.which(f"pulumi-resource-{name}") is not None or any(folder.glob(f"resource-{name}-v*/"))

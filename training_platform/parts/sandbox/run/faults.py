@@ -1,0 +1,122 @@
+"""A run's use of the local cloud's control API: a scenario's faults, and resources to be deleted or unprotected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from training_platform.parts.sandbox.cloud.faults.scenario import ScenarioError, read_scenario
+from training_platform.parts.sandbox.run.engine import ENABLED
+from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
+from training_platform.parts.sandbox.run.servers import served
+
+_MOST_EVENTS: Final = 3  # of a fault in a line; the server's list has all
+_SECONDS: Final = 30
+
+
+class FaultControl:
+    """The faults of a server, through its control API."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return every fault with the number of times that it hit, and the last ones of these."""
+        faults: list[dict[str, Any]] = _ask(self._port, "GET", "_sandbox/faults")
+        return faults
+
+    def add(self, path: Path) -> list[str]:
+        """Add a scenario file's faults and return their names. Raises CannotRun where it cannot be played."""
+        check_scenario(path)
+        added: list[str] = _ask(self._port, "POST", f"_sandbox/faults?file={quote(str(path))}", path.read_bytes())[
+            "added"
+        ]
+        return added
+
+    def clear(self, names: Sequence[str]) -> None:
+        """Remove faults, all of them where none is named. Raises CannotRun for a name that does not exist."""
+        for path in [f"_sandbox/faults/{quote(name)}" for name in names] or ["_sandbox/faults"]:
+            _ask(self._port, "DELETE", path)
+
+
+def check_scenario(path: Path) -> None:
+    """Read a scenario file. Raises CannotRun with everything that is wrong in it, each with file, line and column."""
+    try:
+        read_scenario(path)
+    except ScenarioError as error:
+        raise CannotRun(f"the scenario cannot be played:\n{error}") from error
+
+
+def served_faults(folder: SandboxFolder) -> FaultControl:
+    """Return the faults of the server that ``sandbox serve`` runs. Raises CannotRun where it does not."""
+    servers = served(folder)
+    if servers is None:
+        raise CannotRun(
+            "no server is running: faults live as long as one does. Run `training-platform sandbox serve`, or give "
+            "the file to a run, as --scenario."
+        )
+    return FaultControl(servers.cloud)
+
+
+@contextmanager
+def playing(port: int, scenario: Path | None) -> Iterator[None]:
+    """Have a scenario's faults on a server for as long as the block runs."""
+    if scenario is None:
+        yield
+        return
+    faults = FaultControl(port)
+    names = faults.add(scenario)
+    try:
+        yield
+    finally:
+        present = {fault["name"] for fault in faults.listed()}
+        left = [name for name in names if name in present]  # somebody may have cleared some meanwhile
+        if left:
+            faults.clear(left)
+
+
+def fault_lines(faults: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> Iterator[str]:
+    """Yield the operations that each fault hit beyond the number that ``before`` tells, and the faults without any."""
+    idle = []
+    for fault in faults:
+        hits = fault["fired"] - before.get(fault["name"], 0)
+        title = f"{fault['name']} ({fault['section'].replace('_', ' ')})"
+        if not hits:
+            idle.append(title)
+            continue
+        events = [event["what"] for event in fault["events"]][-hits:]
+        more = f" and {hits - _MOST_EVENTS} more" if hits > _MOST_EVENTS else ""
+        yield f"Fault {title} hit {hits}: {', '.join(events[:_MOST_EVENTS])}{more}."
+    if idle:
+        yield f"Hit nothing: {', '.join(idle)}."
+
+
+def remove(port: int, name: str) -> None:
+    """Delete a resource from the local cloud with all that belongs to it, even where the API would refuse that."""
+    _ask(port, "DELETE", f"_sandbox/resources/{quote(name)}")
+
+
+def unprotect(port: int, name: str) -> None:
+    """Let the local cloud delete a Filestore instance, by its full name."""
+    path = f"file/v1beta1/{quote(name)}?updateMask={ENABLED}"
+    _ask(port, "PATCH", path, json.dumps({ENABLED: False}).encode(), "application/json")
+
+
+def _ask(port: int, verb: str, path: str, body: bytes | None = None, content: str = "application/yaml") -> Any:
+    # A proxy of the environment would not find this machine.
+    with httpx.Client(trust_env=False, timeout=_SECONDS, headers={"Content-Type": content}) as client:
+        try:
+            answer = client.request(verb, f"http://127.0.0.1:{port}/{path}", content=body)
+        except httpx.TransportError as error:
+            raise CannotRun(f"the local cloud on port {port} does not answer: {error}.") from error
+    if answer.is_success:
+        return answer.json()
+    refusal = answer.json()["error"]
+    message = refusal["message"] if isinstance(refusal, dict) else refusal
+    raise CannotRun(f"{message}.".replace("..", "."))

@@ -1,0 +1,360 @@
+"""A command of ``training-platform sandbox`` on one stack, from tools and servers to the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pulumi.automation import PulumiCommand
+from rich.console import Console
+from rich.text import Text
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.model.stack import Stack
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.sandbox.cloud.endpoints import endpoints
+from training_platform.parts.sandbox.run.engine import (
+    ENABLED,
+    PARALLEL,
+    Command,
+    Engine,
+    engine_environment,
+    open_engine,
+    protected,
+    pulumi_command,
+    require_gcp,
+    without_personal_settings,
+)
+from training_platform.parts.sandbox.run.faults import (
+    FaultControl,
+    check_scenario,
+    fault_lines,
+    playing,
+    remove,
+    unprotect,
+)
+from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
+from training_platform.parts.sandbox.run.guardian import guarded
+from training_platform.parts.sandbox.run.recovery import (
+    Holdings,
+    clusters_of,
+    find_half_made,
+    find_pending_creates,
+    holdings,
+    lost_creates,
+)
+from training_platform.parts.sandbox.run.reports import (
+    REFERENCE,
+    RunFailed,
+    Summary,
+    Timeline,
+    as_json,
+    live_progress,
+    name_of,
+    needs_of,
+    patient,
+    reversed_needs,
+    summarize,
+)
+from training_platform.parts.sandbox.run.servers import Servers, api_server_programs, provider_settings, running
+from training_platform.parts.sandbox.run.status import kubernetes_notes, quota_rows
+from training_platform.resources.plan import PlanError
+from training_platform.resources.stack_plan import stack_plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """A person's options for a run; durations are seconds by kind of the local cloud, ``container.clusters``."""
+
+    durations: Mapping[str, float] = field(default_factory=dict)
+    parallel: int = PARALLEL
+    crds: Sequence[Path] = ()
+    api_server: bool = False
+    scenario: Path | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything that a run needs, found and started. ``say`` tells a person the next step."""
+
+    folder: SandboxFolder
+    workspace: Workspace
+    servers: Servers
+    command: PulumiCommand
+    options: RunOptions
+    console: Console
+    say: Callable[[str], None]
+
+    def up(self, name: str, *, resume: bool = False) -> Iterator[Summary]:
+        """Bring a stack up, and before it the environment that it reads; yields a summary for each."""
+        stack = self.workspace.stacks[name]
+        home = stack.environment_name
+        for each in dict.fromkeys((home, name)) if resume else ():
+            self.folder.restore(each)
+        if stack.team and (self.folder.is_restored(home) or not self.is_up(home)):
+            self.say(f"{name} reads what {home} exports: bringing that up first")
+            yield from self.up(home, resume=resume)
+        with self.engine(name) as engine:
+            notes = self._resumed(name, engine) if resume else []
+            yield self._run(name, "up", engine, notes)
+
+    def preview(self, name: str) -> Summary:
+        """Report what an ``up`` would do. Raises CannotRun where a team's environment is not up."""
+        stack = self.workspace.stacks[name]
+        if stack.team and not self.is_up(stack.environment_name):
+            raise CannotRun(
+                f"{name} reads what {stack.environment_name} exports, which is not up in this sandbox: run "
+                f"`training-platform sandbox up {stack.environment_name}` first."
+            )
+        with self.engine(name) as engine:
+            return self._run(name, "preview", engine)
+
+    def refresh(self, name: str) -> Summary:
+        """Take the cloud's resources as they are into the state."""
+        with self.engine(name) as engine:
+            return self._run(name, "refresh", engine)
+
+    def destroy(self, name: str, *, lift: bool = False) -> Summary:
+        """Delete everything of a stack. Raises RunFailed where it is protected, or a team's stack is up in it."""
+        self._refuse_destroy(name, lift)
+        notes = self._lifted(name) if lift else []
+        with self.engine(name) as engine:
+            return self._run(name, "destroy", engine, notes)
+
+    def is_up(self, name: str) -> bool:
+        """Whether a stack's state has the program's exports, which are written last."""
+        resources = self.folder.resources(name)
+        return any(resource.get("outputs") for resource in resources if resource["type"] == "pulumi:pulumi:Stack")
+
+    @contextmanager
+    def engine(self, name: str, *, lift: bool = False) -> Iterator[Engine]:
+        """Give the engine for a stack, in a fresh copy of the program."""
+        config = {
+            **provider_settings(self.servers.durations),
+            "gcp:disableGlobalProjectWarning": "true",  # every resource here names its project
+        }
+        stack = self.workspace.stacks.get(name)
+        home = stack.environment_name if stack else None
+
+        def copy() -> Path:
+            return self.folder.copy(name, config, lift_protection=home if lift else None)
+
+        def new() -> None:
+            self.folder.keep_salt(name)
+            copy()  # without the engine's changes, which would move lines
+
+        checkout = copy()
+        if self.folder.holder(name) is None:
+            self.folder.mend(name)
+        environment = engine_environment(self.folder, checkout, self.servers, endpoints(self.servers.cloud))
+        with without_personal_settings(), guarded():
+            yield open_engine(self.command, checkout, environment, name, parallel=self.options.parallel, new=new)
+
+    def _run(self, name: str, command: Command, engine: Engine, notes: Sequence[str] = ()) -> Summary:
+        """Run a command and leave its summary in the folder; where it fails, the summary is left all the same."""
+        before = self.folder.resources(name)
+        faults = FaultControl(self.servers.cloud)
+        hits = {fault["name"]: fault["fired"] for fault in faults.listed()}
+        timeline = Timeline()
+        problem: RunFailed | None = None
+        total = self._total(name, command, len(before))
+        stack = self.workspace.stacks.get(name)
+        with patient(self.say), live_progress(self.console, f"{command} {name}", timeline, total):
+            try:
+                engine.perform(command, timeline)
+            except RunFailed as error:
+                problem = error
+        if problem is not None and not timeline.steps:
+            raise problem  # nothing was done, and the summary of the run before stays
+        needs = needs_of([*before, *self.folder.resources(name)])
+        objects = kubernetes_notes(self.folder, name, self.options.crds, self.servers.controllers)
+        summary = summarize(
+            name,
+            command,
+            timeline,
+            reversed_needs(needs) if command == "destroy" else needs,
+            unseen=sum(
+                not resource["custom"] or resource["type"] == REFERENCE for resource in before if command == "refresh"
+            ),
+            failed=problem is not None,
+            quotas=quota_rows(self.folder, self.workspace, self.workspace.project_of(stack) if stack else None),
+            notes=[*notes, *fault_lines(faults.listed(), hits), *objects],
+            file=self.folder.summary(name),
+        )
+        self.folder.summary(name).write_text(as_json(summary), encoding="utf-8")
+        if command == "up":
+            self.folder.remember(name, timeline.failed_creates if problem else [])
+        if problem is not None:
+            message = str(problem)
+            if timeline.failed_creates:  # another ``up`` might find in its way the resources that they left behind
+                resume = f"`training-platform sandbox up {name} --resume`"
+                message += f"\nTo go on: {resume}, which first clears away what is half made."
+            raise RunFailed(message, summary)
+        return summary
+
+    def _total(self, name: str, command: str, kept: int) -> int | None:
+        """Return how many steps a run will take, from the plan if a person watches; None if nobody knows."""
+        if kept or not self.console.is_terminal or command not in {"up", "preview"}:
+            return kept or None
+        try:
+            plan = stack_plan(self.workspace.stacks[name], self.workspace)
+        except PlanError:
+            return None  # the engine runs into the same, and says more
+        return len(plan.planned()) if plan else None
+
+    def _resumed(self, name: str, engine: Engine) -> list[str]:
+        """Take over from a killed run: lift its lock, and import the creates that took place into the state."""
+        notes = []
+        pid = self.folder.holder(name)
+        if pid is not None:
+            raise CannotRun(
+                f"the run that holds the lock of {name} is still under way, as process {pid}: end it first."
+            )
+        if self.folder.locks(name):
+            engine.cancel()
+            notes.append("Resumed: lifted the lock of the killed run.")
+        operations = self.folder.pending(name)
+        notes += self._cleared(name, engine, operations)
+        if operations:
+            notes += self._imported(name, engine, operations)
+        if self.folder.is_restored(name):
+            notes.append("Resumed: restored the backup of the broken state.")
+            preview = Timeline()
+            engine.perform("preview", preview)
+            lost = lost_creates(preview.creates, self._held(name).without(self.folder.resources(name)))
+            notes += self._imported(name, engine, lost) if lost else []
+            self.folder.forget_broken(name)
+        return notes
+
+    def _imported(self, name: str, engine: Engine, operations: list[dict[str, Any]]) -> list[str]:
+        """Import the creates under way that had taken place, and forget the others."""
+        creates = find_pending_creates(operations, self._held(name), clusters_of(self.folder.resources(name)))
+        created = [create for create in creates if create.id is not None]
+        self.say(f"resuming: {len(created)} of {len(creates)} creates under way had taken place")
+        self.folder.remember(name, operations)
+        engine.settle_pending(creates)
+        self.folder.remember(name, [])
+        notes = [f"Resumed: imported {name_of(create.urn)} as {create.id}." for create in created]
+        lost = [name_of(create.urn) for create in creates if create.id is None]
+        return notes + ([f"Resumed: to be created anew: {', '.join(lost)}."] if lost else [])
+
+    def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Delete the half-made resources of failed creates, so that they are created anew."""
+        broken = find_half_made(self.folder.resources(name), operations, self._held(name))
+        for resource in broken:
+            remove(self.servers.cloud, resource.id)
+        targets = [f"--target={resource.urn}" for resource in broken if resource.in_state]
+        if targets:  # a refresh forgets resources that others depend on too, which `pulumi state delete` refuses
+            engine.run("refresh", "--yes", "--skip-preview", *targets)
+        return [f"Resumed: deleted {name_of(resource.urn)}, which was half made." for resource in broken]
+
+    def _held(self, name: str) -> Holdings:
+        """Return the stand-ins' contents, but for resources of other stacks."""
+        stacks = (stack for stack in self.folder.stacks() if stack != name)
+        return holdings(self.folder).without(resource for stack in stacks for resource in self.folder.resources(stack))
+
+    def _refuse_destroy(self, name: str, lift: bool) -> None:
+        if not self.folder.resources(name):
+            return
+        if teams := self.folder.readers(name):
+            raise RunFailed(f"{', '.join(teams)} is still up in {name}: destroy it first.")
+        names = protected(self.folder.resources(name))
+        if names and not lift:
+            raise RunFailed(
+                f"{name} is protected: {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}. For a real "
+                "project, set deletion_protection to false and deploy that first; here, --lift-protection does it."
+            )
+
+    def _lifted(self, name: str) -> list[str]:
+        """Lift all protection of a stack, by an update of its protected resources with ``deletion_protection: false``.
+
+        Without the stack's file no program can set that: it is set in the state, and in the local cloud.
+        """
+        resources = self.folder.resources(name)
+        names = protected(resources)
+        if not names:
+            return []
+        self.say(f"lifting the protection of {len(names)} resources")
+        if name not in self.workspace.stacks:
+            with self.engine(name) as engine:
+                engine.lift()
+            for resource in resources:
+                if (resource.get("outputs") or {}).get(ENABLED):
+                    unprotect(self.servers.cloud, resource["id"])
+            return [f"Lifted the protection of {len(names)} resources in the state: {', '.join(names)}."]
+        with self.engine(name, lift=True) as engine:
+            targets = [resource["urn"] for resource in resources if protected([resource])]
+            engine.perform("up", Timeline(), targets)
+            engine.unprotect()
+        count = f"Lifted the protection of {len(names)} resources, Pulumi's and the API's"
+        return [f"{count}, by an update with deletion_protection off: {', '.join(names)}."]
+
+
+@contextmanager
+def session(
+    folder: SandboxFolder,
+    names: Sequence[str],
+    options: RunOptions,
+    *,
+    console: Console,
+    ask: Callable[[str], bool],
+    by_state: bool = False,
+) -> Iterator[Session]:
+    """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed where a stack file is rejected.
+
+    With ``by_state`` a stack that has a state needs no file, or may have one that is rejected: it is to be destroyed.
+    """
+    if options.scenario is not None:
+        check_scenario(options.scenario)
+    command = pulumi_command(ask)
+    require_gcp()
+    workspace = read_stacks(folder.root, [])
+    without_file = set()
+    for name in names if by_state else ():
+        stack = workspace.stacks.get(name)
+        if name in folder.stacks() and (stack is None or _rejections(stack, workspace)):
+            without_file.add(name)
+    _require(workspace, [name for name in names if name not in without_file])
+    stacks = {name: stack for name, stack in workspace.stacks.items() if name not in without_file}
+    workspace = replace(workspace, stacks=stacks)
+    folder.prepare()
+    programs = api_server_programs(folder, asked_for=options.api_server)
+
+    def say(text: str) -> None:
+        if console.is_terminal:
+            console.print(Text(text, style="dim"))
+
+    with (
+        running(folder, workspace, durations=options.durations, crds=options.crds, programs=programs) as servers,
+        playing(servers.cloud, options.scenario),
+    ):
+        yield Session(folder, workspace, servers, command, options, console, say)
+
+
+def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
+    """Read the stack files. Raises CannotRun for an unknown name, RunFailed where the model rejects a file."""
+    workspace = read_workspace(root)
+    if workspace.unreadable:
+        raise CannotRun(" ".join(workspace.unreadable.values()))
+    _require(workspace, names)
+    return workspace
+
+
+def _require(workspace: Workspace, names: Iterable[str]) -> None:
+    """Raise CannotRun for a name that is no stack's, RunFailed where the model rejects one or its environment."""
+    for name in names:
+        stack = workspace.stacks.get(name)
+        if stack is None:
+            nearest = find_nearest(name, workspace.stacks)
+            hint = f" Nearest: {nearest!r}" if nearest else ""
+            raise CannotRun(f"{name!r} is not a stack. Allowed: {', '.join(workspace.stacks)}.{hint}")
+        if findings := _rejections(stack, workspace):
+            raise RunFailed("\n".join(findings))
+
+
+def _rejections(stack: Stack, workspace: Workspace) -> list[str]:
+    home = workspace.stacks.get(stack.environment_name, stack)
+    return [str(finding) for read in {stack.name: stack, home.name: home}.values() for finding in read.findings]

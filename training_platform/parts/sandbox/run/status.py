@@ -1,0 +1,88 @@
+"""A sandbox's contents: stacks, resources of the local cloud, Kubernetes objects, and the quota in use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from training_platform.checks.reports.wording import counted
+from training_platform.config.workspace import Workspace
+from training_platform.parts.sandbox.cloud.state.quota import finite
+from training_platform.parts.sandbox.kubernetes.store import ObjectStore
+from training_platform.parts.sandbox.run.folder import SandboxFolder
+from training_platform.parts.sandbox.run.recovery import clusters_of
+from training_platform.parts.sandbox.run.reports import QuotaRow, is_resource
+from training_platform.parts.sandbox.run.servers import make_cloud, served
+from training_platform.resources.resource_types import RELEASE
+
+_COLLECTIONS: Final = {"b": "buckets", "o": "objects"}  # of names in the API of Cloud Storage
+_NO_CONTROLLERS: Final = "no controllers run: their programs, or their definitions in --crds, are missing"
+
+
+def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
+    """Yield the output of ``sandbox status``."""
+    servers = served(folder)
+    yield f"server: http://127.0.0.1:{servers.cloud}" if servers else "server: not running"
+    stacks = {
+        name: sum(
+            is_resource(resource["urn"], resource["type"], custom=resource["custom"])
+            for resource in folder.resources(name)
+        )
+        for name in folder.stacks()
+    }
+    for name, count in stacks.items():
+        more = ", killed or under way" if folder.locks(name) else ""
+        yield f"stack {name}: {counted(count, 'resource')}{more}"
+    if not stacks:
+        yield "stacks: none"
+    cloud = make_cloud(folder, workspace, {})
+    for project in cloud.projects.ids():
+        names = [record.name.split("/") for record in cloud.store.all(project)]
+        kinds = ((parts[0], _COLLECTIONS.get(parts[-2], parts[-2])) for parts in names if len(parts) > 2)
+        counts = Counter(f"{service} {kind}" for service, kind in kinds if kind != "operations")
+        if counts:
+            yield f"project {project}: {_listed(counts)}"
+    if folder.api_servers.exists():
+        yield "Kubernetes objects are in API servers, which run while a command does; what follows are Helm's records"
+    store = ObjectStore(folder.kubernetes)
+    for cluster in store.clusters():
+        yield f"cluster {cluster.rpartition('/')[2]}: {_listed(Counter(key.kind for key in store.keys(cluster)))}"
+    for row in quota_rows(folder, workspace):
+        limit = "" if row.limit is None else f" of {row.limit:g}"
+        yield f"quota {row.project}: {row.service} {row.quota}: {row.used:g}{limit}"
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+
+
+def quota_rows(folder: SandboxFolder, workspace: Workspace, project: str | None = None) -> list[QuotaRow]:
+    """Return the quota in use, by project; of one project, or of all."""
+    cloud = make_cloud(folder, workspace, {})
+    return [
+        QuotaRow(project=charged, service=key.service, quota=str(key), used=used, limit=finite(cloud.quota.limit(key)))
+        for charged in ([project] if project else cloud.projects.ids())
+        for key, used in sorted(cloud.quota.used(charged).items())
+        if used
+    ]
+
+
+def kubernetes_notes(
+    folder: SandboxFolder, name: str, crds: Sequence[Path], controllers: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield a summary's notes on a stack's Kubernetes objects; ``controllers`` may run beside its API servers."""
+    resources = folder.resources(name)
+    releases = Counter(resource["inputs"]["name"] for resource in resources if resource["type"] == RELEASE)
+    count = sum(resource["type"].startswith("kubernetes:") for resource in resources) - releases.total()
+    clusters = set(clusters_of(resources).values())
+    objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
+    if folder.api_servers.exists():
+        run = f"controllers of {' and '.join(controllers)} run where their charts are installed" if controllers else ""
+        yield f"Applied to a real API server for each cluster: {objects}; {run or _NO_CONTROLLERS}."
+    else:
+        judged = f", judged by the CRDs in {', '.join(map(str, crds))}" if crds else ""
+        yield f"A stand-in for the kubernetes provider kept {objects}{judged}."
+    if releases:
+        yield f"Not rendered: the charts of {counted(releases.total(), 'Helm release')}: {_listed(releases)}."

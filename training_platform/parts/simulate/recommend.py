@@ -1,0 +1,405 @@
+"""Searches shares, limits, reservations and fallbacks for the cheapest stack files that keep wishes about waits.
+
+From the files as they are, every single change is played, the best is kept, and so on until none is better. A change
+is better if wishes are missed by less, then if a day costs less. The search ends in a local optimum and proves nothing
+about other files. A kept change has to pass ``check`` as well as the files did before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.prices import PriceBook
+from training_platform.config.model.queues import Share
+from training_platform.config.model.stack import parse_stack
+from training_platform.config.pools import Flavor
+from training_platform.config.reading.editing import difference, with_entry, with_number
+from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.rejection import read_section
+from training_platform.config.reading.section import Section, enumeration
+from training_platform.config.reading.source import parse_source
+from training_platform.config.workspace import Workspace, cross_check, unpromised
+from training_platform.parts.simulate.machines import CapacityTimes
+from training_platform.parts.simulate.results import ALL, Figures, duration, median, play_trace
+from training_platform.parts.simulate.stacks import clusters
+from training_platform.parts.simulate.traces import MOST_SECONDS, read_trace
+
+FIGURES: Final = ("median", "p90", "longest")
+_WISH: Final = re.compile(r"(\w+)\s*<\s*([0-9.]+)\s*(min|h|d)")
+_SECONDS: Final = {"min": 60.0, "h": 3600.0, "d": 86_400.0}
+_TEAM: Final = ("config", "training-platform:team")
+_ENVIRONMENT: Final = ("config", "training-platform:environment")
+_HOPELESS: Final = 30.0  # as far as a wish is missed where jobs never start or end; the largest logarithm is 27
+
+
+class Wish(NamedTuple):
+    """A limit for a figure of a team's waits, in seconds."""
+
+    team: str
+    figure: str
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return the wish as people say it."""
+        return f"{self.team}: {self.figure} < {duration(self.seconds)}"
+
+
+def _wish(team: str, text: str) -> Wish | None:
+    found = _WISH.fullmatch(text.strip())
+    if not found or found[1] not in FIGURES or not re.fullmatch(r"\d+(\.\d+)?", found[2]):
+        return None
+    seconds = float(found[2]) * _SECONDS[found[3]]
+    return Wish(team, found[1], seconds) if 0 < seconds <= MOST_SECONDS else None
+
+
+def _checked(text: str) -> str:
+    if not _wish("", text):
+        allowed = f"{enumeration(FIGURES)}, then < and a time in min, h or d, such as p90 < 4h"
+        raise ValueError(f"{text!r} is not a wish. Allowed: {allowed}")
+    return text
+
+
+class WishFile(Section):
+    """Wishes: limits of waits by team, USD a day at most, and the most machines (slices) of pools with reservations.
+
+    Only the pools that ``reservations`` names, by cluster, change their size.
+    """
+
+    wait: dict[str, Annotated[str, AfterValidator(_checked)]] = Field(min_length=1)
+    budget: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    reservations: dict[str, dict[str, int]] = Field(default_factory=dict)
+
+    @property
+    def wishes(self) -> list[Wish]:
+        """The wishes about waits."""
+        return [wish for team, text in self.wait.items() if (wish := _wish(team, text))]
+
+
+def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
+    """Read a file of wishes about an environment. UserError names all that is wrong in it."""
+    found = read_section(path, WishFile)
+    teams = [team.name for _, team, _ in workspace.teams() if team.environment == environment]
+    home = workspace.stacks[environment].environment
+    pools = {
+        f"{cluster}.{name}"
+        for cluster, spec in (home.clusters.items() if home else ())
+        for name, pool in spec.node_pools.items()
+        if pool.capacity == "reservation"
+    }
+    named = [f"{cluster}.{pool}" for cluster, section in found.reservations.items() for pool in section]
+    wrong = []
+    for name, known, meant in (
+        *((team, teams, "a team") for team in found.wait),
+        *((pool, pools, "a node pool with a reservation") for pool in named),
+    ):
+        if name not in known:
+            nearest = find_nearest(name, known)
+            hint = f" Nearest: {nearest}." if nearest else ""
+            wrong.append(f"{name!r} is not {meant} of {environment}: {enumeration(sorted(known))}.{hint}")
+    if wrong:
+        raise UserError(f"{path}: {' '.join(wrong)}")
+    return found
+
+
+Texts = Mapping[str, str]
+"""New texts of stack files, by their names."""
+
+
+class Tried(NamedTuple):
+    """A change that was played: how far wishes are missed (0: all hold), which are, and the figures.
+
+    ``words`` say what differs from the files as they are, however many steps led there.
+    """
+
+    words: tuple[str, ...]
+    texts: Texts
+    missed: float
+    missing: tuple[str, ...]
+    usd: float
+    figures: Figures
+
+    @property
+    def key(self) -> tuple[float, float, int]:
+        """By this the best is the smallest."""
+        return (round(self.missed, 4), round(self.usd, 2), len(self.words))
+
+
+@dataclass(kw_only=True)
+class Search:
+    """A search from the stack files of a repository; ``times`` and ``seeds`` are those of every run.
+
+    ``tried`` has all that was played. ``allowed`` is what ``check`` finds in the files as they are. ``undecided`` are
+    the wishes about teams without jobs in the trace: nothing tells how long their jobs would wait, so that their shares
+    stay as they are.
+    """
+
+    workspace: Workspace
+    environment: str
+    trace: Path
+    wishes: WishFile
+    book: PriceBook
+    times: Mapping[str, CapacityTimes]
+    seeds: range
+    today: date
+    tried: list[Tried] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Read the files as they are."""
+        files = [stack.source.file for stack in self.workspace.stacks.values()]
+        self.before: Texts = {file: (self.workspace.root / file).read_bytes().decode("utf-8-sig") for file in files}
+        self.allowed = self._errors({})
+        self.unusable = 0
+        self.undecided: tuple[Wish, ...] = ()
+        self._passed: dict[frozenset[tuple[str, str]], bool] = {}
+
+    def run(self, most: int, said: Callable[[str], None]) -> Tried:
+        """Return the best files that at most ``most`` changes played lead to; ``tried`` has all, the best first."""
+        start = self._play({})
+        if start is None:
+            raise UserError(f"{self.trace} has no job that the stack files as they are could play.")
+        if len(self.undecided) == len(self.wishes.wait):
+            raise UserError(f"{self.trace} has no jobs of the teams with wishes: {enumeration(self.wishes.wait)}.")
+        best, self.tried = start, [start]
+        while len(self.tried) < most:
+            said(f"{len(self.tried)} played: {self.verdict(best)}, ${best.usd:,.0f} a day")
+            found = []
+            for change in self._changes(best.texts):
+                if len(self.tried) >= most:
+                    break
+                if played := self._play({**best.texts, **change}):
+                    found.append(played)
+                    self.tried.append(played)
+            better = (row for row in sorted(found, key=lambda row: row.key) if row.key[:2] < best.key[:2])
+            step = next(filter(self.passes, better), None)
+            if step is None:
+                break
+            best = step
+        self.tried.sort(key=lambda row: row.key)
+        return best
+
+    def passes(self, tried: Tried) -> bool:
+        """Whether ``check`` finds no error in changed files that the files as they are do not have."""
+        key = frozenset(tried.texts.items())
+        if key not in self._passed:
+            self._passed[key] = self._errors(tried.texts) <= self.allowed
+        return self._passed[key]
+
+    def verdict(self, tried: Tried) -> str:
+        """Return which wishes are missed, or that those hold which the trace decides."""
+        if tried.missing:
+            return f"missed: {'; '.join(tried.missing)}"
+        return "all other wishes hold" if self.undecided else "all wishes hold"
+
+    def difference(self, tried: Tried) -> str:
+        """Return changed stack files as a difference that ``git apply`` takes."""
+        return "".join(difference(file, self.before[file], text) for file, text in sorted(tried.texts.items()))
+
+    def document(self, tried: Tried) -> dict[str, object]:
+        """Return changes for programs."""
+        return {
+            "holds": not tried.missing and not self.undecided, "changes": tried.words, "missed": tried.missing,
+            "usd_a_day": tried.usd, "difference": self.difference(tried),
+        }  # fmt: skip
+
+    def _workspace(self, texts: Texts) -> Workspace:
+        stacks = {
+            name: parse_stack(name, parse_source(texts[stack.source.file], stack.source.file))
+            if stack.source.file in texts
+            else stack
+            for name, stack in self.workspace.stacks.items()
+        }
+        return cross_check(Workspace(self.workspace.root, stacks))
+
+    def _play(self, texts: Texts) -> Tried | None:
+        """Play a candidate; None where the model or the trace does not take it, or no wish is about it."""
+        workspace = self._workspace(texts)
+        if any(row.severity == "error" for stack in workspace.stacks.values() for row in stack.findings):
+            return None
+        found = list(clusters(workspace, self.environment, self.book))
+        trace = read_trace(self.trace, found)
+        if not texts:
+            self.unusable = trace.unusable
+            teams = {job.team for job in trace.jobs}
+            self.undecided = tuple(wish for wish in self.wishes.wishes if wish.team not in teams)
+        if not trace.jobs or trace.unusable > self.unusable:
+            return None
+        runs = [play_trace(found, trace, self.times, seed) for seed in self.seeds]
+        missing = list(self._missing(runs))
+        usd = median(run.usd() for run in runs) or 0.0
+        if self.wishes.budget and usd > self.wishes.budget:
+            missing.append(
+                (0.01 + math.log(usd / self.wishes.budget), f"${usd:,.0f} a day, wished ${self.wishes.budget:,.0f}")
+            )
+        words = tuple(differences(self.workspace, workspace, self.environment))
+        return Tried(words, texts, sum(far for far, _ in missing), tuple(text for _, text in missing), usd, runs[0])
+
+    def _missing(self, runs: list[Figures]) -> Iterator[tuple[float, str]]:
+        for wish in self.wishes.wishes:
+            never = median(
+                sum(row["jobs"] or 0 for key, row in run.rows["never"].items() if key[1] == wish.team) for run in runs
+            )
+            if never:
+                yield _HOPELESS, f"{wish}, and {never:,.0f} jobs never start or end"
+                continue
+            value = median(max(self._waits(run, wish), default=0.0) for run in runs) or 0.0
+            if value >= wish.seconds:
+                yield 0.01 + math.log(value / wish.seconds), f"{wish}, is {duration(value)}"
+
+    def _waits(self, run: Figures, wish: Wish) -> Iterator[float]:
+        for key, row in run.rows["waits"].items():
+            if key[1:] == (wish.team, ALL):
+                yield row[f"{wish.figure}_seconds"] or 0.0
+
+    def _errors(self, texts: Texts) -> set[tuple[str, str, str]]:
+        """Return what ``check`` finds in the repository with other stack files."""
+        from training_platform.checks.run import run_check  # noqa: PLC0415 # only where something is kept
+        from training_platform.checks.stacks import CheckOptions  # noqa: PLC0415
+
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            shutil.copy(self.workspace.root / "Pulumi.yaml", root)
+            for name in ("stacks", "jobs"):
+                if (self.workspace.root / name).is_dir():
+                    shutil.copytree(self.workspace.root / name, root / name)
+            for file, text in texts.items():
+                (root / file).write_text(text, encoding="utf-8", newline="")
+            report = run_check(root, CheckOptions(today=self.today))
+        found = {(row.rule, row.file or "", row.path) for row in report.all_findings() if row.severity == "error"}
+        return found | {("failure", "", text) for text in report.failures}
+
+    def _changes(self, texts: Texts) -> Iterator[Texts]:
+        """Yield the single changes that are possible from some texts."""
+        workspace, files = self._workspace(texts), {**self.before, **texts}
+        home = workspace.stacks[self.environment].environment
+        assert home is not None
+        left = unpromised(workspace, self.environment)
+        kept = {wish.team for wish in self.undecided}
+        for cluster in home.clusters:
+            flavors = workspace.flavors(self.environment, cluster)
+            for flavor in flavors.values():
+                shares = [
+                    Holding(stack.source.file, team.name, cluster, flavor, share)
+                    for stack, team, _ in workspace.teams()
+                    if team.environment == self.environment and (share := team.shares.get(cluster, {}).get(flavor.name))
+                ]
+                free = left.get(cluster, {}).get(flavor.name, 0)
+                total = sum(row.share.nominal_quota for row in shares)
+                changeable = [row for row in shares if row.team not in kept]
+                for own in changeable:
+                    yield from _limits(files, own, total)
+                    yield from self._sizes(workspace, files, own)
+                    if own.team in self.wishes.wait:
+                        yield from _quotas(files, own, [row for row in changeable if row is not own], free)
+                if free and flavor.capacity != "reservation":
+                    yield from self._fallbacks(workspace, files, cluster, flavor, free)
+
+    def _fallbacks(
+        self, workspace: Workspace, files: Texts, cluster: str, flavor: Flavor, free: int
+    ) -> Iterator[Texts]:
+        """Yield a flavor that is tried after those that a team has of the same accelerator."""
+        flavors = workspace.flavors(self.environment, cluster)
+        for stack, team, _ in workspace.teams():
+            own = team.shares.get(cluster, {})
+            same = any(flavors[name].accelerator.name == flavor.accelerator.name for name in own if name in flavors)
+            wished = team.environment == self.environment and team.name in self.wishes.wait
+            if wished and same and flavor.name not in own:
+                file, at = stack.source.file, (*_TEAM, "shares", cluster)
+                yield {file: with_entry(files[file], file, at, [f"{flavor.name}: {{nominal_quota: {free}}}"])}
+
+    def _sizes(self, workspace: Workspace, files: Texts, own: Holding) -> Iterator[Texts]:
+        """Yield other sizes of a reservation, where a team loses the difference, or one with a wish gains it."""
+        file, cluster = workspace.stacks[self.environment].source.file, own.cluster
+        for pool in own.flavor.pools:
+            most = self.wishes.reservations.get(cluster, {}).get(pool.name, 0)
+            kind, least = ("slices", "min_slices") if pool.accelerator.kind == "tpu" else ("max_nodes", "min_nodes")
+            unit = pool.machine.chips * (pool.hosts if kind == "slices" else 1)
+            now, fewest = int(getattr(pool.spec, kind)), int(getattr(pool.spec, least) or 0)
+            for size in sorted({now - 1, now // 2, now + 1, now * 2, most} - {now}):
+                quota = own.share.nominal_quota + (size - now) * unit
+                nobody_wishes = size > now and own.team not in self.wishes.wait
+                if not 1 <= size <= most or quota < 0 or nobody_wishes:
+                    continue
+                at = (*_ENVIRONMENT, "clusters", cluster, "node_pools", pool.name)
+                text = with_number(files[file], file, (*at, kind), size)
+                if least in pool.spec.model_fields_set and (fewest == now or fewest > size):
+                    text = with_number(text, file, (*at, least), size)
+                yield {file: text, **own.with_number(files, quota)}
+
+
+class Holding(NamedTuple):
+    """A team's share of a flavor, and the stack file that says so."""
+
+    file: str
+    team: str
+    cluster: str
+    flavor: Flavor
+    share: Share
+
+    def with_number(self, files: Texts, number: int, key: str = "nominal_quota") -> dict[str, str]:
+        """Return the file with another number in the share."""
+        path = (*_TEAM, "shares", self.cluster, self.flavor.name, key)
+        return {self.file: with_number(files[self.file], self.file, path, number)}
+
+
+def _limits(files: Texts, own: Holding, total: int) -> Iterator[Texts]:
+    """Yield limits that hold nothing back any more."""
+    quota, borrowing, lending = own.share.nominal_quota, own.share.borrowing_limit, own.share.lending_limit
+    if borrowing is not None and borrowing < total - quota:
+        yield own.with_number(files, total - quota, "borrowing_limit")
+    if lending is not None and lending < quota:
+        yield own.with_number(files, quota, "lending_limit")
+
+
+def _quotas(files: Texts, own: Holding, others: Iterable[Holding], free: int) -> Iterator[Texts]:
+    """Yield more quota for a team: of another team's, or of what nobody was promised."""
+    unit, quota = own.flavor.chips_per_slice, own.share.nominal_quota
+    for other in others:
+        has = other.share.nominal_quota
+        for amount in sorted({unit, own.flavor.in_whole_slices(has // 2), has}):
+            if 0 < amount <= has:
+                files_now = {**files, **own.with_number(files, quota + amount)}
+                yield {own.file: files_now[own.file], **other.with_number(files_now, has - amount)}
+    for amount in sorted({unit, free}):
+        if 0 < amount <= free:
+            yield own.with_number(files, quota + amount)
+
+
+def differences(before: Workspace, after: Workspace, environment: str) -> Iterator[str]:
+    """Yield what differs between two versions of an environment's stack files, of all that a search changes."""
+    old, new = (_numbers(workspace, environment) for workspace in (before, after))
+    for subject, numbers in new.items():
+        if subject not in old:
+            yield f"{subject}: {numbers['']}, a new share"
+            continue
+        for verb, number in numbers.items():
+            if number != old[subject][verb]:
+                yield f"{subject}: {verb}{number}, not {old[subject][verb]}"
+
+
+def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int | None]]:
+    """Return the numbers that a search changes, by what they belong to and a verb before them."""
+    found: dict[str, dict[str, int | None]] = {}
+    home = workspace.stacks[environment].environment
+    for cluster, section in (home.clusters if home else {}).items():
+        for name, pool in section.node_pools.items():
+            for field_name in ("max_nodes", "slices"):
+                found[f"{field_name} of {name} in {cluster}"] = {"": getattr(pool, field_name)}
+    for _, team, _ in workspace.teams():
+        if team.environment == environment:
+            for cluster, shares in team.shares.items():
+                for flavor, share in shares.items():
+                    found[f"{team.name}'s {flavor} in {cluster}"] = {
+                        "": share.nominal_quota, "may borrow ": share.borrowing_limit, "lends ": share.lending_limit,
+                    }  # fmt: skip
+    return found

@@ -1,0 +1,347 @@
+"""Plays a trace through the queues and machines of a cluster, event by event, and keeps what happened.
+
+A job waits in its queue, is admitted, waits for its machines, runs, and ends after the seconds of its trace. Evicted
+or interrupted, it goes on from its last checkpoint: after an eviction it waits in its queue again, after an
+interruption it keeps its quota and waits for other machines.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from training_platform.parts.simulate.admission import Scheduler
+from training_platform.parts.simulate.machines import CapacityTimes, draw_times, expected_losses
+from training_platform.parts.simulate.queues import Eviction, Job
+from training_platform.parts.simulate.quotas import units
+from training_platform.parts.simulate.stacks import Cluster
+from training_platform.parts.simulate.traces import Change, TraceJob
+
+NEVER: Final = -1.0
+MOST_LOSSES: Final = 10_000
+"""How often a job's machines may be taken away, on average, before it counts as one that never ends."""
+Pair = tuple[str, str]
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """What happened to a job; moments in seconds from the beginning, ``NEVER`` for what did not happen."""
+
+    of: TraceJob
+    job: Job
+    left: float
+    flavors: str = ""  # of its first start
+    started: float = NEVER
+    ended: float = NEVER
+    running_since: float = NEVER
+    evictions: int = 0
+    interruptions: int = 0
+    attempts: int = 0
+    used: tuple[int, ...] = ()  # flavors that it holds or held last
+    loss: float = math.inf  # seconds after its machines came until they go
+    why: str = ""  # it never started, or never ends
+
+
+@dataclass(slots=True)
+class Use:
+    """What a team used of a flavor, in chip-seconds: quota that it held, and of that what it borrowed.
+
+    ``ran`` had machines; the work that was lost of it was done after the last checkpoint. ``lent`` is what others
+    borrowed of the team's own, shared out by what each team that lends had idle.
+    """
+
+    held: float = 0.0
+    borrowed: float = 0.0
+    lent: float = 0.0
+    ran: float = 0.0
+    lost_by_eviction: float = 0.0
+    lost_by_interruption: float = 0.0
+
+
+class EvictionKey(NamedTuple):
+    """Who evicted whom, on which flavors and why."""
+
+    team: str
+    victim: str
+    flavors: str
+    reason: str
+
+
+@dataclass
+class Played:
+    """All that happened in a cluster: jobs in the order of the trace, use by team and flavor, and loops.
+
+    ``levels`` has the chips in use of each flavor: moments, and from each on how many.
+    """
+
+    cluster: Cluster
+    runs: list[Run] = field(default_factory=list)
+    use: dict[Pair, Use] = field(default_factory=dict)
+    levels: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
+    evictions: Counter[EvictionKey] = field(default_factory=Counter)
+    loops: Counter[EvictionKey] = field(default_factory=Counter)
+    loop_moments: int = 0
+    endless: int = 0  # jobs whose machines are lost too often for them to end
+    seconds: float = 0.0
+
+
+def play(
+    cluster: Cluster,
+    jobs: Iterable[TraceJob],
+    times: Mapping[str, CapacityTimes],
+    seed: int = 0,
+    changes: Iterable[Change] = (),
+) -> Played:
+    """Play the jobs of a cluster until none of them moves any more; a seed repeats a run.
+
+    Changes that come after the last job has ended change nothing.
+    """
+    return _Replay(cluster, times, seed).play(jobs, changes)
+
+
+class _Replay:
+    def __init__(self, cluster: Cluster, times: Mapping[str, CapacityTimes], seed: int) -> None:
+        self.scheduler = Scheduler(cluster.queues, cluster.cohorts, cluster.fair_sharing, seed)
+        self.flavors = self.scheduler.quotas.labels
+        self.capacities = [cluster.flavors[name].capacity for name in self.flavors]
+        self.times = times
+        self.seed = seed
+        self.events: list[tuple[float, int, Callable[[Run], None], Run, int]] = []
+        self.number = 0
+        self.now = 0.0
+        self.played = Played(cluster)
+        self.run_of: dict[Job, Run] = {}
+        self.changes: deque[tuple[Change, list[Run]]] = deque()
+        self.unfinished = 0
+        self.endless: list[Run] = []  # to be taken away, since their machines are lost too often for them to end
+        self.ledgers = [_Ledger(self.scheduler, index) for index in range(len(self.flavors))]
+
+    def play(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> Played:
+        self._prepare(jobs, changes)
+        events, played = self.events, self.played
+        while (moment := self._next_moment()) < math.inf:
+            self.now = max(self.now, moment)
+            while self._next_change <= self.now:
+                self._change(*self.changes.popleft())
+            while events and events[0][0] <= self.now:
+                _, _, act, run, attempt = heapq.heappop(events)
+                if attempt == run.attempts:
+                    act(run)
+            while not self._settle():
+                pass
+        for run in played.runs:
+            if run.started == NEVER and not run.why:
+                run.why = self._why(run)
+        played.seconds = self.now
+        for name, ledger in zip(self.flavors, self.ledgers, strict=True):
+            ledger.advance(self.now)
+            played.levels[name] = (ledger.moments, ledger.totals)
+            played.use.update({(team, name): use for team, use in ledger.use.items()})
+        return played
+
+    def _prepare(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> None:
+        for of in jobs:
+            run = Run(of, Job(of.name, of.team, of.pods, of.priority), of.seconds)
+            self.run_of[run.job] = run
+            self.played.runs.append(run)
+            self._at(of.submitted, self._submit, run)
+        self.unfinished = len(self.played.runs)
+        for change in sorted(changes, key=lambda change: change.moment):
+            runs = [run for run in self.played.runs if run.of.name == change.job and change.priority is not None]
+            self.changes.append((change, runs))
+
+    def _next_moment(self) -> float:
+        event = self.events[0][0] if self.events else math.inf
+        return min(event, self.scheduler.next_at, self._next_change)
+
+    def _at(self, moment: float, act: Callable[[Run], None], run: Run) -> None:
+        self.number += 1
+        heapq.heappush(self.events, (moment, self.number, act, run, run.attempts))
+
+    @property
+    def _next_change(self) -> float:
+        """When the next change comes, endless where none comes before all jobs have ended."""
+        return self.changes[0][0].moment if self.changes and self.unfinished else math.inf
+
+    def _change(self, change: Change, runs: list[Run]) -> None:
+        if change.hold is not None:
+            self.scheduler.hold(change.team, change.hold, self.now)
+        for run in runs:
+            if change.priority is None or run.ended != NEVER or run.why:
+                continue
+            if run.of.submitted >= self.now:
+                run.job.change_priority(change.priority)
+            else:
+                self.scheduler.set_priority(run.job, change.priority, self.now)
+
+    def _submit(self, run: Run) -> None:
+        self.scheduler.submit(run.job, self.now)
+
+    def _interrupt(self, run: Run) -> None:
+        self._stop(run, evicted=False)
+        run.interruptions += 1
+        self._ask_for_machines(run)
+
+    def _end(self, run: Run) -> None:
+        self._count_ran(run)
+        run.ended = self.now
+        self.unfinished -= 1
+        self._hold(run, -1)
+        self.scheduler.end(run.job, self.now)
+
+    def _settle(self) -> bool:
+        """Do what the scheduler does at this moment; False if it has to go on, since jobs that never end are gone."""
+        moves = self.scheduler.settle(self.now)
+        for move in moves.made:
+            run = self.run_of[move.job]
+            if isinstance(move, Eviction):
+                if run.running_since != NEVER:
+                    self._stop(run, evicted=True)
+                run.evictions += 1
+                run.attempts += 1
+                self._hold(run, -1)
+                self.played.evictions[self._key(move)] += 1
+            else:
+                run.used = move.flavors
+                self._hold(run, 1)
+                self._ask_for_machines(run)
+        self.played.loops.update(map(self._key, moves.loops))
+        self.played.loop_moments += bool(moves.loops)
+        endless, self.endless = self.endless, []
+        for run in endless:
+            self.unfinished -= 1
+            if run.job.flavors:
+                self._hold(run, -1)
+            self.scheduler.end(run.job, self.now)
+        self.played.endless += len(endless)
+        return not endless
+
+    def _key(self, eviction: Eviction) -> EvictionKey:
+        return EvictionKey(eviction.by.queue, eviction.job.queue, self._named(eviction.flavors), eviction.reason)
+
+    def _named(self, flavors: Iterable[int]) -> str:
+        return "+".join(dict.fromkeys(self.flavors[flavor] for flavor in flavors))
+
+    def _ask_for_machines(self, run: Run) -> None:
+        run.attempts += 1
+        capacities = frozenset(self.capacities[flavor] for flavor in run.used)
+        if expected_losses(self.times, capacities, run.left, run.of.checkpoint) > MOST_LOSSES:
+            if not run.why:
+                self.endless.append(run)
+            hours = min(run.of.checkpoint, run.left) / 3600
+            run.why = f"never ends: it would have to keep its machines for {hours:,.1f} hours"
+            return
+        key = f"{self.seed} {run.of.name} {run.evictions} {run.interruptions}"
+        arrival, run.loss = draw_times(self.times, capacities, key)
+        if arrival:
+            self._at(self.now + arrival, self._start, run)
+        else:
+            self._start(run)
+
+    def _start(self, run: Run) -> None:
+        if run.started == NEVER:
+            run.started = self.now
+            run.flavors = self._named(run.used)
+        run.running_since = self.now
+        if run.loss < run.left:
+            self._at(self.now + run.loss, self._interrupt, run)
+        else:
+            self._at(self.now + run.left, self._end, run)
+
+    def _stop(self, run: Run, *, evicted: bool) -> None:
+        """Stop a job: what it did since its last checkpoint is lost."""
+        done = self.now - run.running_since
+        lost = done % run.of.checkpoint
+        run.left -= done - lost
+        self._count_ran(run, lost, evicted=evicted)
+
+    def _count_ran(self, run: Run, lost: float = 0.0, *, evicted: bool = False) -> None:
+        for flavor, amount in self._amounts(run):
+            use = self.ledgers[flavor].use[run.job.queue]
+            use.ran += (self.now - run.running_since) * amount
+            if evicted:
+                use.lost_by_eviction += lost * amount
+            else:
+                use.lost_by_interruption += lost * amount
+        run.running_since = NEVER
+
+    def _hold(self, run: Run, sign: int) -> None:
+        for flavor, amount in self._amounts(run):
+            self.ledgers[flavor].change(run.job.queue, sign * amount, self.now)
+
+    def _amounts(self, run: Run) -> Iterator[tuple[int, int]]:
+        """Yield what a job holds, or held last, by flavor."""
+        for pods, flavor in zip(run.job.pods, run.used, strict=True):
+            yield flavor, pods.amount
+            for resource, amount in pods.more:
+                yield self.scheduler.queues[run.job.queue].beside[flavor, resource], amount
+
+    def _why(self, run: Run) -> str:
+        """Return why a job never started."""
+        queue = self.scheduler.queues[run.job.queue]
+        if queue.held:
+            return "the queue is held"
+        for pods in run.job.pods:
+            cells = queue.flavors.get(pods.resource, ())
+            names = self.scheduler.quotas.flavors
+            possible = [cell for cell in cells if pods.flavors is None or names[cell] in pods.flavors]
+            for resource, amount in ((pods.resource, pods.amount), *pods.more):
+                others = [queue.beside.get((cell, resource), cell) for cell in possible]
+                most = max((queue.member.potential[cell] for cell in others), default=0)
+                if amount > most:
+                    unit = units(resource)
+                    return f"needs {amount / unit:,.12g}, and the queue can have {most / unit:,.12g} at most"
+        return "never had its turn"
+
+
+class _Ledger:
+    """Adds up, for one flavor, what its teams hold, borrow and lend."""
+
+    def __init__(self, scheduler: Scheduler, flavor: int) -> None:
+        teams = {name: queue.member for name, queue in scheduler.queues.items() if flavor in queue.member.flavors}
+        self.own = {name: member.subtree[flavor] for name, member in teams.items()}
+        self.held = dict.fromkeys(teams, 0)
+        self.use = {name: Use() for name in teams}
+        self.moments, self.totals = array("d", [0.0]), array("d", [0.0])
+        self.since = 0.0
+        cohorts = scheduler.quotas.cohorts.values()
+        self.of_cohorts = sum(
+            member.subtree[flavor] - sum(child.subtree[flavor] - child.local[flavor] for child in member.children)
+            for member in cohorts
+        )
+
+    def change(self, team: str, amount: int, now: float) -> None:
+        """Count a change of what a team holds."""
+        self.advance(now)
+        self.held[team] += amount
+        total = self.totals[-1] + amount
+        if self.moments[-1] == now:
+            self.totals[-1] = total
+        else:
+            self.moments.append(now)
+            self.totals.append(total)
+
+    def advance(self, now: float) -> None:
+        """Add up the time since the last change."""
+        seconds, self.since = now - self.since, now
+        if seconds <= 0:
+            return
+        borrowed = 0
+        idle: list[tuple[Use, int]] = []
+        for team, held in self.held.items():
+            use, more = self.use[team], held - self.own[team]
+            use.held += held * seconds
+            if more > 0:
+                borrowed += more
+                use.borrowed += more * seconds
+            elif more < 0:
+                idle.append((use, -more))
+        if borrowed and idle:
+            all_idle = self.of_cohorts + sum(amount for _, amount in idle)
+            for use, amount in idle:
+                use.lent += borrowed * amount / all_idle * seconds

@@ -1,0 +1,359 @@
+"""What a simulation says: figures by team and flavor, as sections of a report, and as text, Markdown and JSON.
+
+Figures of several runs are medians, with the least and the most behind them. Waits are from a job's submission to its
+first machines; slowdown is the time from submission to end by the seconds that the job needs.
+"""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from training_platform.checks.reports.sections import Fullness, ReportRow, ReportSection
+from training_platform.parts.simulate.machines import CapacityTimes
+from training_platform.parts.simulate.replay import EvictionKey, Played, Run, play
+from training_platform.parts.simulate.stacks import Cluster
+from training_platform.parts.simulate.traces import Trace
+
+ALL: Final = "all flavors"
+DAY: Final = 86_400.0
+HOUR: Final = 3600.0
+POINTS: Final = 240  # of a plot
+PARTS: Final = 30  # of a trace, whose waits are plotted
+LEFT_OUT: Final = (
+    "topologies, admission checks, VMs that are used again after a job, and failures that several jobs share"
+)
+KUEUE_SETTINGS: Final[Mapping[str, str]] = {
+    "queue": "preemption.withinClusterQueue of the queue",
+    "reclaim": "preemption.reclaimWithinCohort of the first queue",
+    "share": "weights and quota of both queues, preemption.reclaimWithinCohort of the first",
+    "borrowing": "preemption.borrowWithinCohort of the first queue",
+    "hold": "stopPolicy of the queue",
+}
+"""The field of a ClusterQueue that lets a job evict another, by the reason."""
+SETTINGS: Final[Mapping[str, str]] = {
+    "queue": "preemption.within_queue of the team",
+    "reclaim": "preemption.reclaim of the first team",
+    "share": "weights and quota of both teams, preemption.reclaim of the first",
+    "borrowing": "preemption.borrow_within_cohort of the first team",
+    "hold": "hold of the team",
+}
+"""The setting of a stack file that lets a job evict another, by the reason."""
+Key = tuple[str, ...]
+Row = dict[str, float | None]
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: ``40 min``, ``9.5 h``, ``3.0 d``."""
+    if abs(seconds) < 90:
+        return f"{seconds:.0f} s"
+    if abs(seconds) < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / HOUR:.1f} h" if abs(seconds) < 2 * DAY else f"{seconds / DAY:.1f} d"
+
+
+class Table(NamedTuple):
+    """A table: the names of what tells rows apart, and by their names in JSON the figures that are shown, and how."""
+
+    title: str
+    keys: tuple[str, ...]
+    figures: Mapping[str, tuple[str, Callable[[float], str]]]
+    subject: int = 1
+    unit: str = ""
+    note: str = ""
+    state: Fullness = "fits"
+
+
+_whole: Final = "{:,.0f}".format
+_EVICTIONS: Final = ("cluster", "team", "evicts", "on", "by the setting")
+TABLES: Final[Mapping[str, Table]] = {
+    "waits": Table(
+        "waits", ("cluster", "team", "flavor"),
+        {
+            "jobs": ("jobs", _whole), "median_seconds": ("median wait", duration),
+            "p90_seconds": ("90th percentile", duration), "longest_seconds": ("longest", duration),
+            "slowdown": ("slowdown", "{:.2f}".format),
+        },
+        subject=2, unit="from submission to the first machines",
+    ),
+    "use": Table(
+        "chip-hours", ("cluster", "team", "flavor"),
+        {
+            "held_chip_hours": ("held", _whole), "borrowed_chip_hours": ("borrowed", _whole),
+            "lent_chip_hours": ("lent", _whole), "lost_by_eviction_chip_hours": ("lost to evictions", _whole),
+            "lost_by_interruption_chip_hours": ("lost to interruptions", _whole),
+        },
+        subject=2,
+    ),
+    "flavors": Table(
+        "flavors", ("cluster", "flavor", "provisioning model"),
+        {
+            "chips": ("chips", _whole), "utilisation": ("in use", "{:.0%}".format),
+            "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
+        },
+        note="prices without discounts, - where none is known; a reservation costs its whole day, other machines the "
+        "hours in which jobs have them",
+    ),
+    "never": Table(
+        "jobs that never start or end", ("cluster", "team", "why"), {"jobs": ("jobs", _whole)}, state="over"
+    ),
+    "loops": Table(
+        "preemption loops", _EVICTIONS, {"evictions": ("evictions", _whole)}, state="over",
+        note="jobs that evict each other again and again at one moment; cut after a few rounds, endless in a cluster",
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class Figures:
+    """The figures of one run over all clusters: rows of ``TABLES`` by their keys.
+
+    ``levels`` are the chips in use at even moments of the run, by the keys of the table of flavors. ``courses`` are the
+    median waits in hours of jobs submitted in even parts of the trace, by cluster and team, None where there are none.
+    """
+
+    days: float
+    rows: dict[str, dict[Key, Row]] = field(default_factory=lambda: {name: {} for name in (*TABLES, "evictions")})
+    levels: dict[Key, list[float]] = field(default_factory=dict)
+    courses: dict[Key, list[float | None]] = field(default_factory=dict)
+    loop_moments: int = 0
+    endless: int = 0
+
+    def usd(self) -> float:
+        """Return what a day costs."""
+        return self.sum("flavors", "usd_a_day")
+
+    def sum(self, table: str, figure: str) -> float:
+        """Return the sum of a figure over a table; of waits, over the rows of all flavors."""
+        return sum(row[figure] or 0 for key, row in self.rows[table].items() if table != "waits" or key[2] == ALL)
+
+    def wait(self, key: Key, figure: str) -> float | None:
+        """Return a figure of the waits of a cluster's team."""
+        return self.rows["waits"].get((*key, ALL), {}).get(figure)
+
+
+def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
+    """Play a trace that has jobs, in every cluster; a seed repeats a run."""
+    days = max(trace.jobs[-1].submitted / DAY, 1 / 24)
+    jobs = {cluster.name: [job for job in trace.jobs if job.cluster == cluster.name] for cluster in clusters}
+    changes = {cluster.name: [row for row in trace.changes if row.cluster == cluster.name] for cluster in clusters}
+    return figures([play(part, jobs[part.name], times, seed, changes[part.name]) for part in clusters], days)
+
+
+def figures(played: Sequence[Played], days: float) -> Figures:
+    """Return the figures of one run; ``days`` are those of the trace, by which costs are shared out."""
+    found = Figures(days)
+    span = max([1.0, *(part.seconds for part in played)])
+    for part in played:
+        name = part.cluster.name
+        found.rows["waits"].update(_waits(name, part.runs))
+        found.courses.update(_courses(name, part.runs, days))
+        for (team, flavor), use in part.use.items():
+            hour = HOUR * part.cluster.flavors[flavor].unit
+            hours: Row = {f"{field}_chip_hours": getattr(use, field) / hour for field in use.__slots__}
+            found.rows["use"][name, team, flavor] = hours
+        for flavor in part.levels:
+            _flavor(found, part, flavor, span)
+        never = Counter((name, run.of.team, run.why) for run in part.runs if run.why)
+        found.rows["never"].update({key: {"jobs": count} for key, count in never.items()})
+        found.rows["loops"].update(_evictions(part.cluster, part.loops))
+        found.rows["evictions"].update(_evictions(part.cluster, part.evictions))
+        found.loop_moments += part.loop_moments
+        found.endless += part.endless
+    return found
+
+
+def _evictions(cluster: Cluster, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[Key, Row]]:
+    settings = SETTINGS if cluster.counting is None else KUEUE_SETTINGS
+    for key, count in counts.items():
+        yield (cluster.name, *key[:3], settings[key.reason]), {"evictions": count}
+
+
+def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
+    groups: dict[Key, list[Run]] = {}
+    for run in runs:
+        if not run.why:
+            for flavor in (ALL, run.flavors):
+                groups.setdefault((cluster, run.of.team, flavor), []).append(run)
+    for key, group in groups.items():
+        waits = sorted(run.started - run.of.submitted for run in group)
+        nine_of_ten = waits[-(-len(waits) * 9 // 10) - 1]  # the smallest that nine of ten do not exceed
+        slow = statistics.median((run.ended - run.of.submitted) / run.of.seconds for run in group)
+        yield key, {
+            "jobs": len(group), "median_seconds": statistics.median(waits), "p90_seconds": nine_of_ten,
+            "longest_seconds": waits[-1], "slowdown": slow,
+        }  # fmt: skip
+
+
+def _courses(cluster: str, runs: Iterable[Run], days: float) -> Iterator[tuple[Key, list[float | None]]]:
+    parts: dict[str, list[list[float]]] = {}
+    for run in runs:
+        if not run.why:
+            index = min(PARTS - 1, int(run.of.submitted / (days * DAY) * PARTS))
+            waits = parts.setdefault(run.of.team, [[] for _ in range(PARTS)])[index]
+            waits.append((run.started - run.of.submitted) / HOUR)
+    for team, rows in parts.items():
+        yield (cluster, team), [statistics.median(waits) if waits else None for waits in rows]
+
+
+def _flavor(found: Figures, part: Played, flavor: str, span: float) -> None:
+    machines = part.cluster.flavors[flavor]
+    moments, totals = part.levels[flavor]
+    width = span / POINTS
+    levels = [0.0] * POINTS
+    for start, end, total in zip(moments, [*moments[1:], span], totals, strict=True):
+        for index in range(int(start / width), min(POINTS - 1, int(end / width)) + 1) if total else ():
+            seconds = min(end, (index + 1) * width) - max(start, index * width)
+            levels[index] += total / machines.unit * max(0.0, seconds) / width
+    held = sum(levels) * width
+    chips = machines.chips / machines.unit
+    ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
+    reserved = machines.capacity == "reservation"
+    hours = chips * 24 if reserved else ran / HOUR / max(found.days, 1 / 24)
+    key = (part.cluster.name, flavor, machines.capacity)
+    found.levels[key] = levels
+    found.rows["flavors"][key] = {
+        "chips": chips,
+        "utilisation": held / span / chips if chips else 0.0,
+        "idle_reserved_chip_hours": max(0.0, chips * span - held) / HOUR if reserved else None,
+        "usd_a_day": None if machines.usd is None else hours * machines.usd,
+    }
+
+
+@dataclass
+class Result:
+    """Runs of a simulation, and of its base where there is one; ``ref`` is the base's name."""
+
+    runs: Sequence[Figures]
+    base: Sequence[Figures] = ()
+    ref: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The number of runs if there are several, the notes, and what no run has."""
+        sides = [side for side in (self.runs, self.base) if len(side) > 1]
+        alike = all(run.rows == side[0].rows for side in sides for run in side)
+        spread = "and all runs are alike" if alike else "with the least and the most in brackets where they differ"
+        several = (f"Each figure is the median of {len(self.runs)} runs, {spread}.",) if sides else ()
+        return (*several, *self.notes, f"Left out: {LEFT_OUT}.")
+
+
+def median(values: Iterable[float | None]) -> float | None:
+    """Return the median of the values that are known, None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def sections(result: Result) -> Iterator[ReportSection]:
+    """Yield the sections of a report that have rows; those without a figure that is not 0 are left out."""
+    every = (*result.runs, *result.base)
+    for name, table in TABLES.items():
+        found = {
+            key for run in every for key, row in run.rows[name].items() if any(row[at] for at in row.keys() - {"chips"})
+        }
+        if name == "waits":  # a team's only flavor is all of them
+            flavors = Counter(key[:2] for key in found)
+            found = {key for key in found if key[2] == ALL or flavors[key[:2]] > 2}
+        keys = sorted(found, key=lambda key: [part for part in key if part != ALL])
+        columns = (*table.keys, *(f">{title}" for title, _ in table.figures.values()))
+        rows = [
+            ReportRow((*key, *(_shown(result, name, key, figure) for figure in table.figures)), table.state)
+            for key in keys
+        ]
+        if rows:
+            yield ReportSection(title=table.title, unit=table.unit, columns=columns, rows=rows, subject=table.subject,
+                                note=table.note)  # fmt: skip
+
+
+def _shown(result: Result, name: str, key: Key, figure: str) -> str:
+    """Return a figure with its spread, and what it was in the base."""
+    show = TABLES[name].figures[figure][1]
+    missing = 0 if name in ("never", "loops") else None  # what did not happen in a run is a zero there
+    now, before = (
+        [value for run in runs if (value := run.rows[name].get(key, {}).get(figure, missing)) is not None]
+        for runs in (result.runs, result.base)
+    )
+    text = show(statistics.median(now)) if now else "-"
+    if len(now) > 1 and show(min(now)) != show(max(now)):
+        text += f" ({show(min(now))} to {show(max(now))})"
+    was = show(statistics.median(before)) if before else "-"
+    return text if not result.base or was == text else f"{was} → {text}"
+
+
+def headlines(result: Result) -> Iterator[str]:
+    """Yield what a change does, or without a base what there is, in sentences."""
+
+    def of(read: Callable[[Figures], float | None], runs: Sequence[Figures]) -> float:
+        return median(map(read, runs)) or 0.0
+
+    usd, before = (of(Figures.usd, runs) for runs in (result.runs, result.base))
+    never = of(lambda run: run.sum("never", "jobs"), result.runs)
+    loops = of(lambda run: run.loop_moments, result.runs)
+    if not result.base:
+        jobs = of(lambda run: run.sum("waits", "jobs"), result.runs)
+        yield f"Jobs that start: {jobs:,.0f}."
+    if not result.base and usd:
+        yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
+    for *key, _ in sorted({key for run in result.base for key in run.rows["waits"] if key[2] == ALL}):
+        was, now = (median(run.wait((*key,), "p90_seconds") for run in runs) for runs in (result.base, result.runs))
+        if was is not None and now is not None and abs(now - was) >= max(60.0, 0.05 * max(was, now)):
+            yield f"Nine of ten jobs of {key[1]} in {key[0]} wait {duration(now)} at most; before, {duration(was)}."
+    if result.base and (usd or before):
+        change = usd - before
+        more = f"${abs(change):,.0f} a day {'more' if change > 0 else 'less'}"
+        yield f"The machines cost {more if abs(change) >= 1 else 'the same'}."
+    if never:
+        yield f"Jobs that never start or end: {never:,.0f}."
+    if loops:
+        yield f"Preemption loops that were cut: {loops:,.0f}."
+
+
+def document(result: Result) -> dict[str, Any]:
+    """Return a result for programs: every figure of every run, and of the base."""
+
+    def of(run: Figures) -> dict[str, Any]:
+        tables = {
+            name: [{**dict(zip(_names(name), key, strict=True)), **row} for key, row in rows.items()]
+            for name, rows in run.rows.items()
+        }
+        return {"days": run.days, "loop_moments": run.loop_moments, "endless": run.endless, **tables}
+
+    return {
+        "headlines": list(headlines(result)),
+        "notes": list(result.notes),
+        "left_out": LEFT_OUT,
+        "runs": [of(run) for run in result.runs],
+        **({"base": {"ref": result.ref, "runs": [of(run) for run in result.base]}} if result.base else {}),
+    }
+
+
+def _names(table: str) -> list[str]:
+    keys = TABLES[table].keys if table in TABLES else _EVICTIONS
+    return [name.replace(" ", "_") for name in keys]
+
+
+def text(result: Result, width: int) -> str:
+    """Return a result as text without colours, in lines of some width."""
+    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
+
+    tables = [section_lines(section, width) for section in sections(result)]
+    said = (textwrap.fill(line, width, break_on_hyphens=False) for line in (*headlines(result), *result.remarks))
+    return "\n".join([*tables, *said]) + "\n"
+
+
+def markdown(result: Result) -> str:
+    """Return a result as Markdown, for a pull request."""
+    from training_platform.checks.reports.markdown import escaped, section_table  # noqa: PLC0415
+
+    title = f"What this change does to waits, since {escaped(result.ref)}" if result.base else "Simulated queues"
+    parts = [f"### {title}", "\n".join(f"- {escaped(line)}" for line in headlines(result))]
+    for section in sections(result):
+        unit = f" ({section.unit})" if section.unit else ""
+        body = [section_table(section), *([section.note] if section.note else [])]
+        parts += [f"<details><summary>{section.title}{unit}</summary>", *body, "</details>"]
+    return "\n\n".join([*parts, escaped(" ".join(result.remarks))]) + "\n"

@@ -1,0 +1,381 @@
+"""Probes of a project by its APIs: the plan against what is there, limits, series of alerts.
+
+All but two only read, as a viewer may: ``vertex_jobs`` and ``monitoring_page``, which are chosen by name, create what
+they then delete. ``refusals.yaml`` has requests that every project refuses for free.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from training_platform.catalog import IMAGES
+from training_platform.catalog.reading import table
+from training_platform.catalog.types import Json
+from training_platform.clients.google_api import GoogleApi, GoogleError
+from training_platform.clients.kubernetes_api import ApiKind
+from training_platform.clients.project_contents import POLICY
+from training_platform.clients.quota_pull import CloudQuotas
+from training_platform.parts.adopt.comparison import differences
+from training_platform.parts.adopt.matches import Match
+from training_platform.parts.verify.ledger import ENDED, found, wait_for
+from training_platform.parts.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
+from training_platform.quota.charges import QuotaKey, shown
+from training_platform.resources import resource_types
+from training_platform.resources.monitoring import alert_rules
+from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.resource_types import RESOURCE_TYPES
+
+_STATES: Final[Mapping[str, tuple[str, str]]] = {
+    resource_types.CLUSTER: ("status", "RUNNING"),
+    resource_types.NODE_POOL: ("status", "RUNNING"),
+    resource_types.FILESTORE: ("state", "READY"),
+    resource_types.LUSTRE: ("state", "ACTIVE"),
+    resource_types.PERSISTENT_RESOURCE: ("state", "RUNNING"),
+}
+_SHOWN: Final = 6  # names in an answer
+
+
+def as_planned(platform: Platform, kinds: Sequence[str]) -> Iterator[Answer]:
+    """Answer for each planned resource of some kinds: whether it is there, ready, and has the values of the plan.
+
+    Values that no stack file names are not compared. What is as planned is one answer by kind.
+    """
+    tokens = {row.kind: token for token, row in RESOURCE_TYPES.items()}
+    for token in (tokens[kind] for kind in kinds):
+        wanted = [one for one in platform.resources if one.custom and one.type == token]
+        good: list[str] = []
+        for planned in wanted:
+            match = platform.in_project.get((planned.stack, *planned.key))
+            wrong = list(_wrong(planned, match, platform))
+            yield from wrong
+            if not wrong and match is not None:
+                good.append(match.path)
+        if good:
+            kind = RESOURCE_TYPES[token].kind
+            yield proven(f"{len(good)} of {len(wanted)}: {kind} is there as planned", _names(good))
+
+
+def _wrong(planned: Planned, match: Match | None, platform: Platform) -> Iterator[Answer]:
+    kind, token = RESOURCE_TYPES[planned.type].kind, planned.type
+    if match is None:
+        yield from _missing(planned, platform)
+        return
+    for difference in differences(match.planned, match.body) if match.body is not None else ():
+        if difference.planned is not None:
+            yield refuted(f"{kind} {planned.name} is not as planned: {difference}", match.path)
+    field, ready = _STATES.get(token, ("", ""))
+    body = match.body or {}
+    state = body.get(field, ready)
+    if state != ready:
+        reason = str(body.get("statusMessage") or body.get("conditions") or "no reason is given")
+        if is_stockout(reason):
+            yield undecided(f"{kind} {planned.name} waits for machines, which the zone lacks now", reason)
+        else:
+            yield refuted(f"{kind} {planned.name} is {state}, not {ready}", reason)
+
+
+def _missing(planned: Planned, platform: Platform) -> Iterator[Answer]:
+    """Answer for a resource that no list shows; Google's own agents are known by their form."""
+    kind, token = RESOURCE_TYPES[planned.type].kind, planned.type
+    if token in platform.contents.unread:
+        yield undecided(f"{kind} {planned.name} could not be looked for", platform.contents.unread[token])
+    elif RESOURCE_TYPES[token].listed is None and token not in _TOLD_ELSEWHERE:
+        yield undecided(f"{kind} {planned.name} could not be looked for", "no list of the project has its kind")
+    elif planned.inputs.get("member") is not UNKNOWN or not _of_agent(planned):
+        yield refuted(f"{kind} {planned.name} is not there", _told(planned))
+    elif not _has_agent(planned, platform):
+        yield refuted(f"no service agent has {planned.inputs['role']}", _told(planned))
+
+
+_TOLD_ELSEWHERE: Final = {
+    resource_types.NODE_POOL, resource_types.SERVICE, resource_types.IAM_MEMBER, resource_types.ROUTER_NAT,
+    resource_types.SERVICE_CONNECTION, resource_types.LUSTRE,
+}  # fmt: skip
+"""Kinds without a list of their own which the answer of another list tells of."""
+
+
+def _of_agent(planned: Planned) -> bool:
+    sources = planned.inputs_from.get("member", ())
+    return not any(token == resource_types.SERVICE_ACCOUNT for token, _ in sources)
+
+
+def _has_agent(planned: Planned, platform: Platform) -> bool:
+    """Whether one of Google's own accounts has a role; a stack file cannot tell its number."""
+    policy = platform.contents.of(POLICY).get(platform.contents.project, {})
+    members = (
+        name for row in policy.get("bindings", ()) if row["role"] == planned.inputs["role"] for name in row["members"]
+    )
+    return any(name.startswith("serviceAccount:service-") for name in members)
+
+
+def _told(planned: Planned) -> str:
+    named = (planned.inputs.get(key) for key in ("name", "service", "role", "displayName", "accountId"))
+    return ", ".join(value for value in named if isinstance(value, str))
+
+
+def _names(paths: list[str]) -> str:
+    names = [path.rpartition("/")[2] for path in paths]
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + rest
+
+
+def project_accounts(platform: Platform) -> Iterator[Answer]:
+    """Answer for accounts and roles, and for accounts that somebody has disabled."""
+    for match in platform.found(resource_types.SERVICE_ACCOUNT):
+        if (match.body or {}).get("disabled"):
+            yield refuted(f"service account {match.planned.name} is disabled", match.path)
+
+
+def project_quotas(platform: Platform) -> Iterator[Answer]:
+    """Answer for each limit: the demand of all stacks of the project against what Cloud Quotas says now."""
+    quotas = CloudQuotas(platform.contents.project, platform.endpoint("cloudquotas"))
+    for service in sorted({key.service for key in platform.demand}):
+        limits = {info.quota_id: info for info in quotas.quotas(service)}
+        if not limits:
+            yield undecided(f"no limit of {service} is listed")
+            continue
+        enough = 0
+        for key, amount in platform.demand.items():
+            if key.service != service:
+                continue
+            if key.quota_id not in limits:
+                yield refuted(f"{service} has no quota {key.quota_id}", f"the stacks need {shown(amount)} of it")
+                continue
+            limit = _limit(key, limits[key.quota_id].rows)
+            if limit is not None and limit < amount:
+                place = key.location or "all regions"
+                yield refuted(f"{key.quota_id} in {place} is {limit:,}, and the stacks need {shown(amount)}", service)
+            else:
+                enough += 1
+        if enough:
+            yield proven(f"{enough} limits of {service} cover the stacks", "Cloud Quotas, quotaInfos")
+
+
+def _limit(key: QuotaKey, rows: Any) -> int | None:
+    """Return the limit of the row that is about most of a key's dimensions, 0 where none is, None for unlimited."""
+    own = dict(key.dimensions)
+    for row in sorted(rows, key=lambda row: -len(row.dimensions)):
+        places = {value for name, value in row.dimensions.items() if name in ("region", "zone")}
+        others = {name: value for name, value in row.dimensions.items() if name not in ("region", "zone")}
+        if (not places or key.location in places) and others.items() <= own.items():
+            return None if row.limit == -1 else row.limit
+    return 0
+
+
+def cluster_as_planned(platform: Platform) -> Iterator[Answer]:
+    """Answer for clusters, and for addresses that the internet could reach."""
+    for match in platform.found(resource_types.CLUSTER):
+        endpoints = ((match.body or {}).get("controlPlaneEndpointsConfig") or {}).get("ipEndpointsConfig") or {}
+        if endpoints.get("enabled") and endpoints.get("publicEndpoint"):
+            yield refuted(f"the control plane of {match.planned.name} answers at a public address", match.path)
+
+
+def vertex_refusals(platform: Platform) -> Iterator[Answer]:
+    """Answer for requests that create nothing even if they were let in, by the code of the refusal.
+
+    Each is about a resource that is not there, or has a field that the API's document does not have.
+    """
+    yield from _refused(platform, [row for row in _REFUSALS if not _is_dry(row)])
+
+
+def monitoring_refusals(platform: Platform) -> Iterator[Answer]:
+    """Answer for dry runs, by the code of the refusal: of what every environment has, only dashboards have them."""
+    yield from _refused(platform, [row for row in _REFUSALS if _is_dry(row)])
+
+
+_REFUSALS: Final[Sequence[Json]] = table(__file__, "refusals.yaml")
+
+
+def _is_dry(row: Json) -> bool:
+    return "validateOnly" in row.get("query", {})
+
+
+def _refused(platform: Platform, rows: Sequence[Json]) -> Iterator[Answer]:
+    same = 0
+    names = {"project": platform.contents.project, "name": platform.maker.name("none"), **_region(platform)}
+    for row in rows:
+        api = platform.api(row["api"], names["region"])
+        asked = f"{row['method']} {row['path']}"
+        try:
+            api.call(row["method"], row["path"].format(**names), row.get("body"), **row.get("query", {}))
+        except GoogleError as error:
+            if error.status == row["code"]:
+                same += 1
+            elif error.status is None or error.status in (401, 403, 429, 501):
+                yield undecided(f"{row['says']}: could not be asked", f"{asked}: {error}")
+            else:
+                yield refuted(f"{row['says']}: {error.status}, expected {row['code']}", f"{asked}: {error}")
+        else:
+            yield refuted(f"{row['says']}: let in, expected {row['code']}", asked)
+    if same:
+        yield proven(f"{same} of {len(rows)} requests are refused with the same code")
+
+
+def _region(platform: Platform) -> dict[str, str]:
+    places = [match.path.split("/")[3] for match in platform.found(resource_types.CLUSTER)]
+    place = places[0] if places else "us-central1"
+    return {"region": place.rpartition("-")[0] if place.count("-") > 1 else place, "location": place}
+
+
+def vertex_jobs(platform: Platform) -> Iterator[Answer]:
+    """Answer for two jobs on each persistent resource, on a machine as its first pool has: the second finds it free."""
+    for match in platform.found(resource_types.PERSISTENT_RESOURCE):
+        _, _, _, region, _, resource = match.path.split("/")
+        pool = ((match.body or {}).get("resourcePools") or [{}])[0]
+        worker = {
+            "machineSpec": pool.get("machineSpec") or {}, "replicaCount": "1",
+            "containerSpec": {"imageUri": IMAGES["vertex-training-cpu"], "command": ["true"]},
+        }  # fmt: skip
+        accounts = (
+            str(one.inputs["accountId"]) for one in platform.resources
+            if one.stack == match.planned.stack and one.type == resource_types.SERVICE_ACCOUNT
+        )  # fmt: skip
+        if (account := next((name for name in accounts if name.endswith("-jobs")), None)) is None:
+            yield undecided(f"{resource} was given no job", f"{match.planned.stack} plans no account for jobs")
+            continue
+        spec = {
+            "persistentResourceId": resource, "workerPoolSpecs": [worker],
+            "serviceAccount": f"{account}@{platform.contents.project}.iam.gserviceaccount.com",
+            **{name: (match.body or {}).get(name) for name in ("network", "pscInterfaceConfig")},
+        }  # fmt: skip
+        kind = ApiKind(f"projects/{platform.contents.project}/locations/{region}/customJobs", "customJobs")
+        for order in ("a first", "a second"):
+            body = {"displayName": platform.maker.name(order.split()[-1]), "jobSpec": spec}
+            job = str(platform.maker.make_in_project("aiplatform", region, kind, body, "labels")["name"])
+            api = platform.api("aiplatform", region)
+            ended = wait_for(lambda: _job_in(api, job, *ENDED), platform.seconds)  # noqa: B023 # asked at once
+            last = ended or found(api, job) or {}
+            says, state = f"{resource} takes {order} job", str(last.get("state", "nowhere"))
+            if state == ENDED[0]:
+                times = f"from {last.get('startTime')} to {last.get('endTime')}"
+                yield proven(says, f"{job.rpartition('/')[2]}: {times}")
+            elif ended:
+                yield refuted(f"{says}: {state}", str((last.get("error") or {}).get("message", "no reason is given")))
+            else:
+                yield undecided(f"{says}: {state} after {platform.seconds:.0f} s", job.rpartition("/")[2])
+
+
+def _job_in(api: GoogleApi, job: str, *states: str) -> Json | None:
+    body = found(api, job)
+    return body if body and body.get("state") in states else None
+
+
+def monitoring_as_planned(platform: Platform) -> Iterator[Answer]:
+    """Answer for alerts and dashboards, and for policies and channels that somebody has turned off."""
+    for token in (resource_types.ALERT_POLICY, resource_types.NOTIFICATION_CHANNEL):
+        for match in platform.found(token):
+            if (match.body or {}).get("enabled") is False:
+                yield refuted(f"{RESOURCE_TYPES[token].kind} {match.planned.name} is turned off", match.path)
+
+
+def monitoring_series(platform: Platform) -> Iterator[Answer]:
+    """Answer for each metric of the planned alerts: whether a series of it had a value within a day.
+
+    A series of a source that has others may come with its first event, such as a failed job: that is undecided. A
+    source without any series is refuted, since none of its alerts can ever fire.
+    """
+    api = platform.api("dashboards")  # version 1 of Cloud Monitoring, which evaluates PromQL
+    arrived: dict[str, set[str]] = defaultdict(set)
+    missing: dict[str, set[str]] = defaultdict(set)
+    for planned in platform.resources:
+        rule = (
+            alert_rules().get(planned.name.partition("-")[2]) if planned.type == resource_types.ALERT_POLICY else None
+        )
+        if rule is None:
+            continue
+        query = planned.inputs["conditions"][0]["conditionPrometheusQueryLanguage"]["query"]
+        for metric, labels in _SELECTOR.findall(query):
+            selector = f"{metric}{{{','.join(_PLACE.findall(labels))}}}"
+            if selector not in arrived[rule.needs] | missing[rule.needs]:
+                there = _has_series(api, platform.contents.project, selector)
+                (arrived if there else missing)[rule.needs].add(selector)
+    for source in arrived.keys() | missing.keys():
+        if not arrived[source]:
+            yield refuted(f"no series of {source} arrived within a day", ", ".join(sorted(missing[source])))
+            continue
+        for selector in sorted(missing[source]):
+            yield undecided(f"no series of {selector} arrived within a day; it may come with the first event", source)
+        yield proven(f"{len(arrived[source])} metrics of {source} arrive", ", ".join(sorted(arrived[source])))
+
+
+_SELECTOR: Final = re.compile(r"([a-zA-Z_:][\w:]*)\{([^}]*)\}")
+_PLACE: Final = re.compile(r'(?:cluster|cluster_name|job|monitored_resource|project_id)=~?"[^"]*"')
+"""The labels of a selector that say whose series are meant; others say which event, which may not have happened."""
+
+
+def _has_series(api: Any, project: str, selector: str) -> bool:
+    path = f"projects/{project}/location/global/prometheus/api/v1/query"
+    answer = api.call("POST", path, {"query": f"count(last_over_time({selector}[1d]))"})
+    return bool((answer.get("data") or {}).get("result"))
+
+
+def monitoring_page(platform: Platform) -> Iterator[Answer]:
+    """Answer for a policy that always fires, with the environment's channels: its alert opens, and its code is read.
+
+    Only somebody who has the message can tell its code, so that is proof of the whole way. A series of one's own would
+    leave a metric behind; a constant needs none (that Cloud Monitoring takes it as a condition is unverified). A list
+    of alerts can be filtered by fields of alerts and their policies; that the filter takes this spelling is unverified.
+    Source: discovery document of Cloud Monitoring v3, revision 20260129.
+    """
+    channels = [str((match.body or {})["name"]) for match in platform.found(resource_types.NOTIFICATION_CHANNEL)]
+    if not channels:
+        yield undecided("the environment's alerts have no address", "no notification channel is there")
+        return
+    project, code = platform.contents.project, f"{secrets.randbelow(10**6):06}"
+    title = f"A test of training-platform ({platform.maker.name()}): nothing is wrong"
+    query = {"query": "vector(1)", "duration": "0s", "evaluationInterval": "30s", "disableMetricValidation": True}
+    body = {
+        "displayName": title, "combiner": "OR", "severity": "WARNING", "notificationChannels": channels,
+        "conditions": [{"displayName": title, "conditionPrometheusQueryLanguage": query}],
+        "documentation": {"content": f"The code is {code}. This policy will be deleted.", "mimeType": "text/markdown"},
+    }  # fmt: skip
+    kind = ApiKind(f"projects/{project}/alertPolicies", "alertPolicies")
+    policy = str(platform.maker.make_in_project("monitoring", "", kind, body, "userLabels")["name"])
+    api, asked = platform.api("monitoring"), f'state = "OPEN" AND policy.name = "{policy}"'
+
+    def opened() -> Json | None:
+        rows = api.call("GET", f"projects/{project}/alerts", filter=asked).get("alerts") or ()
+        return next((row for row in rows if (row.get("policy") or {}).get("name") == policy), None)
+
+    alert = wait_for(opened, platform.seconds)
+    if not alert:
+        yield refuted("no alert opened on a condition that always holds", policy)
+        return
+    yield proven("an alert opens on a condition that always holds", f"at {alert.get('openTime')}")
+    says = f"the alert reached an address of {len(channels)}"
+    if platform.confirm is None:
+        yield undecided(f"{says}: nobody was asked for the code in its message", "there is no terminal")
+    elif (told := platform.confirm("The code in the message (nothing, if none came in ten minutes)")) == code:
+        yield proven(says, "somebody read its code")
+    else:
+        yield refuted(f"{says}: its code was not read", "another code was given" if told else "none was given")
+
+
+def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
+    """Answer for each account that jobs of a team run as: who may act as it, against the plan."""
+    policies = platform.contents.of(POLICY)
+    planned: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for one in platform.resources:
+        if one.type == resource_types.SERVICE_ACCOUNT_MEMBER and isinstance(one.inputs.get("member"), str):
+            source = one.inputs_from.get("serviceAccountId", ())
+            keys = ((one.stack, *key) for key in source)
+            path = next((platform.in_project[key].path for key in keys if key in platform.in_project), "")
+            planned[path].add((str(one.inputs["role"]), str(one.inputs["member"])))
+    for path, wanted in planned.items():
+        name = path.rpartition("/")[2]
+        if path not in policies:
+            yield undecided(f"who may act as {name or 'an account'} could not be read", "no policy was listed")
+            continue
+        there = Counter(
+            (row["role"], member) for row in policies[path].get("bindings", ()) for member in row["members"]
+        )
+        for role, member in sorted(there.keys() - wanted):
+            yield refuted(f"{member} has {role} on {name}, which no stack file grants", path)
+        for role, member in sorted(wanted - there.keys()):
+            yield refuted(f"{member} lacks {role} on {name}", path)
+        if there.keys() == wanted:
+            yield proven(f"{name}: {len(wanted)} grants, as planned", path)

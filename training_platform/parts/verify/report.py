@@ -1,0 +1,147 @@
+"""The report of a run: proven, refuted and undecided by stage, each with its evidence, as text, JSON or a page.
+
+It is made to be sent: addresses of people and groups, the project, billing accounts and tokens are replaced, and
+Secrets are never read. Facts that a run found different are in ``facts.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from training_platform.catalog.types import Json
+from training_platform.checks.reports.sections import ReportRow, ReportSection
+from training_platform.parts.verify.probes import STAGES, Answer, Asked, Probe, Verdict, probes
+
+FORMATS: Final = ("text", "json", "html")
+_ORDER: Final[tuple[Verdict, ...]] = ("refuted", "undecided", "proven")
+WORDS: Final[Mapping[Verdict, str]] = {"refuted": "refuted", "undecided": "not decided", "proven": "proven"}
+_ADDRESS: Final = re.compile(r"[\w.+-]+@(?![\w.-]*gserviceaccount\.com)[\w-]+(?:\.[\w-]+)+")
+_TOKEN: Final = re.compile(r"ya29\.[\w.-]+|eyJ[\w-]{8,}\.[\w.-]+|(?i:bearer) [\w.~+/-]+=*|-----BEGIN[^-]+-----")
+_BILLING: Final = re.compile(r"\b[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}\b")
+
+
+def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) -> Json:
+    """Return a run as one document, fit to be sent; ``done`` are the ledger's records by probe."""
+    known, usd = probes(), head.get("usd", {})
+    rows = [
+        {
+            "probe": name,
+            "stage": known[name].stage if name in known else "",
+            "proves": known[name].proves if name in known else "",
+            "verdict": Asked(name, tuple(Answer(*row) for row in record["answers"])).verdict,
+            "seconds": record["seconds"],
+            "at_most_usd": usd.get(name),
+            "answers": [{"verdict": row[0], "says": row[1], "evidence": row[2]} for row in record["answers"]],
+        }
+        for name, record in done.items()
+    ]
+    counts = Counter(row["verdict"] for row in rows)
+    fields = ("run", "began", "where", "version", "versions", "stages")
+    body = {
+        **{field: head[field] for field in fields if field in head},
+        "complete": ended,
+        "at_most_usd": round(sum(usd.values()), 2) if usd else None,
+        "summary": {WORDS[verdict]: counts[verdict] for verdict in _ORDER},
+        "probes": sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] else 99),
+    }
+    project, environment = str(head.get("project", "")), str(head.get("environment", ""))
+    return {"environment": environment, **json.loads(redacted(json.dumps(body), project))}
+
+
+def redacted(text: str, project: str = "") -> str:
+    """Return a text without addresses of people, tokens, billing accounts and the project's id."""
+    for pattern, word in ((_TOKEN, "TOKEN"), (_BILLING, "BILLING-ACCOUNT"), (_ADDRESS, "ADDRESS")):
+        text = pattern.sub(word, text)
+    text = re.sub(r"projects/\d+", "projects/PROJECT", text)  # as Vertex AI names its resources
+    return re.sub(rf"(?<![\w-]){re.escape(project)}(?![\w-])", "PROJECT", text) if project else text
+
+
+def rendered(report: Json, to: str, width: int = 120) -> str:
+    """Return a report in one format."""
+    if to == "json":
+        return json.dumps(report, indent=2) + "\n"
+    return _page(report) if to == "html" else _text(report, width)
+
+
+def headline(report: Json) -> str:
+    """Return the first line: what was let in that isolation refuses, else the counts."""
+    counts = ", ".join(f"{count} {word}" for word, count in report["summary"].items())
+    unfinished = "" if report["complete"] else "; the run is not complete"
+    where = report.get("where", "")
+    usd = report.get("at_most_usd")  # not of a run that was begun before reports had prices
+    planned = "" if usd is None else f"; planned at {usd:,.2f} USD at most"
+    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}{planned}{unfinished}"
+    broken = [row for row in report["probes"] if row["stage"] == "tenancy" and row["verdict"] == "refuted"]
+    let_in = [one["says"] for row in broken for one in row["answers"] if one["verdict"] == "refuted"]
+    return f"error: {'; '.join(let_in)}\n{line}" if let_in else line
+
+
+def sections(report: Json) -> Iterator[ReportSection]:
+    """Yield a table for each stage, what does not hold first."""
+    columns = ("probe", "verdict", "answer", "evidence")
+    for stage in STAGES:
+        rows = [
+            ReportRow((row["probe"], WORDS[one["verdict"]], one["says"], one["evidence"]), _state(one["verdict"]))
+            for row in report["probes"]
+            if row["stage"] == stage
+            for one in sorted(row["answers"], key=lambda one: _ORDER.index(one["verdict"]))
+        ]
+        prices = {row["probe"]: row["at_most_usd"] for row in report["probes"] if row["stage"] == stage}
+        dear = ", ".join(f"{name} {usd:,.2f} USD" for name, usd in prices.items() if usd)
+        note = f"planned, at most: {dear}" if dear else ""
+        if rows:
+            yield ReportSection(title=stage, columns=columns, rows=rows, grouped=True, noted=True, note=note)
+
+
+def plan_section(chosen: Sequence[Probe]) -> ReportSection:
+    """Return the plan of a run: its probes, their cost, the objects that they make, and below the roles of all."""
+    rows = [
+        ReportRow((one.stage, one.name, f"{one.usd:,.2f}", f"{one.minutes:g}", one.makes or "only reads"))
+        for one in chosen
+    ]
+    roles = sorted({role for one in chosen for role in one.roles})
+    return ReportSection(
+        title="plan",
+        columns=("stage", "probe", ">USD at most", ">minutes", "creates"),
+        rows=rows,
+        subject=1,
+        grouped=True,
+        noted=True,
+        note=f"fewest roles: {', '.join(roles)}",
+    )
+
+
+def _state(verdict: Verdict) -> Any:
+    return {"refuted": "over", "undecided": "unknown", "proven": "fits"}[verdict]
+
+
+def _text(report: Json, width: int) -> str:
+    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
+
+    tables = [section_lines(section, width) for section in sections(report)]
+    return "\n".join([*tables, *_versions(report), headline(report)]) + "\n"
+
+
+def _versions(report: Json) -> list[str]:
+    versions = report.get("versions", {})
+    return [", ".join(f"{name} {version}" for name, version in versions.items())] if versions else []
+
+
+def _page(report: Json) -> str:
+    from training_platform.checks.reports.html import el, joined, section_table, whole_page  # noqa: PLC0415
+
+    title = "training-platform verify"
+    parts = [
+        (
+            section.title,
+            section.title[:1].upper() + section.title[1:],
+            joined(section_table(section.title, section), *([el("p", section.note)] if section.note else [])),
+        )
+        for section in sections(report)
+    ]
+    verdict = joined(*(el("p", line) for line in headline(report).splitlines()))
+    return whole_page(title, verdict, parts, " ".join(_versions(report)))

@@ -1,0 +1,15 @@
+"""The launcher: the program, ``launch.py``, that starts a container of a job or a server, and what it reads."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+PLAN_VARIABLE = "TRAINING_LAUNCH"
+"""The variable from which the launcher reads what to do, as JSON."""
+
+
+@cache
+def launcher() -> str:
+    """Return the text of the program; standard library only, Python 3.8 or newer."""
+    return Path(__file__).with_name("launch.py").read_text(encoding="utf-8")

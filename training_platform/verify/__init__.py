@@ -1,1 +1,0 @@
-"""Probes of a deployed platform: which promises of the documentation hold in a project, each with its evidence."""
