@@ -101,10 +101,14 @@ class Server:
         binding = {"metadata": {"name": pod["metadata"]["name"]}, "target": {"kind": "Node", "name": node}}
         assert self._answer("POST", path, binding, {}, {}) == ""
 
-    def run(self, pod: Json, container: str, who: dict[str, str]) -> str:
-        """Run a command in a container."""
-        path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/exec"
-        return self._answer("POST", path, None, who, {"container": container, "command": "true", "stdout": "true"})
+    def run(self, pod: Json, container: str, who: dict[str, str], *, attach: bool = False) -> str:
+        """Run a command in a container, or attach to it; without a container's name the request has none."""
+        part = "attach" if attach else "exec"
+        path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/{part}"
+        options = {"stdout": "true", **({} if attach else {"command": "true"})}
+        if container:
+            options["container"] = container
+        return self._answer("POST", path, None, who, options)
 
     def delete(self, kind: str, obj: Json) -> None:
         """Delete an object."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.kube.bodies import QUEUED, job
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.queues import KUEUE, Json, planned, until
 from tests.kube.server import Server
-from tests.kube.test_admission import QUEUED, job
 from tests.kube.test_jobs_admitted import case, lab, left, node
 from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.parts.jobs.gke.jobset import jobset

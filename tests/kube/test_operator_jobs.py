@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.kube.bodies import GPU_JOB
+from tests.kube.bodies import job as admitted_job
 from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
-from tests.kube.test_admission import GPU_JOB
-from tests.kube.test_admission import job as admitted_job
 from training_platform.resources.admission import API_VERSION, PODSET_LABEL, Bounds, JobKind, queued_operator_jobs
 from training_platform.resources.operators import (
     AGENT_LABELS,

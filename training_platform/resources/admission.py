@@ -441,7 +441,11 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
             ),
             "gpuDirect": " || ".join(allowed(kind) for kind in KINDS),
             "volumes": "object.spec.?volumes.orValue([])",
-            "others": f"variables.containers.filter(c, !({_daemons(seen)}))",
+            # A daemon starts before the training: one that is all of a pod's containers would take every command.
+            "others": (
+                "object.spec.containers + object.spec.?ephemeralContainers.orValue([]) + "
+                f"object.spec.?initContainers.orValue([]).filter(c, !({_daemons(seen)}))"
+            ),
         },
         validations={
             "a pod shares no network, processes or memory with its node": (
@@ -449,7 +453,9 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
                 "!object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)"
             ),
             "a pod mounts no folder of its node but those of the team's GPUDirect": (
-                "variables.volumes.all(v, !has(v.hostPath) || v.hostPath.path in variables.hostPaths)"
+                # Of no type: others make a folder or file that is missing, before the node's installer does.
+                "variables.volumes.all(v, !has(v.hostPath) || "
+                "(v.hostPath.path in variables.hostPaths && v.hostPath.?type.orValue('') == ''))"
             ),
             "folders of the node's kernel are for the daemon of GPUDirect, those of its software for reading": (
                 f"variables.others.all(c, c.?volumeMounts.orValue([]).all(m, {_MOUNTS}))"
@@ -472,15 +478,19 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
 
 
 def daemon_exec() -> Policy:
-    """Return the policy on commands in running pods: none in a daemon, which sees its node's kernel."""
+    """Return the policy on commands in running pods: none in a daemon, which sees its node's kernel.
+
+    The API server fills in the only container of a pod after admission, so a request has to name one, as kubectl does.
+    Source: kubernetes v1.36.3, pkg/registry/core/pod/strategy.go, validateContainer, read 2026-11-24.
+    """
     daemons = [daemon["name"] for kind in KINDS for daemon in access(kind, _NO_IMAGES).daemons]
+    container = "object.?container.orValue('')"
     return Policy(
         name="training-platform-daemon-exec",
         rules=[("", "v1", ["pods/exec", "pods/attach"], ["CONNECT"])],
         validations={
-            "nobody runs a command in the daemon of GPUDirect": (
-                f"!(object.?container.orValue('') in {literal(daemons)})"
-            ),
+            "nobody runs a command in the daemon of GPUDirect": f"!({container} in {literal(daemons)})",
+            "a command names its container, as kubectl exec and attach do": f"{container} != ''",
         },
     )
 
@@ -501,11 +511,11 @@ _GPU_LABEL = "cloud.google.com/gke-accelerator"
 _SELECTOR = "object.spec.?nodeSelector.orValue({})"
 _INDEX = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this to every container
-_OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, e.name + '=' + e.?value.orValue(''))"
-_OWN_MOUNTS = (
-    f"c.?volumeMounts.orValue([]).filter(m, m.mountPath != '{_TOKENS}')"
-    ".map(m, m.name + ':' + m.mountPath + m.?subPath.orValue('') + m.?subPathExpr.orValue(''))"
-)
+_OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, [e.name, e.?value.orValue('')])"
+_MOUNTED = "c.?volumeMounts.orValue([])"
+_OWN_MOUNTS = f"{_MOUNTED}.filter(m, m.mountPath != '{_TOKENS}').map(m, [m.name, m.mountPath])"
+# By any of these a container's program could be another, or be spoken to; the API server fills in none of them.
+_UNSET = ("envFrom", "lifecycle", "livenessProbe", "readinessProbe", "stdin", "tty", "volumeDevices", "workingDir")
 
 
 def _daemons(seen: Mapping[str, NodeAccess]) -> str:
@@ -519,21 +529,22 @@ def _daemons(seen: Mapping[str, NodeAccess]) -> str:
 
 def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -> str:
     """Compare all by which a container's program could be another: its code, its files, and what runs beside it."""
-    env = [f"{each['name']}={each['value']}" for each in daemon["env"]]
-    mounts = [f"{each['name']}:{each['mountPath']}" for each in daemon["volumeMounts"]]
+    env = [[each["name"], each["value"]] for each in daemon["env"]]
+    mounts = [[each["name"], each["mountPath"]] for each in daemon["volumeMounts"]]
     capabilities = daemon["securityContext"]["capabilities"]["add"]
     probe = daemon.get("startupProbe", {}).get("exec", {}).get("command", [])
     parts = [
         f"c.name == {literal(daemon['name'])}",
         f"c.image == {literal(daemon['image'])}",
+        f"c.?restartPolicy.orValue('') == {literal(daemon['restartPolicy'])}",
         f"c.?command.orValue([]) == {literal(daemon['command'])}",
         f"c.?args.orValue([]) == {literal(daemon.get('args', []))}",
-        f"{_OWN_ENV} == {literal(env)}",
-        "c.?envFrom.orValue([]).size() == 0",
-        f"{_OWN_MOUNTS} == {literal(mounts)}",
+        f"{_OWN_ENV} == {json.dumps(env)}",
+        f"{_OWN_MOUNTS} == {json.dumps(mounts)}",
+        f"{_MOUNTED}.all(m, !has(m.subPath) && !has(m.subPathExpr))",
         f"c.?securityContext.?capabilities.?add.orValue([]) == {literal(capabilities)}",
         f"c.?startupProbe.?exec.?command.orValue([]) == {literal(probe)}",
-        *(f"!has(c.{each})" for each in ("lifecycle", "livenessProbe", "readinessProbe")),
+        *(f"!has(c.{field})" for field in _UNSET),
         "!object.spec.?shareProcessNamespace.orValue(false)",
         *(f"variables.volumes.exists(v, v.name == {literal(each['name'])} && {_is(each)})" for each in volumes),
     ]

@@ -1,11 +1,13 @@
 """GPUDirect: the folders and devices of its node that a pod gets for the network between GPUs.
 
 A pod gets folders of its node and a daemon beside the training. The daemons of TCPX and TCPXO have NET_ADMIN and the
-devices that GKE's device injector gives them, and are not privileged. Admission in team namespaces lets in these
-containers as they are here and no others with such rights.
+devices that GKE's device injector gives them, and are not privileged. They run as root with /sys and /proc/sys of the
+node writable, as in every manifest of upstream's, the newest of both kinds too (98c85a6 and 16434ec); no page says
+whether less would do. Admission in team namespaces therefore lets in these containers as they are here, before the
+training, and no others with such rights.
 Sources: GoogleCloudPlatform/container-engine-accelerators 992db81, nccl-test-unprivileged-without-hostnetwork.yaml in
-gpudirect-tcpx and gpudirect-tcpxo, nccl-test*.yaml in gpudirect-rdma, nri_device_injector; read 2026-11-22. None of it
-was seen to run; that libraries can be mounted for reading alone is ours (unverified).
+gpudirect-tcpx and gpudirect-tcpxo, nccl-test*.yaml in gpudirect-rdma, nri_device_injector; read 2026-11-22 and -24.
+None of it was seen to run; that libraries can be mounted for reading alone is ours (unverified).
 """
 
 from __future__ import annotations

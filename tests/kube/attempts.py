@@ -1,0 +1,549 @@
+"""The attacks of a member of a team, by what each would gain: the request, and the policy that has to refuse it.
+
+Team vision tries, and team nlp is in the same cluster. Those in the list of `training-platform verify`, which asks the
+same of a project, are among them. Attacks that want Kueue's or an operator's controllers at work are in
+test_admitted_jobs.py and test_operators.py, against the same policies.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from tests.kube.bodies import (
+    CONTROLLER,
+    GPU,
+    PODSET,
+    QUEUED,
+    TCPX,
+    TCPXO,
+    TOKEN,
+    TPU,
+    claim,
+    job,
+    jobset,
+    mega,
+    mounted,
+    named,
+    plain,
+    secret,
+    sized,
+    templated,
+    with_daemon,
+)
+from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json
+from training_platform.config.pools import SYSTEM_TAINT
+from training_platform.resources.gpu_direct import NodeAccess
+from training_platform.parts.verify.tenancy import Write, rights, writes
+
+ROLES, QUOTA, POD_SECURITY = "roles", "quota", "PodSecurity"
+JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE, EXEC = (
+    f"training-platform-{name}"
+    for name in (
+        "queued-jobs",
+        "deletions",
+        "objects",
+        "accelerator-pods",
+        "pod-volumes",
+        "pod-baseline",
+        "daemon-exec",
+    )
+)
+YEAR = 31_536_000
+UNQUEUED: Json = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
+NOTEBOOK = {"Impersonate-User": "system:serviceaccount:jupyterhub:default"}
+PLACES_OF = {"own": "vision", "other": "nlp"}
+RIGHTS = rights()
+OTHERS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "datasets"}}]}
+
+
+ESCAPES: dict[str, Json] = {
+    "privileged": {"container": {"securityContext": {"privileged": True}}},
+    "capability": {"container": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}},
+    "host network": {"hostNetwork": True},
+    "host processes": {"hostPID": True},
+    "host memory": {"hostIPC": True},
+    "host port": {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}},
+    "root of the node": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]},
+    "socket of the runtime": {"volumes": [{"name": "v", "hostPath": {"path": "/run/containerd"}}]},
+    "no seccomp": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+    "no AppArmor": {"container": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}},
+    "SELinux": {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}},
+    "sysctl": {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}},
+    "other hosts": {"container": {"livenessProbe": {"httpGet": {"host": "169.254.169.254", "port": 80}}}},
+}
+
+
+class Cluster(Protocol):
+    """What is tried on: a real API server, or the policies alone."""
+
+    def ask(self, kind: str, obj: Json, who: dict[str, str] | None = None, *, keep: bool = False) -> str: ...
+
+    def change(self, kind: str, obj: Json, patch: Json, who: dict[str, str]) -> str: ...
+
+    def end(self, kind: str, obj: Json, options: Json, who: dict[str, str]) -> str: ...
+
+    def may(self, verb: str, resource: str, namespace: str, who: dict[str, str]) -> bool: ...
+
+    def place(self, pod: Json, node: str) -> None: ...
+
+    def run(self, pod: Json, container: str, who: dict[str, str], *, attach: bool = False) -> str: ...
+
+    def delete(self, kind: str, obj: Json) -> None: ...
+
+
+class Attempt(NamedTuple):
+    """One way to try, what stops it, and the attempt: what it returns is the refusal, empty where it succeeds.
+
+    ``stopped_by`` is a policy's name, or what else refuses; ``says`` is of the refusal.
+    """
+
+    way: str
+    stopped_by: str
+    attempt: Callable[[Cluster], str]
+    says: str = ""
+
+
+def right(verb: str, resource: str, namespace: str = "nlp", who: Mapping[str, str] = MEMBER) -> Attempt:
+    """Try something that takes a right of Kubernetes; without a namespace it is tried in all of them."""
+
+    def attempt(server: Cluster) -> str:
+        return "" if server.may(verb, resource, namespace, dict(who)) else "no role grants it"
+
+    place = f"in {namespace}" if namespace else "in all namespaces"
+    return Attempt(f"{verb} {resource} {place} as {who['Impersonate-User']}", ROLES, attempt)
+
+
+def pod(way: str, says: str, stopped_by: str, *, namespace: str = "vision", **spec: Any) -> Attempt:
+    """Try a pod, made by a Job."""
+
+    def attempt(server: Cluster) -> str:
+        return server.ask("Pod", plain(namespace, **copy.deepcopy(spec)), JOB_CONTROLLER)
+
+    return Attempt(way, stopped_by, attempt, says)
+
+
+def member(way: str, kind: str, obj: Json, says: str, stopped_by: str) -> Attempt:
+    """Try an object as a member."""
+    return Attempt(way, stopped_by, lambda server: server.ask(kind, copy.deepcopy(obj), MEMBER), says)
+
+
+def on(way: str, obj: Json, what: Callable[[Cluster], str], says: str, stopped_by: str) -> Attempt:
+    """Try something with an object that controllers made, and that is there meanwhile."""
+
+    def attempt(server: Cluster) -> str:
+        held = copy.deepcopy(obj)
+        assert server.ask(held["kind"], held, JOBSET_CONTROLLER, keep=True) == ""
+        try:
+            return what(server)
+        finally:
+            server.delete(held["kind"], held)
+
+    return Attempt(way, stopped_by, attempt, says)
+
+
+def changed(way: str, obj: Json, patch: Json, says: str, stopped_by: str = JOBS) -> Attempt:
+    """Try to change a job."""
+    return on(way, obj, lambda server: server.change(obj["kind"], obj, patch, MEMBER), says, stopped_by)
+
+
+def deleted(way: str, obj: Json, options: Json) -> Attempt:
+    """Try to delete a job."""
+    what = "deleted with its pods"
+    return on(way, obj, lambda server: server.end(obj["kind"], obj, options, MEMBER), what, DELETIONS)
+
+
+def ending_in_a_year(server: Cluster) -> str:
+    """A pod without a node would be gone at once, whatever the request says."""
+    held = named(plain("vision"), "b6")
+    server.place(held, "a")
+    return server.end("Pod", held, {"gracePeriodSeconds": YEAR}, MEMBER)
+
+
+def device(path: str) -> Attempt:
+    spoiled = mega(devices={"devices.gke.io/container.a": f"- path: {path}\n"})
+    return Attempt(
+        f"have {path} injected", BASELINE, lambda server: server.ask("Pod", spoiled, JOB_CONTROLLER), "devices"
+    )
+
+
+def of_the_list(gain: str) -> list[Attempt]:
+    """Return what `verify` tries in a project too: the rights and writes of its list that are about a gain."""
+    to_it = RIGHTS.get(gain, ())
+    return [
+        *(right(one.verb, one.resource, PLACES_OF.get(one.namespace, one.namespace)) for one in to_it),
+        *(written(one) for one in writes("vision", "vision") if one.gain == gain),
+    ]
+
+
+def written(write: Write) -> Attempt:
+    """Try an object of the list, as a member."""
+    return member(write.way, write.body["kind"], write.body, write.says[0], write.by)
+
+
+def in_namespace(body: Json, namespace: str) -> Json:
+    return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
+
+
+FOLDER = "in the team's folder"
+READING = [
+    *of_the_list("read another team's data"),
+    *(
+        pod(f"mount a shared Filestore instance by {mount}", FOLDER, VOLUMES, container=mounted(**mount), **OTHERS)
+        for mount in (
+            {},
+            {"subPath": "nlp/corpora"},
+            {"subPath": "vision"},
+            {"subPath": "vision-old/datasets"},
+            {"subPathExpr": "vision/$(A)"},
+        )
+    ),
+    pod(
+        "mount its Filestore instance by address",
+        "a volume is one of",
+        VOLUMES,
+        volumes=[{"name": "v", "nfs": {"server": "10.0.0.2", "path": "/"}}],
+    ),
+    pod(
+        "mount its disk by name",
+        "a volume is one of",
+        VOLUMES,
+        volumes=[{"name": "v", "gcePersistentDisk": {"pdName": "nlp"}}],
+    ),
+    pod(
+        "mount a share by a driver",
+        "Cloud Storage FUSE",
+        VOLUMES,
+        volumes=[{"name": "v", "csi": {"driver": "nfs.csi.k8s.io"}}],
+    ),
+]
+ACCOUNT = [
+    *of_the_list("use another team's account"),
+    pod("run under an account that is not the team's", "run as training or default", VOLUMES, serviceAccountName="nlp"),
+    pod("act as the nodes' account, by their network", "shares no network", BASELINE, hostNetwork=True),
+]
+STARVING = [
+    *of_the_list("starve another team"),
+    member("start a Job past its queue", "Job", job(labels={}), "Kueue does not hold", JOBS),
+    member("start a Job that waits", "Job", job(suspend=False), "Kueue does not hold", JOBS),
+    member(
+        "start as a part of an admitted job",
+        "Job",
+        job(ownerReferences=[CONTROLLER], suspend=False),
+        "has no controller",
+        JOBS,
+    ),
+    changed(
+        "start a Job that waits, by a change",
+        sized("a1", suspend=True),
+        {"spec": {"suspend": False}},
+        "only Kueue starts",
+    ),
+    changed("take a Job out of its queue", sized("a2"), UNQUEUED, "only Kueue starts"),
+    changed("enlarge a Job that runs", sized("a3"), {"spec": {"parallelism": 8}}, "keeps its size"),
+    changed(
+        "enlarge a part of an admitted job",
+        sized("a4", ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
+        {"spec": {"parallelism": 8}},
+        "changed by its controller alone",
+    ),
+    changed(
+        "make a Job a part of an admitted one",
+        sized("a5"),
+        {"metadata": {"ownerReferences": [CONTROLLER]}},
+        "has no controller",
+    ),
+    pod("take GPUs without quota", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
+    pod("sit on nodes with GPUs", "does not tolerate their nodes", PLACES, tolerations=[{"operator": "Exists"}]),
+    *(
+        pod(
+            f"tolerate {row.get('key', 'everything')}",
+            "does not tolerate their nodes",
+            PLACES,
+            tolerations=[{**row, "operator": "Exists"}],
+        )
+        for row in ({"key": "nvidia.com/gpu"}, {"key": "google.com/tpu"}, {"key": SYSTEM_TAINT[0]})
+    ),
+    pod(
+        "tolerate everything for no GPUs",
+        "does not tolerate",
+        PLACES,
+        container={"resources": {"limits": {"nvidia.com/gpu": "0"}}},
+        tolerations=[{"operator": "Exists"}],
+    ),
+    pod("take TPUs without quota", "a job that Kueue admitted", PLACES, container={"resources": TPU}),
+    pod(
+        "take GPUs without quota before the training",
+        "a job that Kueue admitted",
+        PLACES,
+        initContainers=[{"name": "i", "image": "i", "resources": GPU}],
+    ),
+    pod(
+        "take GPUs at a gate of its own",
+        "a job that Kueue admitted",
+        PLACES,
+        container={"resources": GPU},
+        schedulingGates=[{"name": "example.com/own"}],
+    ),
+    pod("choose a node", "not by nodeName", PLACES, nodeName="gpu-node"),
+    pod("take all CPUs", "exceeded quota", QUOTA, container={"resources": {"requests": {"cpu": "100k"}}}),
+    pod("take all memory", "exceeded quota", QUOTA, container={"resources": {"requests": {"memory": "1Pi"}}}),
+    pod(
+        "take more GPUs than the team can have, as a part of an admitted job",
+        "exceeded quota",
+        QUOTA,
+        labels=PODSET,
+        container={"resources": {"limits": {"nvidia.com/gpu": "10k"}}},
+    ),
+]
+KEEPING = [
+    *of_the_list("keep machines that Kueue no longer counts"),
+    deleted("delete a Job as a bare request does", sized("b1"), {}),
+    deleted("delete a Job with --cascade=orphan", sized("b2"), {"propagationPolicy": "Orphan"}),
+    deleted("delete a Job with orphanDependents", sized("b3"), {"orphanDependents": True}),
+    deleted("delete a JobSet with --cascade=orphan", jobset("b4"), {"propagationPolicy": "Orphan"}),
+    deleted("delete a JobSet with orphanDependents", jobset("b5"), {"orphanDependents": True}),
+    on(
+        "delete a pod with --grace-period=31536000",
+        named(plain("vision"), "b6"),
+        ending_in_a_year,
+        "within 900 seconds",
+        DELETIONS,
+    ),
+    *(
+        member(f"end {seconds} seconds after eviction, in a {kind}", kind, body, "within 900 seconds", JOBS)
+        for seconds in (901, YEAR)
+        for kind, body in (
+            ("Job", templated(spec={"terminationGracePeriodSeconds": seconds})),
+            ("JobSet", jobset("b7", terminationGracePeriodSeconds=seconds)),
+        )
+    ),
+    pod("end a pod a year after eviction", "a pod ends within 900", PLACES, terminationGracePeriodSeconds=YEAR),
+]  # fmt: skip
+OUTRANKING = [
+    *of_the_list("outrank another team's pods"),
+    *(
+        member(f"run as {name}, by the class of pods in a {kind}", kind, body, "names no priority class", JOBS)
+        for name in ("gmp-critical", "system-node-critical")
+        for kind, body in (
+            ("Job", templated(spec={"priorityClassName": name})),
+            ("JobSet", jobset("c1", priorityClassName=name)),
+        )
+    ),
+    pod("preempt pods of the system", "no priority above 1000", PLACES, priorityClassName="system-cluster-critical"),
+]
+KERNEL, DEVICES = "folders of the node", "devices of the node"
+
+
+def daemon(way: str, says: str = KERNEL, **spoiled: Any) -> Attempt:
+    """Try a pod on A3 Mega whose daemon, or what is beside it, is not as rendered."""
+    return Attempt(
+        way, BASELINE, lambda server: server.ask("Pod", copy.deepcopy(mega(**spoiled)), JOB_CONTROLLER), says
+    )
+
+
+def alone(node: NodeAccess, gpu: str) -> Json:
+    """Return a pod whose only container is the daemon, which takes every command that names none."""
+    made = copy.deepcopy(with_daemon(node, gpu))
+    made["spec"]["containers"] = [
+        {key: value for key, value in each.items() if key != "restartPolicy"}
+        for each in made["spec"].pop("initContainers")
+    ]
+    return made
+
+
+def other_daemon(way: str, body: Json) -> Attempt:
+    return Attempt(way, BASELINE, lambda server: server.ask("Pod", copy.deepcopy(body), JOB_CONTROLLER), KERNEL)
+
+
+def command(way: str, container: str, says: str, *, attach: bool = False) -> Attempt:
+    """Try a command in a pod that has a daemon; members may not attach at all, so who may do anything tries that."""
+
+    def run(server: Cluster) -> str:
+        return server.run(named(mega(), "b7"), container, {} if attach else MEMBER, attach=attach)
+
+    return on(way, named(mega(), "b7"), run, says, EXEC)
+
+
+def spoiled_mounts(**change: str) -> list[Json]:
+    """Return the mounts of TCPX's daemon, whose folder of sockets is an emptyDir of the pod."""
+    *others, sockets = TCPX.daemons[0]["volumeMounts"]
+    return [*others, {**sockets, **change}]
+
+
+EMPTY_DIRS = [{"name": each["name"], "emptyDir": {}} for each in TCPXO.volumes]
+_ENV = TCPXO.daemons[0]["env"]
+_RIGHTS = {"capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE", "SYS_ADMIN"]}}
+_PROBE = {"exec": {"command": ["sh", "-c", "own"]}}
+_GPUS = "cloud.google.com/gke-accelerator"
+DAEMONS = [
+    other_daemon("be the daemon of TCPXO alone", alone(TCPXO, "nvidia-h100-mega-80gb")),
+    other_daemon("be the daemon of TCPX alone", alone(TCPX, "nvidia-h100-80gb")),
+    command("run a command in the daemon", "tcpxo-daemon", "in the daemon"),
+    command("run a command in no named container", "", "names its container"),
+    command("attach to the daemon", "tcpxo-daemon", "in the daemon", attach=True),
+    command("attach to no named container", "", "names its container", attach=True),
+    daemon("run another image as the daemon", image="example.com/own:1"),
+    daemon("run another program as the daemon", command=["/bin/sh"]),
+    daemon("give the daemon arguments", args=["own"]),
+    daemon("load a library into the daemon", env=[*_ENV, {"name": "LD_PRELOAD", "value": "/own/own.so"}]),
+    daemon(
+        "load a library by a variable's source",
+        env=[{"name": "LD_LIBRARY_PATH", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, *_ENV[1:]],
+    ),
+    daemon("give the daemon all variables of a ConfigMap", envFrom=[{"configMapRef": {"name": "a"}}]),
+    daemon("see the daemon's processes", shareProcessNamespace=True),
+    daemon("start the daemon by a probe", startupProbe=_PROBE),
+    daemon("check the daemon by a program", livenessProbe=_PROBE),
+    daemon("ask the daemon by a program", readinessProbe=_PROBE),
+    daemon("run a program at the daemon's start", lifecycle={"postStart": _PROBE}),
+    daemon("run the daemon elsewhere", workingDir="/own"),
+    daemon("speak to the daemon", stdin=True),
+    daemon("give the daemon a capability more", securityContext=_RIGHTS),
+    daemon("mount the node's kernel beside the daemon", mounts=[{"name": "sys", "mountPath": "/host"}]),
+    daemon("mount the node's software for writing", mounts=[{"name": "libraries", "mountPath": "/host"}]),
+    daemon("give the daemon folders of the pod's own", DEVICES, volumes=EMPTY_DIRS),
+    daemon(
+        "name the daemon's devices for the training",
+        DEVICES,
+        devices={"devices.gke.io/container.a": "- path: /dev/sda\n"},
+    ),
+    daemon(
+        "give the daemon another device",
+        DEVICES,
+        devices={"devices.gke.io/container.tcpxo-daemon": "- path: /dev/sda\n"},
+    ),
+    daemon("give the pod a device", DEVICES, devices={"devices.gke.io/pod": "- path: /dev/sda\n"}),
+    *(
+        daemon(f"have the daemon's devices on {gpu or 'any node'}", DEVICES, nodeSelector={_GPUS: gpu} if gpu else {})
+        for gpu in ("", "nvidia-h100-80gb", "nvidia-l4")
+    ),
+    *(
+        other_daemon(f"mount {way} over the daemon's files", with_daemon(TCPX, "nvidia-h100-80gb", volumeMounts=mounts))
+        for way, mounts in (
+            ("the pod's folder by a subPath", spoiled_mounts(mountPath="/", subPath="run/tcpx")),
+            ("the pod's folder by a subPathExpr", spoiled_mounts(mountPath="/run/", subPathExpr="tcpx")),
+            ("the pod's folder", spoiled_mounts(mountPath="/tcpgpudmarxd")),
+            ("a part of the pod's folder", spoiled_mounts(subPath="own")),
+        )
+    ),
+    Attempt(
+        "run the daemon in another team's namespace",
+        POD_SECURITY,
+        lambda server: server.ask("Pod", in_namespace(mega(), "nlp"), JOB_CONTROLLER),
+        "",
+    ),
+    pod(
+        "make a folder of the node a file",
+        "mounts no folder of its node",
+        BASELINE,
+        volumes=[{"name": "v", "hostPath": {**TCPXO.volumes[0]["hostPath"], "type": "FileOrCreate"}}],
+    ),
+    pod(
+        "mount a folder of the node above an allowed one",
+        "mounts no folder of its node",
+        BASELINE,
+        volumes=[{"name": "v", "hostPath": {"path": "/home/kubernetes/bin"}}],
+    ),
+]
+ESCAPING = [
+    *of_the_list("escape to a node"),
+    *(pod(way, "", BASELINE, **spec) for way, spec in ESCAPES.items()),
+    *(pod(f"{way}, in nlp", POD_SECURITY, POD_SECURITY, namespace="nlp", **spec) for way, spec in ESCAPES.items()),
+    *(device(path) for path in ("/dev/sda", "/dev/kvm", "/dev/nvidia0")),
+    *DAEMONS,
+]
+NOTEBOOKS = [
+    *of_the_list("take a reserved machine from a notebook"),
+    right("create", "pods", "jupyterhub", NOTEBOOK),
+    right("create", "jobs.batch", "vision", NOTEBOOK),
+    right("update", "configmaps", "jupyterhub", NOTEBOOK),  # profiles are the hub's settings
+    right("get", "secrets", "jupyterhub", NOTEBOOK),
+    pod("start one by hand on a reserved machine", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
+]
+GAINS: dict[str, list[Attempt]] = {
+    "read another team's data": READING,
+    "use another team's account": ACCOUNT,
+    "starve another team": STARVING,
+    "keep machines that Kueue no longer counts": KEEPING,
+    "outrank another team's pods": OUTRANKING,
+    **{gain: of_the_list(gain) for gain in ("hold the namespace", "pass for a controller, which policies let through")},
+    "escape to a node": ESCAPING,
+    "take a reserved machine from a notebook": NOTEBOOKS,
+    "see another team's jobs beyond totals": of_the_list("see another team's jobs beyond totals"),
+}
+ATTEMPTS = [(gain, each) for gain, attempts in GAINS.items() for each in attempts]
+
+
+class Accepted(NamedTuple):
+    """What members and controllers do every day, which no policy may refuse."""
+
+    way: str
+    kind: str
+    body: Json
+    who: dict[str, str]
+
+
+def _ordinary() -> Iterator[Accepted]:
+    for namespace, chips in (("vision", GPU), ("nlp", TPU)):
+        ordinary: dict[str, Json] = {
+            "a plain pod": {},
+            "a pod with volumes": {
+                "volumes": [
+                    {"name": "v", "emptyDir": {}},
+                    {"name": "c", "persistentVolumeClaim": {"claimName": "data"}},
+                    {"name": "o", "projected": {"sources": []}},
+                ]
+            },
+            "a pod with a bucket": {
+                "volumes": [{"name": "v", "csi": {"driver": "gcsfuse.csi.storage.gke.io"}}],
+                "serviceAccountName": "training",
+            },
+            "a pod with CPUs": {"container": {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}},
+            "a pod that waits for its node": {
+                "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]
+            },
+            "a pod of an admitted job": {
+                "container": {"resources": chips}, "labels": PODSET, "tolerations": [{"operator": "Exists"}],
+            },
+            "a pod that Kueue holds": {
+                "container": {"resources": chips}, "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}],
+            },
+            "a pod that ends in 900 seconds": {"terminationGracePeriodSeconds": 900},
+            "a pod with a profile": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
+            "a pod with its own sysctl": {"securityContext": {"sysctls": [{"name": "net.ipv4.tcp_wmem", "value": ""}]}},
+            "a pod with capabilities": {"container": {"securityContext": {"capabilities": {"add": ["CHOWN"]}}}},
+            "a pod with a port and a probe": {
+                "container": {"ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": 80}}}
+            },
+        }  # fmt: skip
+        for way, spec in ordinary.items():
+            yield Accepted(f"{way} in {namespace}", "Pod", plain(namespace, **copy.deepcopy(spec)), JOB_CONTROLLER)
+
+
+PART = {"name": "j", "namespace": "vision", "ownerReferences": [CONTROLLER]}
+MANAGER = {"Impersonate-User": "system:kube-controller-manager", "Impersonate-Group": "system:masters"}
+OF_A_CLASS = {"cloud.google.com/compute-class": "best"}
+IN_FOLDER = plain("vision", container=mounted(subPath="vision/datasets"), **OTHERS)
+ACCEPTED = [
+    *_ordinary(),
+    Accepted("a pod with the daemon of TCPXO", "Pod", mega(), JOB_CONTROLLER),
+    Accepted("a pod with the daemon of TCPX", "Pod", with_daemon(TCPX, "nvidia-h100-80gb"), JOB_CONTROLLER),
+    Accepted("a pod with the daemon, of a compute class", "Pod", mega(nodeSelector=OF_A_CLASS), JOB_CONTROLLER),
+    Accepted("a pod with the team's folder", "Pod", IN_FOLDER, JOB_CONTROLLER),
+    Accepted("a Job", "Job", job(), MEMBER),
+    Accepted("a Job that ends in 900 seconds", "Job", templated(spec={"terminationGracePeriodSeconds": 900}), MEMBER),
+    Accepted("a Job of a class", "Job", templated(spec={"priorityClassName": "high"}), MEMBER),
+    Accepted("a Job of a priority", "Job", job(labels={**QUEUED, "kueue.x-k8s.io/priority-class": "high"}), MEMBER),
+    Accepted("a JobSet", "JobSet", jobset("a"), MEMBER),
+    Accepted(
+        "a part of an admitted JobSet",
+        "Job",
+        {**templated(metadata={"labels": PODSET}), "metadata": PART},
+        JOBSET_CONTROLLER,
+    ),
+    Accepted("a Secret", "Secret", secret(type="Opaque"), MEMBER),
+    Accepted("a token, by a controller", "Secret", TOKEN, MANAGER),
+    Accepted("a claim", "PersistentVolumeClaim", claim(), MEMBER),
+]
