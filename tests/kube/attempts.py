@@ -34,8 +34,8 @@ from tests.kube.bodies import (
 )
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json
 from training_platform.config.pools import SYSTEM_TAINT
-from training_platform.resources.gpu_direct import NodeAccess
 from training_platform.parts.verify.tenancy import Write, rights, writes
+from training_platform.resources.gpu_direct import NodeAccess
 
 ROLES, QUOTA, POD_SECURITY = "roles", "quota", "PodSecurity"
 JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE, EXEC = (

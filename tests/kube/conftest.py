@@ -17,6 +17,7 @@ import yaml
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE
 from tests.kube.clusters import SCHEMAS
+from tests.kube.offline import Offline
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, planned_stacks
@@ -67,6 +68,14 @@ def server(
         for team_stack in NAMESPACES:
             made.wait_for_quota(team_stack.removeprefix("prod-"), START_SECONDS)
         yield made
+
+
+@pytest.fixture(scope="session")
+def offline(plans: dict[str, PlannedStack]) -> Offline:
+    """The policies and roles that the server has, without a server."""
+    return Offline(
+        _planned(plans), [*CONTROLLERS, "kube-system:job-controller"], {"low": 100, "normal": 500, "high": 1000}
+    )
 
 
 def _planned(plans: dict[str, PlannedStack]) -> Iterator[Json]:

@@ -1,4 +1,4 @@
-"""Each attack of a member of a team is stopped by a real API server.
+"""Each attack of a member of a team is stopped by a real API server, and by the policies alone in the same words.
 
 Nodes enforce NetworkPolicies, and none are here: the API server takes them, and which connections they let through is
 tested in tests/training_platform/resources/network.
@@ -14,6 +14,7 @@ import pytest
 from tests.kube.attempts import ACCEPTED, ATTEMPTS, GAINS, JOBS, PLACES_OF, RIGHTS, Accepted, Attempt
 from tests.kube.bodies import QUEUED, job, mega, plain
 from tests.kube.conftest import administrator
+from tests.kube.offline import Offline
 from tests.kube.server import JOB_CONTROLLER, MEMBER, Server
 from tests.places import ROOT
 from training_platform.parts.verify.tenancy import EVERY_DAY, writes
@@ -22,18 +23,21 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize(("gain", "attempt"), ATTEMPTS, ids=[f"{gain}: {each.way}" for gain, each in ATTEMPTS])
-def test_an_attempt_is_stopped(server: Server, gain: str, attempt: Attempt) -> None:
+def test_an_attempt_is_stopped(server: Server, offline: Offline, gain: str, attempt: Attempt) -> None:
     refusal = attempt.attempt(server)
 
     assert refusal, f"to {gain}: {attempt.way}"
     assert attempt.says in refusal
     if attempt.stopped_by.startswith("training-platform-"):
         assert f"ValidatingAdmissionPolicy '{attempt.stopped_by}'" in refusal
+        policy, _, reason = refusal.partition("ValidatingAdmissionPolicy ")[2].partition(" with binding ")
+        assert any(policy in words and reason in words for words in attempt.attempt(offline).splitlines())
 
 
 @pytest.mark.parametrize("accepted", ACCEPTED, ids=[each.way for each in ACCEPTED])
-def test_what_is_done_every_day_is_let_through(server: Server, accepted: Accepted) -> None:
+def test_what_is_done_every_day_is_let_through(server: Server, offline: Offline, accepted: Accepted) -> None:
     assert server.ask(accepted.kind, accepted.body, accepted.who) == ""
+    assert offline.ask(accepted.kind, accepted.body, accepted.who) == ""
 
 
 @pytest.mark.parametrize(
