@@ -48,7 +48,8 @@ _UNITS = {
     "local_ssd.bundled": "partitions",
     "local_ssd.allowed": "partitions",
     "bands": "GiB",
-    "reserved_prefix": "bits of the address block's prefix",
+    "disputed_bands": "GiB",
+    "reserved_prefixes": "bits of the address block's prefix",
     "partitions": "instances per GPU",
     "accelerator.partitions": "instances per GPU",
 }

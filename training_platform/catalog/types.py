@@ -378,8 +378,9 @@ class FilestoreTier(CatalogRow):
     """A Filestore service tier: where it lives, which capacities it takes (GiB), what it is charged to.
 
     A share never moves from one band to another. ``high_band_quota`` is charged for capacities of the last band where
-    that differs. ``shrinks`` says whether a share can get smaller; ``reserved_prefix`` is the length of the prefix of
-    the address block that an instance takes; ``share_name_max`` counts characters.
+    that differs. ``disputed_bands`` are capacities that one source has and another lacks. ``shrinks`` says whether a
+    share can get smaller. ``reserved_prefixes`` are lengths of the prefix of the address block that an instance takes:
+    the first is the one to choose, the others are those of sources that disagree. ``share_name_max`` counts characters.
     """
 
     scope: Literal["zone", "region"]
@@ -388,11 +389,12 @@ class FilestoreTier(CatalogRow):
     csi_tier: str  # the tier parameter of the GKE Filestore CSI driver
     quota: QuotaId
     shrinks: bool
-    reserved_prefix: int
+    reserved_prefixes: tuple[int, ...]
     share_name_max: int
     performance: tuple[Performance, ...] = ()
     snapshots: bool = True
     high_band_quota: QuotaId | None = None
+    disputed_bands: tuple[Band, ...] = ()
 
     def band_of(self, capacity_gib: int) -> Band | None:
         """Return the band that a capacity lies in, None outside of all."""

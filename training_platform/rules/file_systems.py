@@ -61,10 +61,16 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     if tier is None:
         return
     size = instance.capacity_gib
-    if not fits(tier.bands, size):
-        message = f"{tier.name} does not support {size:,} GiB"
-        near = nearest_size(tier.bands, size)
-        yield finding(instance, "capacity_gib", message, allowed=shown(tier.bands), nearest=near)
+    if fits(tier.bands, size):
+        return
+    disputed = fits(tier.disputed_bands, size)
+    message = f"{tier.name} does not support {size:,} GiB"
+    if disputed:
+        message = f"{size:,} GiB of {tier.name} are in one page of Google and missing in another: sources disagree"
+    yield finding(
+        instance, "capacity_gib", message, allowed=shown(tier.bands), nearest=nearest_size(tier.bands, size),
+        severity="warning" if disputed else None,
+    )  # fmt: skip
 
 
 @rule(
@@ -97,14 +103,17 @@ def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
     if instance.connect_mode == "PRIVATE_SERVICE_ACCESS":
         message = f"{text} are addresses, but private service access needs the name of an allocated range"
         yield finding(instance, "reserved_range", message, allowed="the name of a GlobalAddress for VPC_PEERING")
-    elif int(prefix) != tier.reserved_prefix:
-        disputed = "reserved_prefix" in tier.unverified
-        inferred = ", by what is inferred: sources disagree" if disputed else ""
-        message = f"{text} is not a /{tier.reserved_prefix}{inferred}"
-        yield finding(
-            instance, "reserved_range", message, allowed=f"a /{tier.reserved_prefix}, or none: Google Cloud picks one",
-            nearest=f"{address}/{tier.reserved_prefix}", severity="warning" if disputed else None,
-        )  # fmt: skip
+        return
+    size, *disputed = tier.reserved_prefixes
+    if int(prefix) == size:
+        return
+    message = f"{text} is not a /{size}"
+    if int(prefix) in disputed:
+        message += f": sources disagree on the range of {tier.name}, and some have a /{prefix}"
+    yield finding(
+        instance, "reserved_range", message, allowed=f"a /{size}, or none: Google Cloud picks one",
+        nearest=f"{address}/{size}", severity="warning" if int(prefix) in disputed else None,
+    )  # fmt: skip
 
 
 @rule(

@@ -199,12 +199,12 @@ def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator
     if instance.reserved_range or instance.connect_mode not in _DIRECT:
         return
     tier = FILESTORE_TIERS.get(instance.tier)
-    size = f"/{tier.reserved_prefix}" if tier else "range"
+    size = f"/{tier.reserved_prefixes[0]}" if tier else "range"
     yield finding(
         instance, "reserved_range",
         "has no address range: Google Cloud picks one when the instance is created, and no later subnet may have it",
         allowed=f"a free {size} of the VPC; for an instance that exists, the range that it has",
-        nearest=_free_range(instance, program, tier.reserved_prefix) if tier else None,
+        nearest=_free_range(instance, program, tier.reserved_prefixes[0]) if tier else None,
     )  # fmt: skip
 
 

@@ -222,8 +222,8 @@ def test_json_has_the_same_facts() -> None:
 
     facts = {each["field"]: each for each in document["facts"]}
     assert (document["kind"], document["name"]) == ("Filestore tier", "ZONAL")
-    assert facts["reserved_prefix"]["value"] == 24
-    assert [name for name, each in facts.items() if each["unverified"]] == ["high_band_quota"]
+    assert facts["reserved_prefixes"]["value"] == ["24", "26"]
+    assert [name for name, each in facts.items() if each["unverified"]] == ["reserved_prefixes", "high_band_quota"]
 
 
 @pytest.mark.parametrize("name", ["h100", "pd-ssd", "BASIC_HDD", "jobset", "notebook", "e2-standard-4"])

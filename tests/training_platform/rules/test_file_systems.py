@@ -153,10 +153,45 @@ def test_tier_speaks_the_protocol(check: Check, filestore: Make, tier: str, prot
     assert len(check("filestore-protocol", filestore(tier=tier, protocol=protocol))) == count
 
 
-def test_range_of_a_tier_on_which_sources_disagree_is_a_warning(check: Check, filestore: Make) -> None:
-    found = check("filestore-range", filestore(tier="REGIONAL", location="us-central1", reserved_range="10.0.0.0/24"))
+@pytest.mark.parametrize(
+    ("tier", "prefix", "severity"),
+    [
+        ("ZONAL", 24, None),
+        ("ZONAL", 26, "warning"),
+        ("ZONAL", 25, "error"),
+        ("REGIONAL", 26, None),
+        ("REGIONAL", 24, "warning"),
+        ("ENTERPRISE", 26, None),
+        ("ENTERPRISE", 24, "warning"),
+        ("ENTERPRISE", 29, "error"),
+        ("HIGH_SCALE_SSD", 26, "error"),
+        ("BASIC_HDD", 24, "error"),
+    ],
+)
+def test_range_that_some_source_has_is_a_warning_at_most(
+    check: Check, filestore: Make, tier: str, prefix: int, severity: str | None
+) -> None:
+    found = check("filestore-range", filestore(tier=tier, reserved_range=f"10.0.0.0/{prefix}"))
 
-    assert [(each.severity, "disagree" in each.message) for each in found] == [("warning", True)]
+    assert [each.severity for each in found] == ([severity] if severity else [])
+    assert all(("disagree" in each.message) == (severity == "warning") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("tier", "size", "severity"),
+    [
+        ("REGIONAL", 100, "warning"),
+        ("REGIONAL", 1_025, "warning"),
+        ("REGIONAL", 99, "error"),
+        ("ZONAL", 1_023, "error"),
+    ],
+)
+def test_capacity_that_one_page_has_and_another_lacks_is_a_warning(
+    check: Check, filestore: Make, tier: str, size: int, severity: str
+) -> None:
+    (capacity,) = check("filestore-capacity", filestore(tier=tier, capacity_gib=size))
+
+    assert (capacity.severity, capacity.nearest) == (severity, "1280" if size > 1_024 else "1024")
 
 
 def export(*ranges: str, squashed: bool = False) -> Export:

@@ -44,7 +44,7 @@ def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None
     # Private service access takes the name of a range; the API's answer where no name was sent is (unverified).
     if not network.get("reservedIpRange") and network["connectMode"] == "DIRECT_PEERING":
         tier = FILESTORE_TIERS.get(body.get("tier", ""))
-        size = tier.reserved_prefix if tier else 29  # STANDARD and PREMIUM are basic tiers under older names
+        size = tier.reserved_prefixes[0] if tier else 29  # STANDARD and PREMIUM are basic tiers under older names
         network["reservedIpRange"] = f"{block}.0/{size}"
     network["ipAddresses"] = [f"{block}.2"]
     if body.get("tier") in ("ZONAL", "REGIONAL", "ENTERPRISE"):
