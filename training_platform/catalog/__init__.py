@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Accelerator,
         BootDiskLimits,
         Chart,
+        ChartPorts,
         DiskType,
         FilestoreTier,
         LustreTier,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 ACCELERATORS: Mapping[str, Accelerator]
 BOOT_DISK_LIMITS: Mapping[str, BootDiskLimits]
 CHARTS: Mapping[str, Chart]
+CHART_PORTS: Mapping[str, ChartPorts]
 DISK_TYPES: Mapping[str, DiskType]
 FILESTORE_TIERS: Mapping[str, FilestoreTier]
 GENERAL_QUOTAS: Mapping[str, QuotaId]

@@ -5,8 +5,8 @@ A data file holds any of these sections; rows of all files are joined, and none 
     quotas:            name -> fields of QuotaId (dimensions as a mapping), source, unverified
     accelerators:      name -> fields of Accelerator; a quota is written as its name
     machine_types:     group -> shared (fields of every row), and rows (name -> fields of MachineType) or sizes
-    disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, images, model_servers, releases:
-                       name -> fields of the type
+    disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, chart_ports, images, model_servers,
+    releases:          name -> fields of the type
     service_prices:    name -> fields of ServicePrice
     skus:              machine family or service -> fields of Skus
     locations:         read, source, zones (region -> last parts of its zones' names)
@@ -28,6 +28,7 @@ from training_platform.catalog.types import (
     BootDiskLimits,
     CatalogRow,
     Chart,
+    ChartPorts,
     DiskType,
     FilestoreTier,
     Image,
@@ -47,6 +48,7 @@ Rows = dict[str, tuple[object, FilePlace]]
 GENERAL = "quotas"  # the file of quotas that no family owns
 _PLAIN: Mapping[str, type[CatalogRow]] = {
     "boot_disk_limits": BootDiskLimits,
+    "chart_ports": ChartPorts,
     "charts": Chart,
     "disk_types": DiskType,
     "filestore_tiers": FilestoreTier,
@@ -94,6 +96,7 @@ class Catalog:
     """Everything the data files of a folder say, by name; ``general_quotas`` leaves out those that one family owns."""
 
     boot_disk_limits: Mapping[str, BootDiskLimits]
+    chart_ports: Mapping[str, ChartPorts]
     charts: Mapping[str, Chart]
     disk_types: Mapping[str, DiskType]
     filestore_tiers: Mapping[str, FilestoreTier]

@@ -444,6 +444,13 @@ class Chart(CatalogRow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChartPorts(CatalogRow):
+    """The ports on which the API server calls pods of a chart of the catalogue, by the chart's name."""
+
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Release(CatalogRow):
     """A minor version of a chart of the catalogue, and the releases of others that it goes with, by its owner's word.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from training_platform.catalog import CHART_PORTS
 from training_platform.catalog.locations import region_of
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.environment import Environment
@@ -266,9 +267,9 @@ def _label(domain: str) -> str:
     return domain.rstrip(".").replace(".", "-")
 
 
-# Of Kueue and JobSet (9443; metrics and visibility 8443), and of a service mesh's injector (15017). GKE itself opens
-# 443 and 10250. Sources: both Helm charts; default ports of terraform-google-kubernetes-engine.
-WEBHOOK_PORTS = ("8443", "9443", "15017")
+# Of webhooks that others install: ingress-nginx and similar, and a service mesh's injector. Source: default ports of
+# terraform-google-kubernetes-engine.
+_PORTS_OF_OTHERS = (8443, 15017)
 _OPTIONS = Options(
     # Google Cloud changes no range that a cluster uses; the cluster is deleted with its subnet.
     replace_on_changes=("secondaryIpRanges",),
@@ -335,7 +336,12 @@ def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
 
 
 def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Resource:
-    """Return the rule by which the control plane calls admission webhooks.
+    """Return the rule by which the control plane calls admission webhooks and aggregated APIs.
+
+    GKE itself opens 443 and 10250, and only where the control plane's network is peered. A control plane that reaches
+    nodes through the tunnel of its agents (Konnectivity) sends these calls from a pod on a node; the rule is then
+    without effect. Source: GKE docs, firewall rules that GKE
+    creates (general knowledge).
 
     That it does so from the subnet's primary range, where a cluster with a DNS-based endpoint has its control plane's
     internal address, is (unverified).
@@ -348,8 +354,14 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
         direction="INGRESS",
         source_ranges=[own_ranges(spec).nodes],
         target_service_accounts=[node_service_account],
-        allows=[allowed("tcp", *WEBHOOK_PORTS)],
+        allows=[allowed("tcp", *control_plane_ports())],
     )
+
+
+def control_plane_ports() -> list[str]:
+    """Return the ports that the control plane calls on nodes: those of the catalogue's charts, and usual ones."""
+    charts = {port for row in CHART_PORTS.values() for port in row.ports}
+    return [str(port) for port in sorted(charts.union(_PORTS_OF_OTHERS))]
 
 
 def attachment_resources(region: str, addresses: str, scope: Scope, network: Any, into: Component) -> None:

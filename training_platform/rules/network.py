@@ -12,6 +12,7 @@ from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import region_of
 from training_platform.quota.charges import nat_addresses
 from training_platform.quota.demand import vms_behind
+from training_platform.resources.network import control_plane_ports
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
@@ -140,7 +141,7 @@ def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     queues = bool(program.all(FlavorView) or program.all(FlavorQuotaView))
     message = f"no firewall rule of {network.name} lets the control plane reach webhooks on tcp {WEBHOOK_PORT}"
     yield finding(
-        cluster, "network", message, allowed="tcp 8443, 9443 and 15017 from the control plane's range",
+        cluster, "network", message, allowed=f"tcp {', '.join(control_plane_ports())} from the control plane's range",
         nearest="a Firewall of that VPC", severity="error" if queues else None,
     )  # fmt: skip
 

@@ -218,7 +218,7 @@ def test_the_control_plane_reaches_webhooks_on_nodes_alone(scope: Scope) -> None
     assert rule["direction"] == "INGRESS"
     assert rule["sourceRanges"] == [RANGES["nodes"]]
     assert rule["targetServiceAccounts"] == ["nodes@example.com"]
-    assert rule["allows"] == [{"protocol": "tcp", "ports": ["8443", "9443", "15017"]}]
+    assert rule["allows"] == [{"protocol": "tcp", "ports": ["8082", "8443", "9443", "15017"]}]
     assert rule.keys().isdisjoint({"targetTags", "sourceTags", "denies"})
 
 
