@@ -393,6 +393,11 @@ def _flavor(
 ) -> Flavor:
     first = members[0]
     labels = {pool.accelerator.gke_label for pool in members if not pool.gke_pools}
+    auto_provisioned_chips = sum(auto_provisioned.get(label, 0) for label in labels)
+    placed = [pool for pool in members if pool.spec.topology_aware]
+    left_out = all(pool.spec.topology_aware is None and pool.spec.placed_by_default for pool in members)
+    if left_out and not first.compute_class and not auto_provisioned_chips:
+        placed = list(members)
     return Flavor(
         name=name,
         accelerator=first.accelerator,
@@ -400,7 +405,7 @@ def _flavor(
         capacity=first.spec.capacity,
         pools=members,
         compute_class=first.compute_class,
-        auto_provisioned_chips=sum(auto_provisioned.get(label, 0) for label in labels),
-        topology_levels=next((pool.spec.topology_levels for pool in members if pool.spec.topology_aware), ()),
+        auto_provisioned_chips=auto_provisioned_chips,
+        topology_levels=placed[0].spec.topology_levels if placed else (),
         notebook_chips=sum(pool.max_places for pool in members if pool.name in taken),
     )

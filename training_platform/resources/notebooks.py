@@ -53,6 +53,7 @@ def team_profiles(
     """Return the profiles of a team; ``data_sets`` are those it reads, disks in a zone for VMs of that zone alone."""
     offered = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
     pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
+    by_name = flavors(cluster_name, cluster)
     for profile in offered:
         pool = pools[profile["slug"]]
         profile["display_name"] += f", {team}"
@@ -64,7 +65,7 @@ def team_profiles(
         profile["kubespawner_override"] |= in_namespace(
             notebooks, team, {key: data for key, data in data_sets.items() if data.zone in (None, pool.zone)}
         )
-        if pool.spec.topology_aware:
+        if by_name[flavor_name(pool)].topology_levels:
             profile["kubespawner_override"].setdefault("extra_annotations", {}).update(ANY_PLACE)
     return offered
 

@@ -284,6 +284,36 @@ def test_a_flavor_whose_nodes_have_places_carries_its_topology(
     assert crds["kueue.x-k8s.io", "v1beta2", "Topology"].errors(dict(declared.inputs)) == []
 
 
+MEGA: dict[str, object] = {"machine_type": "a3-megagpu-8g"}
+STATIC = {**MEGA, "min_nodes": 4, "max_nodes": 4}
+GROWING = {**MEGA, "min_nodes": 3, "max_nodes": 4}
+QUEUED_MEGA = {**MEGA, "capacity": "queued-provisioning", "max_nodes": 4}
+
+
+@pytest.mark.parametrize(
+    ("pools", "topology"),
+    [
+        ((STATIC,), "blocks"),
+        ((QUEUED_MEGA,), "blocks"),
+        ((GROWING,), None),
+        ((STATIC, STATIC), "blocks"),
+        ((STATIC, GROWING), None),
+        (({**STATIC, "topology_aware": False},), None),
+        ((STATIC, {**STATIC, "topology_aware": False}), None),
+        (({**GROWING, "topology_aware": True},), "blocks"),
+        (({**MEGA, "min_nodes": 1, "max_nodes": 1},), None),
+        (({"machine_type": "a2-highgpu-8g", "min_nodes": 4, "max_nodes": 4},), None),
+        (({"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "slices": 2, "min_slices": 2},), None),
+    ],
+)
+def test_kueue_places_jobs_on_gpus_of_which_it_sees_all(
+    cluster: Build, pools: tuple[dict[str, object], ...], topology: str | None
+) -> None:
+    (flavor,) = flavors("main", cluster(**{f"pool-{number}": pool for number, pool in enumerate(pools)})).values()
+
+    assert resource_flavor(flavor).get("topologyName") == topology
+
+
 def test_no_flavor_has_a_topology_that_nobody_asked_for(scope: Scope, cluster: Build) -> None:
     found = flavors("main", cluster(mega={"machine_type": "a3-megagpu-8g"}))
 

@@ -147,9 +147,10 @@ class NodeOptions(Consistent):
         default=True,
         description="Networks for GPUDirect, where the machine type supports it; without, use one VM per job.",
     )
-    topology_aware: bool = Field(
-        default=False,
-        description="Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only of VMs that are there.",
+    topology_aware: bool | None = Field(
+        default=None,
+        description="Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only of VMs that are there. "
+        "Default: yes for GPUs of several VMs that all run from the start or are queued.",
     )
     compact: bool = Field(
         default=False, description="GPU: compact placement of the VMs; changing it recreates the node pool."
@@ -347,6 +348,15 @@ class NodePoolSpec(NodeOptions):
         if self.machine.hosts_of(self.topology) > 1:
             return SLICE_LEVELS
         return BLOCK_LEVELS if has_blocks(self.machine) else ()
+
+    @property
+    def placed_by_default(self) -> bool:
+        """Whether Kueue sees all of its VMs when it admits a job, and their places make a difference to GPUs.
+
+        It is not so for TPUs: a slice is a node pool, and jobs have whole slices in any case.
+        """
+        complete = self.capacity == "queued-provisioning" or self.min_nodes == self.max_nodes
+        return complete and self.max_nodes > 1 and self.topology_levels == BLOCK_LEVELS
 
     @field_validator("zone", mode="before")
     @classmethod
