@@ -35,7 +35,8 @@ def rows() -> Iterator[tuple[str, object]]:
     catalog = default()
     parts = (
         catalog.quotas, catalog.accelerators, catalog.machine_types, catalog.disk_types, catalog.boot_disk_limits,
-        catalog.filestore_tiers, catalog.charts, catalog.releases, catalog.images, catalog.model_servers,
+        catalog.filestore_tiers, catalog.charts, catalog.chart_ports, catalog.releases, catalog.images,
+        catalog.model_servers,
         {name: a.vertex for name, a in catalog.accelerators.items() if a.vertex is not None},
         {name: a.attachment for name, a in catalog.accelerators.items() if a.attachment is not None},
         {name: a.price for name, a in catalog.accelerators.items() if a.price is not None},
@@ -85,7 +86,8 @@ def test_what_is_called_unverified_is_there() -> None:
         ("ct5l-hightpu-8t", 8, 224, 384), ("ct5p-hightpu-4t", 4, 208, 448), ("ct6e-standard-1t", 1, 44, 176),
         ("ct6e-standard-4t", 4, 180, 720), ("ct6e-standard-8t", 8, 180, 1440), ("tpu7x-standard-1t", 1, 56, 240),
         ("tpu7x-standard-4t", 4, 224, 960), ("a3-edgegpu-8g", 8, 208, 1872), ("a3-ultragpu-8g", 8, 224, 2952),
-        ("a4-highgpu-8g", 8, 224, 3968), ("a4x-highgpu-4g", 4, 140, 884), ("g2-standard-4", 1, 4, 16),
+        ("a4-highgpu-8g", 8, 224, 3968), ("a4x-highgpu-4g", 4, 140, 884), ("a4x-maxgpu-4g-metal", 4, 144, 960),
+        ("g2-standard-4", 1, 4, 16),
         ("g2-standard-24", 2, 24, 96), ("g2-standard-32", 1, 32, 128), ("g2-standard-48", 4, 48, 192),
         ("g2-standard-96", 8, 96, 384), ("g4-standard-48", 1, 48, 180), ("g4-standard-96", 2, 96, 360),
         ("g4-standard-192", 4, 192, 720), ("g4-standard-384", 8, 384, 1440),
@@ -119,6 +121,7 @@ def test_the_families_are_complete() -> None:
         "h200": {"a3-ultragpu-8g"},
         "b200": {"a4-highgpu-8g"},
         "gb200": {"a4x-highgpu-4g"},
+        "gb300": {"a4x-maxgpu-4g-metal"},
         "rtx-pro-6000": {f"g4-standard-{vcpus}" for vcpus in (48, 96, 192, 384)},
     }
     prefixes = {name.rpartition("-")[0] for name, machine in MACHINE_TYPES.items() if machine.kind == "cpu"}
@@ -209,7 +212,7 @@ def test_machines_without_known_zones_say_so_and_regions_without_zones_are_kept(
         ("a100-40", "nvidia-tesla-a100", 40, 312),
         ("a100-80", "nvidia-a100-80gb", 80, 312), ("h100", "nvidia-h100-80gb", 80, 989),
         ("h100-mega", "nvidia-h100-mega-80gb", 80, 989), ("h200", "nvidia-h200-141gb", 141, 989),
-        ("b200", "nvidia-b200", 180, None), ("gb200", "nvidia-gb200", 186, None),
+        ("b200", "nvidia-b200", 180, None), ("gb200", "nvidia-gb200", 186, None), ("gb300", "nvidia-gb300", 279, None),
         ("rtx-pro-6000", "nvidia-rtx-pro-6000", 96, None),
     ],
 )  # fmt: skip
@@ -229,7 +232,9 @@ def test_partitions_of_a_gpu_fit_into_its_memory() -> None:
     assert ACCELERATORS["h100"].partitions["1g.20gb"] == 4
     assert "1g.20gb" not in ACCELERATORS["a100-80"].partitions
     assert ACCELERATORS["h200"].partitions["3g.71gb"] == 2
-    assert {name for name, a in ACCELERATORS.items() if a.kind == "gpu" and not a.partitions} == {"t4", "v100", "l4"}
+    assert {name for name, a in ACCELERATORS.items() if a.kind == "gpu" and not a.partitions} == {
+        "t4", "v100", "l4", "gb300",
+    }  # fmt: skip
     assert {name for name, a in ACCELERATORS.items() if a.kind == "tpu" and a.partitions} == set()
 
 
@@ -243,7 +248,7 @@ def test_vertex_names_gpus_by_enum_and_tpus_by_machine_alone() -> None:
         "v100": "NVIDIA_TESLA_V100", "tpu-v5e": None, "tpu-v6e": None, "tpu-7x": None,
     }  # fmt: skip
     assert {name for name in ACCELERATORS if ACCELERATORS[name].vertex is None} == {
-        "tpu-v4", "tpu-v5e-device", "tpu-v5p",
+        "tpu-v4", "tpu-v5e-device", "tpu-v5p", "gb300",
     }  # fmt: skip
     assert vertex_regions("tpu-7x") == {"us-central1"}
     assert "southamerica-west1" in vertex_regions("tpu-v6e")
@@ -267,7 +272,7 @@ def test_vertex_takes_only_machines_that_it_names() -> None:
     assert all(m.accelerator is not None and m.accelerator.vertex is not None for m in GPUS + TPUS if m.vertex)
     assert {m.name for m in GPUS + TPUS if not m.vertex} == {
         "ct4p-hightpu-4t", *(f"ct5l-hightpu-{chips}t" for chips in (1, 4, 8)), "ct5p-hightpu-4t", "tpu7x-standard-1t",
-        "a3-edgegpu-8g",
+        "a3-edgegpu-8g", "a4x-maxgpu-4g-metal",
     }  # fmt: skip
     assert {name for name in MACHINE_TYPES if name.startswith("e2-standard") and MACHINE_TYPES[name].vertex} == {
         f"e2-standard-{vcpus}" for vcpus in (4, 8, 16, 32)
@@ -313,8 +318,10 @@ def test_machines_with_rdma_keep_two_nics_for_everything_else() -> None:
 def test_workload_policies_join_ironwood_hosts_and_nvlink_domains() -> None:
     joined = {machine.name: machine.nvlink_domain for machine in MACHINE_TYPES.values() if machine.workload_policy}
 
-    assert joined == {"tpu7x-standard-4t": None, "a4x-highgpu-4g": "1x72"}
-    assert [machine.name for machine in MACHINE_TYPES.values() if machine.architecture == "arm64"] == ["a4x-highgpu-4g"]
+    assert joined == {"tpu7x-standard-4t": None, "a4x-highgpu-4g": "1x72", "a4x-maxgpu-4g-metal": "1x72"}
+    assert {machine.name for machine in MACHINE_TYPES.values() if machine.architecture == "arm64"} == {
+        "a4x-highgpu-4g", "a4x-maxgpu-4g-metal",
+    }  # fmt: skip
     assert {machine.name: machine.confidential for machine in MACHINE_TYPES.values() if machine.confidential} == {
         "a3-highgpu-1g": ("TDX",), "g4-standard-48": ("SEV",),
     }  # fmt: skip
@@ -370,11 +377,15 @@ def test_capacities_are_those_that_google_sells() -> None:
     }
     assert MACHINE_TYPES["ct5l-hightpu-4t"].capacities == ("on-demand", "spot", "reservation")
     assert MACHINE_TYPES["a3-edgegpu-8g"].capacities == ("on-demand", "spot", "reservation")
-    assert MACHINE_TYPES["a4x-highgpu-4g"].capacities == ("reservation",)
+    for arm in ("a4x-highgpu-4g", "a4x-maxgpu-4g-metal"):
+        assert MACHINE_TYPES[arm].capacities == ("reservation",)
     assert {MACHINE_TYPES[name].capacities for name in ("ct5p-hightpu-4t", "ct6e-standard-1t", "g2-standard-4")} == {
         everything
     }
-    without = {m.name for m in GPUS + TPUS if "on-demand" not in m.capacities} - {"a4x-highgpu-4g"}
+    without = {m.name for m in GPUS + TPUS if "on-demand" not in m.capacities} - {
+        "a4x-highgpu-4g",
+        "a4x-maxgpu-4g-metal",
+    }
     assert without == {
         *(f"a3-highgpu-{gpus}g" for gpus in (1, 2, 4)), "a3-ultragpu-8g", "a4-highgpu-8g", "tpu7x-standard-1t",
         "tpu7x-standard-4t",
@@ -581,3 +592,9 @@ def test_the_charts_that_the_platform_installs_go_together() -> None:
             installed = catalog.charts[row.chart].version.startswith(f"{row.minor}.")
             versions = {row.goes_with[name], *([catalog.charts[name].version] if installed else [])}
             assert not any(version.startswith(f"{minor}.") for version in versions for minor in minors), row.name
+
+
+def test_ports_of_charts_were_read_from_the_version_that_is_installed() -> None:
+    read = {name: row.source for name, row in default().chart_ports.items()}
+
+    assert read == {name: f"{chart.source}, rendered by Helm" for name, chart in default().charts.items()}

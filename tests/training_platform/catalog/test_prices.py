@@ -119,7 +119,8 @@ def test_a_machine_has_the_price_of_its_source(name: str, capacity: Capacity, re
 
 def test_what_no_source_prices_has_no_price() -> None:
     assert {m.name for m in GPUS + TPUS if m.price is None} == {
-        "a3-ultragpu-8g", "a4-highgpu-8g", "a4x-highgpu-4g", *(f"g4-standard-{n}" for n in (48, 96, 192, 384)),
+        "a3-ultragpu-8g", "a4-highgpu-8g", "a4x-highgpu-4g", "a4x-maxgpu-4g-metal",
+        *(f"g4-standard-{n}" for n in (48, 96, 192, 384)),
         "tpu7x-standard-1t", "tpu7x-standard-4t",
     }  # fmt: skip
 

@@ -184,6 +184,7 @@ GPUS = {
     "a100-80": ("nvidia-a100-80gb", "a2-ultragpu-1g"),
     "b200": ("nvidia-b200", "a4-highgpu-8g"),
     "gb200": ("nvidia-gb200", "a4x-highgpu-4g"),
+    "gb300": ("nvidia-gb300", "a4x-maxgpu-4g-metal"),
     "h100": ("nvidia-h100-80gb", "a3-highgpu-8g"),
     "h100-mega": ("nvidia-h100-mega-80gb", "a3-megagpu-8g"),
     "h200": ("nvidia-h200-141gb", "a3-ultragpu-8g"),
@@ -240,7 +241,7 @@ def test_a_flavor_of_gpus_selects_the_model_and_tolerates_the_taint_that_their_p
     assert [each["type"] for each in node["guestAccelerators"]] == [label]
     assert node["taints"] == [{"key": GPU, "value": "present", "effect": "NO_SCHEDULE"}]
     assert tolerates(tolerations, GPU, "present")
-    assert tolerates(tolerations, ARM, "arm64") is (family == "gb200")
+    assert tolerates(tolerations, ARM, "arm64") is (family in ("gb200", "gb300"))
     assert all(key.startswith(OURS) for key in node["labels"])
 
 

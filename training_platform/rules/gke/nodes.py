@@ -193,7 +193,7 @@ def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
 
 
 _WHOLE_FAMILIES = frozenset(row.name.partition("-")[0] for row in MACHINE_TYPES.values() if row.kind != "cpu")
-_ALIKE = 0.85  # a3-higpu-8g; not a4x-maxgpu-4g-metal, which is younger than the catalogue
+_ALIKE = 0.85  # a3-higpu-8g; not a5-highgpu-8g, which may be younger than the catalogue
 _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2026-11-21"
 
 
