@@ -93,7 +93,7 @@ def gitlab(folder: Path, variables: dict[str, str], *arguments: str) -> str:
         ({**SCHEDULE, **PROVIDER}, dict.fromkeys(("drift", "idle", "software"), "on_success")),
         (
             {**SCHEDULE, **PROVIDER, **PROTECTED},
-            dict.fromkeys(("drift", "idle", "software", "quotas", "usage"), "on_success"),
+            {**dict.fromkeys(("drift", "idle", "software", "quotas", "usage"), "on_success"), "push": "always"},
         ),
     ],
 )

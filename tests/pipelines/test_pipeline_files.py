@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -148,14 +150,51 @@ def refused(script: str, **environment: str) -> bool:
     return ran.returncode == 2 and "names no digest" in ran.stdout
 
 
-def test_a_token_that_may_push_is_used_on_protected_branches_alone() -> None:
-    text = (ROOT / ".gitlab-ci.yml").read_text()
-    pushing = [name for name, job in yaml.safe_load(text).items() if "QUOTA_PUSH_URL" in str(job)]
+def test_a_token_that_may_push_is_for_a_job_that_runs_git_alone() -> None:
+    jobs = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
+    job = jobs["push"]
 
-    assert pushing == ["quotas", "usage"]
-    for name in pushing:
-        (rule,) = yaml.safe_load(text)[name]["rules"]
-        assert rule["if"].endswith('&& $CI_COMMIT_REF_PROTECTED == "true"')
+    assert [name for name in jobs if "QUOTA_PUSH_URL" in str(jobs[name])] == []
+    assert job["environment"] == {"name": "quota-push", "action": "access"}  # the scope of the variable
+    assert [line.split()[0] for line in job["script"]] == ["pipelines/gitlab/push"] * 2
+    assert {"extends", "before_script"}.isdisjoint(job)
+    (rule,) = job["rules"]
+    assert rule["if"].endswith('&& $CI_COMMIT_REF_PROTECTED == "true"')
+
+
+def test_a_push_takes_the_stack_files_of_a_patch_and_nothing_else(tmp_path: Path) -> None:
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch", "main", "origin")
+    git(tmp_path, "clone", "--quiet", str(origin), "clone")
+    (clone / "stacks").mkdir()
+    for name in ("stacks/limits.yaml", "program.py"):
+        (clone / name).write_text("before\n")
+    shutil.copytree(ROOT / "pipelines" / "gitlab", clone / "pipelines" / "gitlab")
+    git(clone, "add", ".")
+    git(clone, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--message", "First")
+    commit = git(clone, "rev-parse", "HEAD")
+    for name in ("stacks/limits.yaml", "program.py"):
+        (clone / name).write_text("after\n")
+    (clone / "quota-pull.patch").write_text(git(clone, "diff") + "\n")
+    git(origin, "config", "receive.advertisePushOptions", "true")
+    variables = {"CI_COMMIT_SHA": commit, "CI_DEFAULT_BRANCH": "main", "QUOTA_PUSH_URL": str(origin)}
+
+    for branch in ("quota-pull", "chip-hours"):  # the second has no patch
+        subprocess.run(
+            ["pipelines/gitlab/push", branch, "Pull quota limits"],
+            cwd=clone, env={**os.environ, **variables}, check=True,
+        )  # fmt: skip
+
+    assert git(origin, "branch", "--format=%(refname:short)").split() == ["quota-pull"]
+    assert git(origin, "show", "--name-only", "--format=%s", "quota-pull").split("\n") == [
+        "Pull quota limits", "", "stacks/limits.yaml",
+    ]  # fmt: skip
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()  # fmt: skip
 
 
 @pytest.mark.parametrize("file", [*WORKFLOWS, ROOT / ".gitlab-ci.yml"], ids=lambda file: file.name)

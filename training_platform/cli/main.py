@@ -30,6 +30,7 @@ _CORE = {
     "check": "check:check", "plan": "plan:plan", "stacks": "stacks:stacks", "init": "init:app",
     "explain": "explain:explain", "rules": "explain:app", "catalog": "catalog:app", "quota": "quota:app",
     "prices": "prices:app", "software": "software:app", "schema": "stacks:schema",
+    "pipeline-accounts": "pipeline_accounts:pipeline_accounts",
 }  # fmt: skip
 _PARTS = part_commands()
 

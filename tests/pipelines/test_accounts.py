@@ -1,0 +1,138 @@
+"""Which service account each job of the shipped pipelines may act as, by the claims of its token.
+
+The conditions are evaluated by Google's own implementation of the Common Expression Language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.places import ROOT
+from training_platform.resources.pipeline_accounts import Federation, deployer, github, gitlab
+
+cel = pytest.importorskip("cel_expr_python.cel", reason="the package cel-expr-python is not installed")
+
+WORKFLOWS = ROOT / ".github" / "workflows"
+GITHUB, GITLAB = github("1234"), gitlab("56")
+SUBJECT = "repo:example/training-platform:ref:refs/heads/main"
+MAIN = {"sub": SUBJECT, "repository_id": "1234", "ref": "refs/heads/main", "event_name": "push"}
+REQUEST = {**MAIN, "ref": "refs/pull/7/merge", "event_name": "pull_request"}
+EVENTS = {
+    "pull_request": [REQUEST],
+    "schedule": [{**MAIN, "event_name": "schedule"}],
+    "push": [MAIN],
+    "workflow_dispatch": [{**MAIN, "event_name": "workflow_dispatch"}],
+}
+PUSHED = {
+    "project_id": "56", "ref": "main", "ref_type": "branch", "ref_protected": "true", "pipeline_source": "push",
+}  # fmt: skip
+PROTECTED = {**PUSHED, "environment": "prod", "environment_protected": "true"}
+SCHEDULED = {**PUSHED, "pipeline_source": "schedule"}
+MERGE_REQUEST = {**PUSHED, "ref": "feature", "ref_protected": "false", "pipeline_source": "merge_request_event"}
+ENVIRONMENT = cel.NewEnv(variables={"assertion": cel.Type.Map(cel.Type.STRING, cel.Type.STRING)})
+
+
+def evaluate(expression: str, claims: Mapping[str, str]) -> Any:
+    return ENVIRONMENT.compile(expression).eval(data={"assertion": dict(claims)}).plain_value()
+
+
+def account(federation: Federation, claims: Mapping[str, str]) -> str | None:
+    """Return the account that a token is for; None if Google Cloud refuses it."""
+    if not evaluate(federation.condition, claims):
+        return None
+    value: str = evaluate(federation.account, claims)
+    return value
+
+
+def github_jobs() -> Iterator[tuple[str, dict[str, str], str]]:
+    """Yield each job with credentials under each event that starts it: its name, its claims, its variable."""
+    for file in sorted(WORKFLOWS.glob("*.yml")):
+        workflow = yaml.safe_load(file.read_text())
+        callers = [
+            each for each in WORKFLOWS.glob("*.yml") if f"uses: ./.github/workflows/{file.name}" in each.read_text()
+        ]
+        for event in {event for source in (file, *callers) for event in events(source) if event in EVENTS}:
+            for name, job in workflow["jobs"].items():
+                for variable in re.findall(r"vars\.(\w+_SERVICE_ACCOUNT)", str(job)):
+                    for claims in EVENTS[event]:
+                        yield f"{file.name} {name} {event}", with_environment(claims, job), variable
+
+
+def events(file: Any) -> list[str]:
+    triggers = yaml.safe_load(file.read_text())[True]  # YAML reads the key `on` as a boolean
+    return [triggers] if isinstance(triggers, str) else list(triggers)
+
+
+def with_environment(claims: dict[str, str], job: dict[str, Any]) -> dict[str, str]:
+    return {**claims, "environment": "prod"} if "environment" in job else claims
+
+
+def gitlab_jobs() -> Iterator[tuple[str, dict[str, str], str]]:
+    jobs = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
+    for name, job in jobs.items():
+        if isinstance(job, dict) and job.get("extends") == ".google":
+            (rule,) = job["rules"]
+            claims = MERGE_REQUEST if "merge_request_event" in rule["if"] else SCHEDULED
+            assert "environment" not in job
+            yield name, claims, job["variables"]["SERVICE_ACCOUNT"].removeprefix("$")
+    up = yaml.safe_load((ROOT / "pipelines" / "gitlab" / "google.yml").read_text())[".up"]
+    claims = {**PROTECTED, "pipeline_source": "parent_pipeline"}
+    assert up["environment"] == {"name": "$ENVIRONMENT"}
+    yield "up prod", claims, up["variables"]["SERVICE_ACCOUNT"].removeprefix("$")
+
+
+ACCOUNTS = {
+    "PREVIEW_SERVICE_ACCOUNT": "preview",
+    "NIGHTLY_SERVICE_ACCOUNT": "nightly",
+    "DEPLOY_SERVICE_ACCOUNT": deployer("prod"),
+}
+JOBS = [
+    *((GITHUB, *job) for job in github_jobs()),
+    *((GITLAB, *job) for job in gitlab_jobs()),
+]
+
+
+@pytest.mark.parametrize(
+    ("federation", "name", "claims", "variable"), JOBS, ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_a_job_may_act_as_its_account_and_as_no_other(
+    federation: Federation, name: str, claims: dict[str, str], variable: str
+) -> None:
+    assert account(federation, claims) == ACCOUNTS[variable], name
+
+
+def test_every_kind_of_account_is_used_on_both_services() -> None:
+    for federation in (GITHUB, GITLAB):
+        assert {variable for each, _, _, variable in JOBS if each is federation} == set(ACCOUNTS)
+
+
+@pytest.mark.parametrize(
+    ("federation", "claims", "expected"),
+    [
+        (GITHUB, {**REQUEST, "environment": "prod"}, "preview"),
+        (GITHUB, {**MAIN, "ref": "refs/heads/main2", "environment": "prod"}, "preview"),
+        (GITHUB, {**MAIN, "ref": "refs/tags/main", "environment": "prod"}, "preview"),
+        (GITHUB, {**MAIN, "environment": "dev"}, "deploy-dev"),
+        (GITHUB, {**MAIN, "environment": "nightly"}, "deploy-nightly"),
+        (GITHUB, {**MAIN, "repository_id": "12345"}, None),
+        (GITLAB, {**PUSHED, "environment": "prod", "environment_protected": "false"}, "preview"),
+        (GITLAB, {**PROTECTED, "environment": "dev"}, "deploy-dev"),
+        (GITLAB, {**PUSHED, "ref_protected": "false"}, "preview"),
+        (GITLAB, {**PROTECTED, "ref_type": "tag"}, "preview"),
+        (
+            GITLAB,
+            {**PROTECTED, "pipeline_source": "merge_request_event"},
+            "preview",
+        ),
+        (GITLAB, {**PUSHED, "project_id": "561"}, None),
+    ],
+)  # fmt: skip
+def test_what_no_reviewer_has_seen_is_a_preview(
+    federation: Federation, claims: dict[str, str], expected: str | None
+) -> None:
+    assert account(federation, claims) == expected
