@@ -1,0 +1,1 @@
+"""The generator of the catalogue's permissions, from public dumps of IAM's roles and a map of Google's methods."""

@@ -1,0 +1,47 @@
+"""What the platform's principals do in Google Cloud: ``operations.yaml``, by principal and operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from training_platform.catalog.reading import table
+from training_platform.catalog.types import Json
+
+
+@dataclass(frozen=True)
+class Principal:
+    """A principal, the pattern of the members that it is in policies, and the methods of each of its operations."""
+
+    title: str
+    members: str
+    operations: Mapping[str, tuple[str, ...]]
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """Every method that it calls."""
+        return frozenset(method for methods in self.operations.values() for method in methods)
+
+
+@cache
+def principals() -> Mapping[str, Principal]:
+    """Return the principals by name."""
+    rows: Json = table(__file__, "operations.yaml")
+    return {
+        name: Principal(
+            row["title"],
+            row["members"],
+            {title: _methods(collections) for title, collections in row["operations"].items()},
+        )
+        for name, row in rows.items()
+    }
+
+
+def _methods(collections: Json) -> tuple[str, ...]:
+    return tuple(f"{collection}.{verb}" for collection, verbs in collections.items() for verb in verbs)
+
+
+def called_methods() -> frozenset[str]:
+    """Return the methods of all principals."""
+    return frozenset(method for principal in principals().values() for method in principal.methods)

@@ -1,0 +1,267 @@
+"""IAM's answer: whether a principal has a permission on a resource, by grants, groups, roles and conditions.
+
+A resource is named relative to its API, ``projects/p/secrets/s``; a bucket, whose name has no project, is
+``buckets/b``. A grant on a resource holds for everything below it. There are no folders, organizations or deny
+policies here. Source: IAM docs, policy inheritance, principal identifiers and conditions, read 2026-11-24.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import parse_qsl
+
+from training_platform.catalog.permissions import Need, permissions, permissions_of
+from training_platform.catalog.types import Json
+
+WORKLOAD_USER: Final = "roles/iam.workloadIdentityUser"
+
+
+class AnyGrant(Protocol):
+    """A role of one principal on one resource, as ``resources.grants`` plans it or a policy holds it."""
+
+    @property
+    def principal(self) -> str:
+        """The member."""
+
+    @property
+    def role(self) -> str:
+        """The role's name, ``roles/...`` or ``projects/p/roles/...``."""
+
+    @property
+    def resource(self) -> str:
+        """The resource whose policy has the grant."""
+
+    @property
+    def condition(self) -> str:
+        """The condition's expression, empty without one."""
+
+    @property
+    def permissions(self) -> Collection[str] | None:
+        """The permissions of a custom role, None for a predefined one."""
+
+
+class PolicyGrant(NamedTuple):
+    """A grant that a policy holds."""
+
+    principal: str
+    role: str
+    resource: str
+    condition: str = ""
+    permissions: Collection[str] | None = None
+
+
+class Requirement(NamedTuple):
+    """A permission on a resource that a call requires; ``agent`` is Google's account where that needs it."""
+
+    permission: str
+    resource: str
+    agent: str = ""
+
+
+class UnsupportedCondition(Exception):
+    """An expression that this module cannot evaluate; such a grant gives nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rights:
+    """Who may do what.
+
+    ``groups`` are the members of groups by e-mail, which may be groups again. ``project_of`` returns the project of a
+    bucket by its name, empty if nobody knows it.
+    """
+
+    grants: Collection[AnyGrant]
+    groups: Mapping[str, Collection[str]]
+    project_of: Callable[[str], str]
+
+    def grant_of(
+        self,
+        principal: str,
+        permission: str,
+        resource: str,
+        *,
+        time: datetime | None = None,
+        modified_roles: Collection[str] = (),
+    ) -> AnyGrant | None:
+        """Return a grant that gives a principal a permission on a resource, None without one.
+
+        ``modified_roles`` are the roles that a change of a policy grants or takes away.
+        """
+        identities = self.identities(principal)
+        covered = set(self.ancestry(resource))
+        for grant in self.grants:
+            if grant.principal not in identities or grant.resource not in covered:
+                continue
+            if permission in role_permissions(grant) and _holds(grant.condition, resource, time, modified_roles):
+                return grant
+        return None
+
+    def identities(self, principal: str) -> frozenset[str]:
+        """Return every spelling under which policies may name a principal.
+
+        A workload of a pool is also every service account that lets the workload act as it: nobody else can be the
+        account, and its pods or pipelines exchange their token at once. A workload may carry attributes as a query,
+        ``principal://iam.googleapis.com/.../subject/S?attribute.environment=prod``.
+        """
+        names = {"allUsers", "allAuthenticatedUsers", *_of_pool(principal)}
+        kind, _, address = principal.partition(":")
+        if kind in ("user", "group"):
+            names.add(f"domain:{address.partition('@')[2]}")
+        before = 0
+        while before != len(names):
+            before = len(names)
+            names |= {f"group:{name}" for name, members in self.groups.items() if not names.isdisjoint(members)}
+        if kind == "principal" or ".svc.id.goog[" in principal:
+            accounts = [g for g in self.grants if g.role == WORKLOAD_USER and g.principal in names]
+            names |= {f"serviceAccount:{grant.resource.rpartition('/')[2]}" for grant in accounts}
+        return frozenset(names)
+
+    def ancestry(self, resource: str) -> Iterator[str]:
+        """Yield a resource and all that is above it; the last is its project."""
+        parts = resource.split("/")
+        for end in range(len(parts), 1, -1):
+            yield "/".join(parts[:end])
+        if parts[0] == "buckets":
+            yield f"projects/{self.project_of(parts[1])}"
+
+
+def role_permissions(grant: AnyGrant) -> Collection[str]:
+    """Return the permissions of a grant's role, as far as some method of the catalogue requires them."""
+    return permissions_of(grant.role) if grant.permissions is None else grant.permissions
+
+
+def requirements(method: str, resource: str, body: Json) -> Iterator[Requirement]:
+    """Yield the permissions that a call of a method requires, by its path's resource and its body.
+
+    Raises KeyError for a method that the catalogue has no row for.
+    """
+    project = resource.split("/")[1] if resource.startswith("projects/") else ""
+    for need in permissions().methods[method]:
+        for name in _resources(need, resource, body, project):
+            yield Requirement(need.permission, name, need.agent)
+
+
+def _resources(need: Need, resource: str, body: Json, project: str) -> Iterator[str]:
+    if not need.field:
+        yield resource
+        return
+    for value in dict.fromkeys(_values(body, need.field.split("."))):
+        name = f"projects/{value}" if need.field.endswith("Project") else resource_named(value, project)
+        if name and not (need.foreign and name.startswith(f"projects/{project}/")):
+            yield name
+
+
+def _values(message: Any, path: list[str]) -> Iterator[str]:
+    """Yield the strings at a path of fields; a list stands for each of its items."""
+    if isinstance(message, list):
+        for item in message:
+            yield from _values(item, path)
+    elif not path:
+        if isinstance(message, str) and message:
+            yield message
+    elif isinstance(message, dict):
+        yield from _values(message.get(path[0]), path[1:])
+
+
+_IMAGE: Final = re.compile(r"([a-z0-9-]+)-docker\.pkg\.dev/([^/]+)/([^/:@]+)")
+
+
+def resource_named(value: str, project: str) -> str:
+    """Return the resource that a field of a request names, ``project`` is the call's; empty for none of Google's."""
+    image = _IMAGE.match(value)
+    if image:
+        return f"projects/{image[2]}/locations/{image[1]}/repositories/{image[3]}"
+    if value.startswith("gs://"):
+        bucket, _, name = value.removeprefix("gs://").partition("/")
+        return f"buckets/{bucket}/objects/{name}" if name else f"buckets/{bucket}"
+    _, found, path = value.partition("projects/")
+    if found:
+        return f"projects/{path}"
+    name, at, host = value.partition("@")
+    if at:
+        home = host.removesuffix(".iam.gserviceaccount.com") if host.endswith(".iam.gserviceaccount.com") else project
+        return f"projects/{home}/serviceAccounts/{name}@{host}"
+    return ""
+
+
+def _of_pool(principal: str) -> Iterator[str]:
+    """Yield a principal, and the sets of its workload identity pool that it belongs to."""
+    name, _, attributes = principal.partition("?")
+    yield name
+    if name.startswith("principal://"):
+        pool = name.removeprefix("principal://").partition("/subject/")[0]
+        yield f"principalSet://{pool}/*"
+        for attribute, value in parse_qsl(attributes):
+            yield f"principalSet://{pool}/{attribute}/{value}"
+
+
+# Conditions, as far as this platform writes them
+
+_TIME: Final = re.compile(r'request\.time\s*(<=|>=|<|>)\s*timestamp\("([^"]+)"\)')
+_NAME: Final = re.compile(r'resource\.name\s*(?:==\s*"([^"]*)"|\.(startsWith|endsWith)\("([^"]*)"\))')
+_ROLES: Final = re.compile(
+    r"api\.getAttribute\(\s*['\"]iam\.googleapis\.com/modifiedGrantsByRole['\"]\s*,\s*\[\]\s*\)"
+    r"\.hasOnly\(\s*\[([^\]]*)\]\s*\)"
+)
+_COMPARE: Final[Mapping[str, Callable[[datetime, datetime], bool]]] = {
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+def _holds(expression: str, resource: str, time: datetime | None, modified_roles: Collection[str]) -> bool:
+    try:
+        return condition_holds(expression, resource, time or datetime.now(UTC), modified_roles)
+    except UnsupportedCondition:
+        return False
+
+
+def condition_holds(expression: str, resource: str, time: datetime, modified_roles: Collection[str]) -> bool:
+    """Evaluate a condition: alternatives by ``||`` of parts joined by ``&&``. Raises UnsupportedCondition."""
+    if not expression:
+        return True
+    alternatives = [alternative.split("&&") for alternative in expression.split("||")]
+    return any(
+        all(_part_holds(part.strip(), resource, time, modified_roles) for part in parts) for parts in alternatives
+    )
+
+
+def _part_holds(part: str, resource: str, time: datetime, modified_roles: Collection[str]) -> bool:
+    if match := _TIME.fullmatch(part):
+        return _COMPARE[match[1]](time, datetime.fromisoformat(match[2]))
+    if match := _NAME.fullmatch(part):
+        name = f"projects/_/{resource}" if resource.startswith("buckets/") else resource
+        if match[2]:
+            return name.startswith(match[3]) if match[2] == "startsWith" else name.endswith(match[3])
+        return name == match[1]
+    if match := _ROLES.fullmatch(part):
+        allowed = set(re.findall(r"['\"]([^'\"]+)['\"]", match[1]))
+        return set(modified_roles) <= allowed
+    raise UnsupportedCondition(part)
+
+
+def described(requirement: Requirement) -> str:
+    """Return a requirement as IAM words its refusal."""
+    return f"Permission '{requirement.permission}' denied on resource '{requirement.resource}' (or it may not exist)."
+
+
+def lacking(
+    rights: Rights,
+    principal: str,
+    needs: Iterable[Requirement],
+    agent: Callable[[str], str],
+    *,
+    time: datetime | None = None,
+    modified_roles: Collection[str] = (),
+) -> Iterator[tuple[str, Requirement]]:
+    """Yield each requirement that is not met, with who lacks it; ``agent`` returns the member that an agent is."""
+    for need in needs:
+        who = agent(need.agent) if need.agent else principal
+        if rights.grant_of(who, need.permission, need.resource, time=time, modified_roles=modified_roles) is None:
+            yield who, need
