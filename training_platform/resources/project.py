@@ -82,6 +82,19 @@ HOST_ROLES: Mapping[str, tuple[str, ...]] = {
 Source: GoogleCloudPlatform/cloud-foundation-fabric, modules/project/sharedvpc-agent-iam.yaml, read 2026-11-22.
 """
 
+SERVICE_AGENT_NAMES: Mapping[str, str] = {
+    "aiplatform.googleapis.com": "gcp-sa-aiplatform",
+    "artifactregistry.googleapis.com": "gcp-sa-artifactregistry",
+    "container.googleapis.com": "container-engine-robot",
+    "file.googleapis.com": "cloud-filer",
+    "lustre.googleapis.com": "gcp-sa-lustre",
+    "notebooks.googleapis.com": "gcp-sa-notebooks",
+}
+"""The agents of APIs: ``service-{project number}@{name}.iam.gserviceaccount.com``.
+
+Source: IAM docs, service agents, read 2026-11-22.
+"""
+
 KEY_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 KEY_AGENTS: Mapping[str, tuple[str, ...]] = {
     "aiplatform.googleapis.com": ("gcp-sa-aiplatform",),
@@ -240,7 +253,7 @@ def _key_users(into: Component, scope: Scope, api: str, members: Mapping[str, An
 
 def project_number(member: str) -> str:
     """Return the number of the project that a service agent is of: ``serviceAccount:service-{number}@...``."""
-    return member.partition("@")[0].rpartition("-")[2]
+    return member.partition("@")[0].removeprefix("serviceAccount:service-")
 
 
 def quota_requests(into: Component, scope: Scope, requests: Mapping[str, QuotaRequest]) -> None:

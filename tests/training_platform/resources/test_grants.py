@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.stack_files import workspace_of
+from training_platform.resources.grants import Grant, holds, plan_grants
+from training_platform.resources.stack_plan import stack_plan
+
+PROJECT = "example-train"
+ENVIRONMENT = {"project": PROJECT, "images": {"location": "us-central1"}}
+TEAM = {"environment": "dev", "name": "vision", "members": ["group:vision@example.com"]}
+JOBS = f"serviceAccount:dev-vision-jobs@{PROJECT}.iam.gserviceaccount.com"
+KEY = "projects/example-keys/locations/us-central1/keyRings/training/cryptoKeys/data"
+
+
+def granted(name: str, **changes: Mapping[str, Any]) -> list[Grant]:
+    files = {
+        "dev": {"environment": {**ENVIRONMENT, **changes.get("environment", {})}},
+        "dev-vision": {"team": {**TEAM, **changes.get("team", {})}},
+    }
+    workspace = workspace_of(files)
+    plan = stack_plan(workspace.stacks[name], workspace)
+    assert plan is not None
+    return plan_grants(plan)
+
+
+def rights(grants: list[Grant], member: str) -> set[tuple[str, str]]:
+    return {(grant.role, grant.resource) for grant in grants if grant.principal == member}
+
+
+def test_an_account_of_the_plan_is_named_as_iam_will_name_it() -> None:
+    grants = granted("dev-vision", team={"buckets": {"data": {"location": "us-central1"}}})
+
+    repository = f"projects/{PROJECT}/locations/us-central1/repositories/dev-images"
+
+    assert {
+        ("roles/storage.objectUser", f"buckets/{PROJECT}-dev-vision-data"),
+        ("roles/artifactregistry.reader", repository),
+    } <= rights(grants, JOBS)
+
+
+def test_members_act_as_the_account_that_iam_will_name() -> None:
+    account = f"projects/{PROJECT}/serviceAccounts/dev-vision-jobs@{PROJECT}.iam.gserviceaccount.com"
+
+    assert ("roles/iam.serviceAccountUser", account) in rights(granted("dev-vision"), "group:vision@example.com")
+
+
+def test_an_agent_is_named_by_the_id_of_its_project_in_place_of_the_number() -> None:
+    agent = f"serviceAccount:service-{{{PROJECT}}}@compute-system.iam.gserviceaccount.com"
+    grants = granted("dev", environment={"encryption": {"keys": [KEY]}})
+
+    assert rights(grants, agent) == {("roles/cloudkms.cryptoKeyEncrypterDecrypter", KEY)}
+
+
+def test_a_custom_role_has_its_permissions() -> None:
+    grants = granted("dev-vision", team={"vertex": {"tensorboards": ["us-central1"]}})
+    (role,) = (grant for grant in grants if grant.role == f"projects/{PROJECT}/roles/dev_vision_tensorboard")
+
+    assert role.principal == JOBS
+    assert "aiplatform.tensorboardRuns.write" in (role.permissions or ())
+
+
+def test_a_permission_is_held_on_a_resource_by_a_grant_on_it_or_above_it() -> None:
+    grants = granted("dev-vision", team={"buckets": {"data": {"location": "us-central1"}}})
+    roles = {"roles/storage.objectUser": {"storage.objects.create"}, "roles/logging.logWriter": {"logging.logs.create"}}
+
+    def held(permission: str, *resources: str) -> bool:
+        return holds(grants, JOBS, permission, resources, lambda role: roles.get(role, set()))
+
+    assert held("storage.objects.create", f"buckets/{PROJECT}-dev-vision-data", f"projects/{PROJECT}")
+    assert not held("storage.objects.create", f"projects/{PROJECT}")
+    assert held("logging.logs.create", f"projects/{PROJECT}")
+    assert not held("storage.objects.delete", f"buckets/{PROJECT}-dev-vision-data")

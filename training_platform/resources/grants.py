@@ -1,0 +1,132 @@
+"""The grants of a plan: which member holds which role on which resource, as IAM will have them.
+
+A preview does not know the addresses of accounts that the plan itself creates. They follow from id and project, so
+grants name them. The number of a project, which only Google knows, is its id in braces: ``service-{example-train}@``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from training_platform.resources import resource_types
+from training_platform.resources.plan import Computed, Plan, Reference, Resource
+from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.project import SERVICE_AGENT_NAMES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """A role of one member on one resource.
+
+    ``principal`` is spelt as a member of IAM: ``group:vision@example.com``. ``role`` is
+    ``roles/storage.objectUser``, or ``projects/{project}/roles/{id}`` for a custom one. ``resource`` is relative:
+    ``projects/{project}``, ``projects/{project}/secrets/{id}``; of a bucket, whose name is unique in the world,
+    ``buckets/{name}``. A part that nobody can tell before deployment is ``?``. ``permissions`` are those of a custom
+    role in the same plan, None for any other. ``condition`` is its expression, empty without one. ``planned_as`` is
+    the resource of the plan.
+    """
+
+    principal: str
+    role: str
+    resource: str
+    condition: str
+    permissions: frozenset[str] | None
+    planned_as: Resource
+
+
+_RESOURCES: Mapping[str, str] = {
+    resource_types.IAM_MEMBER: "projects/{project}",
+    resource_types.IAM_BINDING: "projects/{project}",
+    resource_types.BUCKET_MEMBER: "buckets/{bucket}",
+    resource_types.REPOSITORY_MEMBER: "projects/{project}/locations/{location}/repositories/{repository}",
+    resource_types.SECRET_MEMBER: "projects/{project}/secrets/{secret_id}",
+    resource_types.SERVICE_ACCOUNT_MEMBER: "{service_account_id}",
+    resource_types.CRYPTO_KEY_MEMBER: "{crypto_key_id}",
+}
+"""The resource that a grant is on, by the type of grant; in braces its inputs."""
+
+
+def plan_grants(plan: Plan) -> list[Grant]:
+    """Return the grants of a plan, in its order."""
+    resources = list(plan.resources())
+    custom = {
+        _custom_role_name(role): frozenset(role.inputs["permissions"])
+        for role in resources
+        if role.type == resource_types.CUSTOM_ROLE
+    }
+    return [grant for resource in resources for grant in _grants(resource, custom)]
+
+
+def _grants(resource: Resource, custom: Mapping[str, frozenset[str]]) -> Iterator[Grant]:
+    """Yield the grants of a resource: one for each member of a binding."""
+    template = _RESOURCES.get(resource.type)
+    if template is None:
+        return
+    inputs = _resolved(resource.inputs)
+    known: dict[str, Any] = {name: "?" if value is UNKNOWN else value for name, value in inputs.items()}
+    members: Iterable[str] = known["members"] if "members" in known else [known["member"]]
+    for member in members:
+        yield Grant(
+            principal=member,
+            role=known["role"],
+            resource=template.format_map(known),
+            condition=(known.get("condition") or {}).get("expression", ""),
+            permissions=custom.get(known["role"]),
+            planned_as=resource,
+        )
+
+
+def _resolved(value: Any) -> Any:
+    """Return a value with the names of accounts and roles that a preview does not know yet."""
+    if isinstance(value, Mapping):
+        return {key: _resolved(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_resolved(item) for item in value]
+    if isinstance(value, Reference):
+        return _output(value)
+    if isinstance(value, Computed):
+        arguments = [_resolved(argument) for argument in value.arguments]
+        return UNKNOWN if UNKNOWN in arguments else value.function(*arguments)
+    return value
+
+
+def _output(reference: Reference) -> Any:
+    """Return an output of a resource: by the rules that IAM forms names with, else as a preview knows it."""
+    resource, path = reference.resource, reference.path
+    inputs = resource.inputs
+    if resource.type == resource_types.SERVICE_ACCOUNT:
+        email = f"{inputs['account_id']}@{inputs['project']}.iam.gserviceaccount.com"
+        name = f"projects/{inputs['project']}/serviceAccounts/{email}"
+        names = {"email": email, "member": f"serviceAccount:{email}", "name": name}
+        return names.get(path[0], UNKNOWN)
+    if resource.type == resource_types.SERVICE_IDENTITY and path == ("member",):
+        agent = SERVICE_AGENT_NAMES[inputs["service"]]
+        return f"serviceAccount:service-{{{inputs['project']}}}@{agent}.iam.gserviceaccount.com"
+    if resource.type == resource_types.CUSTOM_ROLE and path in (("name",), ("id",)):
+        return _custom_role_name(resource)
+    return reference.preview
+
+
+def _custom_role_name(role: Resource) -> str:
+    return f"projects/{role.inputs['project']}/roles/{role.inputs['role_id']}"
+
+
+def holds(
+    grants: Iterable[Grant],
+    member: str,
+    permission: str,
+    resources: Container[str],
+    role_permissions: Callable[[str], Container[str]],
+) -> bool:
+    """Whether a member is granted a permission on one of ``resources``: the resource and everything above it.
+
+    ``role_permissions`` returns what a predefined role holds. A member is compared as a whole: nobody here knows who
+    is in a group. A grant with a condition counts, since ours are always true.
+    """
+    return any(
+        permission in (role_permissions(grant.role) if grant.permissions is None else grant.permissions)
+        for grant in grants
+        if grant.principal == member and grant.resource in resources
+    )
