@@ -56,7 +56,10 @@ from training_platform.resources.monitoring import (
 from training_platform.resources.network import (
     NetworkParts,
     NetworkResources,
+    attachment_project,
     attachment_resources,
+    attachment_role,
+    attachment_role_name,
     entrance,
     existing_network,
     existing_network_name,
@@ -75,6 +78,7 @@ from training_platform.resources.project import (
     DNS_API,
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
+    IAM_API,
     IAP_API,
     LUSTRE_API,
     QUOTA_API,
@@ -100,10 +104,14 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
     """
     parts = EnvironmentParts(plan.name, environment)
     scope = parts.scope
-    host_project = environment.host_project if environment.network and environment.network.grant_roles else None
     apis = ProjectApis(
-        plan, scope, (*ENVIRONMENT_APIS, *_further_apis(environment)), _key_users(environment), host_project
+        plan,
+        scope,
+        (*ENVIRONMENT_APIS, *_further_apis(environment)),
+        _key_users(environment),
+        environment.granted_host_project,
     )
+    _let_vertex_attach(plan, parts, apis)
     shared = _shared_resources(plan, parts)
     clusters = {key: _ClusterPlan(plan, key, shared, flavors[key]).add() for key in environment.clusters}
     if shared.metrics is not None:
@@ -139,13 +147,23 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         SERVICES_API: environment.private_services_range,
         LUSTRE_API: environment.lustre,
         DNS_API: entrance(environment) and environment.network is None,
-        AI_PLATFORM: environment.metadata_stores,
+        AI_PLATFORM: environment.metadata_stores or attachment_project(environment),
         BACKUP_API: any(share.backups for share in environment.filestore.values()),
         SECRETS_API: any(hub.oauth_secret.secret_manager for hub in notebooks),
         IAP_API: any(hub.gateway for hub in notebooks),
         BINARY_API: any(cluster.binary_authorization for cluster in clusters),
     }
     return (api for api, reason in reasons.items() if reason)
+
+
+def _let_vertex_attach(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -> None:
+    """Let Vertex AI's agent of the environment's project use network attachments; teams' stacks let their own."""
+    project = attachment_project(parts.environment)
+    if project is None:
+        return
+    component = plan.component("training-platform:network:VertexAttachments", "vertex-attachments")
+    role = component.add(attachment_role(plan.name, project), [apis.services[IAM_API]])
+    apis.grant_agent(AI_PLATFORM, "agents-vertex-network", project, attachment_role_name(plan.name, project), [role])
 
 
 def _key_users(environment: Environment) -> tuple[str, ...]:

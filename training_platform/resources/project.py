@@ -17,6 +17,7 @@ from training_platform.resources.scope import Scope, short_name
 
 # Beside the APIs of what a stack creates: the one that turns a Kubernetes service account into a Google one, and the
 # two that take what nodes and controllers write; the one that nodes stream images from.
+IAM_API = "iam.googleapis.com"
 ENVIRONMENT_APIS = (
     "artifactregistry.googleapis.com",
     "cloudresourcemanager.googleapis.com",
@@ -24,7 +25,7 @@ ENVIRONMENT_APIS = (
     "container.googleapis.com",
     "containerfilesystem.googleapis.com",
     "file.googleapis.com",
-    "iam.googleapis.com",
+    IAM_API,
     "iamcredentials.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
@@ -52,7 +53,7 @@ TEAM_APIS = (
     BUDGET_API,
     "cloudresourcemanager.googleapis.com",
     "compute.googleapis.com",
-    "iam.googleapis.com",
+    IAM_API,
     "iamcredentials.googleapis.com",
     "monitoring.googleapis.com",
     STORAGE,
@@ -139,13 +140,19 @@ class ProjectApis:
         self._agents_component = plan.component(SERVICE_AGENTS, "agents")
         names = sorted({*apis, KMS_API}) if scope.keys else sorted(set(apis))
         self.services = {api: self._apis_component.add(_service(api, scope)) for api in names}
-        self.bindings = _agents(self._agents_component, scope, self.services, key_users, host_project)
+        self.agents = _agents(self._agents_component, scope, self.services)
+        self.bindings = _agent_roles(self._agents_component, scope, self.agents, key_users, host_project)
 
     def enable(self, api: str) -> Resource:
         """Enable an API, such as ``pubsub.googleapis.com``, and return its service."""
         if api not in self.services:
             self.services[api] = self._apis_component.add(_service(api, self._scope))
         return self.services[api]
+
+    def grant_agent(self, api: str, name: str, project: str, role: str, after: Sequence[Resource] = ()) -> None:
+        """Grant the agent of an API that the stack enables a role, for which the API's resources wait too."""
+        grant = self._agents_component.add(_kept_role(name, project, role, self.agents[api]), after)
+        self.bindings[api].append(grant)
 
     def let_wait(self) -> None:
         """Let every resource of the plan wait for its API, and for the roles of that API's agent. Raises PlanError.
@@ -191,26 +198,28 @@ def _service(api: str, scope: Scope) -> Resource:
     )
 
 
-def _agents(
-    into: Component,
-    scope: Scope,
-    services: Mapping[str, Resource],
-    key_users: Sequence[str],
-    host_project: str | None,
-) -> dict[str, list[Resource]]:
-    """Add the agents of APIs with their roles, and return the roles by API."""
+def _agents(into: Component, scope: Scope, services: Mapping[str, Resource]) -> dict[str, Any]:
+    """Add the agents of APIs, and return them as members of IAM, by API."""
     members: dict[str, Any] = {}
-    bindings: dict[str, list[Resource]] = {}
     for api, service in services.items():
-        if api not in AGENT_ROLES:
-            continue
-        agent = gcp.service_identity(f"agents-{short_api(api)}", project=scope.project, service=api)
-        # An API has an account in a project once it is enabled there.
-        members[api] = into.add(agent, [service]).output("member")
-        bindings[api] = [
-            into.add(_kept_role(f"agents-{role.removeprefix('roles/')}", scope.project, role, members[api]))
+        if api in AGENT_ROLES:
+            agent = gcp.service_identity(f"agents-{short_api(api)}", project=scope.project, service=api)
+            # An API has an account in a project once it is enabled there.
+            members[api] = into.add(agent, [service]).output("member")
+    return members
+
+
+def _agent_roles(
+    into: Component, scope: Scope, members: Mapping[str, Any], key_users: Sequence[str], host_project: str | None
+) -> dict[str, list[Resource]]:
+    """Add the roles of the agents, and return them by API."""
+    bindings = {
+        api: [
+            into.add(_kept_role(f"agents-{role.removeprefix('roles/')}", scope.project, role, member))
             for role in AGENT_ROLES[api]
         ]
+        for api, member in members.items()
+    }
     if scope.keys:
         for api in key_users:
             bindings.setdefault(api, []).extend(_key_users(into, scope, api, members))
@@ -220,7 +229,7 @@ def _agents(
 
 
 def _kept_role(name: str, project: str, role: str, member: Any) -> Resource:
-    """Return a role that is kept on destroy: other stacks' clusters and disks in the project depend on it."""
+    """Return a role that is kept on destroy: other stacks' resources in the project depend on it."""
     return gcp.iam_member(name, Options(retain_on_delete=True), project=project, role=role, member=member)
 
 

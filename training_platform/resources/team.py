@@ -26,7 +26,7 @@ from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.jupyterhub import team_notebooks
 from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
-from training_platform.resources.network import entrance
+from training_platform.resources.network import attachment_project, attachment_role_name, entrance
 from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
@@ -81,6 +81,7 @@ def add_team(
     environment = with_own_data(team, environment)
     scope = team_scope(team, environment)
     apis = ProjectApis(plan, scope, (*TEAM_APIS, *_further_apis(team)), key_users(team))
+    _let_agents(apis, team, environment)
     name = f"{organization}/{PROJECT}/{team.environment}"
     reference = Resource(type=STACK_REFERENCE, name=name, inputs={"name": name}, read_id=name)
     outputs = plan.add(reference).output("outputs")
@@ -112,6 +113,16 @@ def add_team(
         "tensorboards": {region: board.output("name") for region, board in boards.items()},
     }
     return apis
+
+
+def _let_agents(apis: ProjectApis, team: Team, environment: Environment) -> None:
+    """Let the agents of a team's own project use what the environment has for Vertex AI."""
+    if team.project in (None, environment.project):
+        return
+    attachments = attachment_project(environment)
+    if attachments:
+        role = attachment_role_name(team.environment, attachments)
+        apis.grant_agent(AI_PLATFORM, "agents-vertex-network", attachments, role)
 
 
 def _further_apis(team: Team) -> Iterator[str]:

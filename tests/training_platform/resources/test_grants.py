@@ -72,3 +72,41 @@ def test_a_permission_is_held_on_a_resource_by_a_grant_on_it_or_above_it() -> No
     assert not held("storage.objects.create", f"projects/{PROJECT}")
     assert held("logging.logs.create", f"projects/{PROJECT}")
     assert not held("storage.objects.delete", f"buckets/{PROJECT}-dev-vision-data")
+
+
+def agent(project: str) -> str:
+    return f"serviceAccount:service-{{{project}}}@gcp-sa-aiplatform.iam.gserviceaccount.com"
+
+
+ATTACHMENTS = {"network_attachments": {"us-central1": "10.30.0.0/24"}}
+ATTACHMENT_ROLE = (f"projects/{PROJECT}/roles/dev_vertex_network", f"projects/{PROJECT}")
+
+
+def test_vertex_ai_may_use_the_attachments_of_the_environment() -> None:
+    (grant,) = (each for each in granted("dev", environment=ATTACHMENTS) if each.role == ATTACHMENT_ROLE[0])
+
+    assert (grant.principal, grant.resource) == (agent(PROJECT), f"projects/{PROJECT}")
+    assert set(grant.permissions or ()) == {
+        "compute.networkAttachments.get",
+        "compute.networkAttachments.update",
+        "compute.regionOperations.get",
+    }
+    assert not rights(granted("dev"), agent(PROJECT))
+
+
+def test_vertex_ai_of_a_teams_own_project_may_use_the_attachments_of_the_environment() -> None:
+    team = {"project": "example-vision"}
+
+    assert ATTACHMENT_ROLE in rights(granted("dev-vision", environment=ATTACHMENTS, team=team), agent("example-vision"))
+    assert ATTACHMENT_ROLE not in rights(granted("dev-vision", team=team), agent("example-vision"))
+    assert ATTACHMENT_ROLE not in rights(granted("dev-vision", environment=ATTACHMENTS), agent(PROJECT))
+
+
+def test_vertex_ai_may_use_attachments_of_a_host_project_whose_roles_the_environment_grants() -> None:
+    host = {"name": "shared-vpc", "project": "example-host", "grant_roles": True}
+    role = ("projects/example-host/roles/dev_vertex_network", "projects/example-host")
+
+    assert role in rights(granted("dev", environment={"network": host}), agent(PROJECT))
+    own = granted("dev-vision", environment={"network": host}, team={"project": "example-vision"})
+    assert role in rights(own, agent("example-vision"))
+    assert role not in rights(granted("dev", environment={"network": {**host, "grant_roles": False}}), agent(PROJECT))

@@ -119,7 +119,7 @@ class ExistingNetwork(Section):
     )
     grant_roles: bool = Field(
         default=False,
-        description="Grant GKE's service agents their roles in the host project; false: its owner does.",
+        description="Grant the agents of GKE and Vertex AI their roles in the host project; false: its owner does.",
     )
 
 
@@ -470,6 +470,11 @@ class Environment(Consistent):
         """The host project of a Shared VPC; None where the network is of the environment's own project."""
         found = self.network.project if self.network else None
         return found if found != self.project else None
+
+    @property
+    def granted_host_project(self) -> str | None:
+        """The host project, if the environment's stack grants Google's agents their roles there."""
+        return self.host_project if self.network and self.network.grant_roles else None
 
     def _conflicts_of_homes(self, at: tuple[str, ...], wanted: str, region: str) -> Iterator[Conflict]:
         """Yield an instance for homes of notebooks that is not there, is a team's alone, or is in another region."""
