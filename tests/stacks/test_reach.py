@@ -619,6 +619,7 @@ TEAM_CHANGES: dict[Path, Any] = {
     ("buckets", "k", "storage_class"): "NEARLINE",
     ("buckets", "k", "delete_after_days"): 20,
     ("buckets", "k", "versioning"): True,
+    ("buckets", "k", "members_write"): True,
     ("buckets", "k", "hierarchical_namespace"): True,
     ("buckets", "k", "access_logs"): "example-logs",
     ("secrets",): ["token", "other"],

@@ -329,14 +329,19 @@ def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Resource]:
 
 # Everything in the clusters, and the right to connect to their DNS-based endpoints.
 ADMIN_ROLE = "roles/container.admin"
+# For `job usage`, `trace pull`, `quota pull` and `verify`, which read metrics, quotas and resources of the project, by
+# calls that may have a quota project. Viewers read neither objects of buckets nor values of secrets.
+FURTHER_ADMIN_ROLES = ("roles/viewer", "roles/serviceusage.serviceUsageConsumer")
 
 
 def cluster_admins(into: Component, scope: Scope, admins: Iterable[str]) -> None:
     """Add the administrators of all clusters in an environment's project; a member that is named twice counts once."""
     for member in sorted(set(admins)):
-        into.add(
-            gcp.iam_member(f"{into.name}-{member_key(member)}", project=scope.project, role=ADMIN_ROLE, member=member)
-        )
+        name = f"{into.name}-{member_key(member)}"
+        into.add(gcp.iam_member(name, project=scope.project, role=ADMIN_ROLE, member=member))
+        for role in FURTHER_ADMIN_ROLES:
+            further = f"{name}-{role.removeprefix('roles/')}"
+            into.add(gcp.iam_member(further, project=scope.project, role=role, member=member))
 
 
 def member_key(member: str) -> str:

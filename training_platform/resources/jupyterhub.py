@@ -50,12 +50,12 @@ from training_platform.resources.notebooks import (
 from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.resource_types import NAMESPACE
 from training_platform.resources.scope import Scope, account_id, secret_id, slug
-from training_platform.resources.storage import secret_reader, team_secret
+from training_platform.resources.storage import ACCESSOR, secret_grant, team_secret
 from training_platform.resources.team_account import (
     WORKLOAD_USER,
     KubernetesAccount,
     acting,
-    bucket_grant,
+    bucket_grants,
     project_role,
     service_account,
 )
@@ -318,7 +318,7 @@ def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: N
     secret = into.add(team_secret(notebooks.oauth_secret.name, scope, f"{name}-oauth"))
     title = f"JupyterHub of {scope.prefix} in {cluster_name}"
     account = into.add(service_account(f"{name}-account", scope, hub_account_id(scope, cluster_name), title))
-    into.add(secret_reader(f"{name}-oauth-reader", scope, secret, account.output("member")))
+    into.add(secret_grant(f"{name}-oauth-reader", scope, secret, ACCESSOR, account.output("member")))
     _act_as(into, f"{name}-workload", account, HUB_ACCOUNT, scope)
     return hub_secret(scope, cluster_name, notebooks)
 
@@ -340,8 +340,8 @@ def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[s
     into.add(pods, [namespace])
     _act_as(into, f"{name}-workload", account, READER, scope)
     for key, bucket in buckets.items():
-        grant = bucket_grant(f"{name}-bucket-{key}", bucket, "roles/storage.objectViewer", account.output("member"))
-        into.add(grant)
+        for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectViewer", account):
+            into.add(grant)
 
 
 def _act_as(into: Component, name: str, account: Resource, kubernetes_account: str, scope: Scope) -> None:

@@ -111,6 +111,7 @@ def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:
 
 
 ACCESSOR = "roles/secretmanager.secretAccessor"
+VERSION_ADDER = "roles/secretmanager.secretVersionAdder"
 
 
 def team_secret(key: str, scope: Scope, name: str | None = None) -> Resource:
@@ -130,10 +131,10 @@ def team_secret(key: str, scope: Scope, name: str | None = None) -> Resource:
     )
 
 
-def secret_reader(name: str, scope: Scope, secret: Resource, member: Any) -> Resource:
-    """Return the right of a member to read the values of a secret."""
+def secret_grant(name: str, scope: Scope, secret: Resource, role: str, member: Any) -> Resource:
+    """Return a role of a member on a secret: to read its values, or to add one without reading any."""
     return gcp.secret_member(
-        name, project=scope.project, secret_id=secret.output("secret_id"), role=ACCESSOR, member=member
+        name, project=scope.project, secret_id=secret.output("secret_id"), role=role, member=member
     )
 
 

@@ -25,6 +25,7 @@ from training_platform.resources.gke import cluster_name
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.jupyterhub import team_notebooks
 from training_platform.resources.kubernetes_objects import cluster_provider
+from training_platform.resources.member_rights import TeamResources, member_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, attachment_role_name, entrance
 from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
@@ -41,12 +42,13 @@ from training_platform.resources.scope import (
     team_scope,
 )
 from training_platform.resources.serving import gated_chips, model_server
-from training_platform.resources.storage import secret_reader, team_bucket, team_secret
+from training_platform.resources.storage import ACCESSOR, secret_grant, team_bucket, team_secret
 from training_platform.resources.team_account import (
+    BucketRole,
     KubernetesAccount,
     RepositoryRef,
     TeamAccount,
-    bucket_grant,
+    bucket_grants,
     team_account,
 )
 from training_platform.resources.tenancy import (
@@ -100,10 +102,19 @@ def add_team(
     dashboards = plan.component("training-platform:monitoring:Dashboards", NAME)
     for dashboard in team_dashboard(team, environment, scope):
         dashboards.add(dashboard)
+    secrets = {}
     for key in team.secrets:
         component = plan.component("training-platform:storage:Secret", declared_name("secrets", key))
-        secret = component.add(team_secret(key, scope))
-        component.add(secret_reader(f"{component.name}-jobs", scope, secret, account.output("member")))
+        secrets[key] = component.add(team_secret(key, scope))
+        component.add(secret_grant(f"{component.name}-jobs", scope, secrets[key], ACCESSOR, account.output("member")))
+    uses = TeamResources(
+        projects=(scope.project, environment.project),
+        buckets={key: (spec, buckets[key].output("name")) for key, spec in team.buckets.items()},
+        data_sets=_data_set_buckets(team, environment),
+        secrets=secrets,
+        images=_images(team, environment),
+    )
+    member_rights(plan.component("training-platform:tenancy:MemberRights", "members"), scope, team.members, uses)
     for cluster in team.shares:
         _ClusterShare(plan, team, environment, scope, cluster, flavors[cluster], outputs, account).add()
     boards = _add_vertex(plan, team, scope, outputs, account_component)
@@ -143,13 +154,7 @@ def key_users(team: Team) -> tuple[str, ...]:
 
 def _account(team: Team, environment: Environment, scope: Scope, buckets: Mapping[str, Resource]) -> TeamAccount:
     """Return what the team's account may use."""
-    repository = kubernetes = None
-    if environment.images:
-        repository = RepositoryRef(
-            project=environment.project,
-            location=environment.images.location,
-            repository_id=repository_id(team.environment),
-        )
+    kubernetes = None
     if environment.clusters:  # a project without clusters has no pool of identities
         kubernetes = KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
     return TeamAccount(
@@ -158,8 +163,19 @@ def _account(team: Team, environment: Environment, scope: Scope, buckets: Mappin
         members=team.members,
         tensorboard=bool(team.vertex.tensorboards),
         registry=team.vertex.registry,
-        repository=repository,
+        repository=_images(team, environment),
         kubernetes=kubernetes,
+    )
+
+
+def _images(team: Team, environment: Environment) -> RepositoryRef | None:
+    """Return the environment's repository of images, if it has one."""
+    if environment.images is None:
+        return None
+    return RepositoryRef(
+        project=environment.project,
+        location=environment.images.location,
+        repository_id=repository_id(team.environment),
     )
 
 
@@ -168,17 +184,20 @@ def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, 
     if team.shares:
         callers = plan.component("training-platform:tenancy:ClusterConnect", "connect")
         cluster_callers(callers, scope, environment.project, team.members)
-    for key, data in environment.data_sets.items():
-        if data.bucket and data.readable_by(team.name):
-            writes = data.writer == team.name
-            plan.add(
-                bucket_grant(
-                    f"{declared_name('data_sets', key)}-access",
-                    data.bucket.name,
-                    "roles/storage.objectUser" if writes else "roles/storage.objectViewer",
-                    account.output("member"),
-                )
-            )
+    for key, bucket in _data_set_buckets(team, environment).items():
+        writes = environment.data_sets[key].writer == team.name
+        role: BucketRole = "roles/storage.objectUser" if writes else "roles/storage.objectViewer"
+        for grant in bucket_grants(f"{declared_name('data_sets', key)}-access", bucket, role, account):
+            plan.add(grant)
+
+
+def _data_set_buckets(team: Team, environment: Environment) -> dict[str, str]:
+    """Return the names of the buckets with data sets that a team reads, by the data set's key."""
+    return {
+        key: data.bucket.name
+        for key, data in environment.data_sets.items()
+        if data.bucket and data.readable_by(team.name)
+    }
 
 
 def _add_vertex(plan: Plan, team: Team, scope: Scope, outputs: Reference, account: Component) -> dict[str, Resource]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,8 +37,16 @@ REGISTRY_PERMISSIONS = (
     *(f"aiplatform.modelEvaluations.{verb}" for verb in ("get", "import", "list")),
 )
 
+BucketRole = Literal[
+    "roles/storage.bucketViewer",
+    "roles/storage.objectCreator",
+    "roles/storage.objectUser",
+    "roles/storage.objectViewer",
+]
 WORKLOAD_USER = "roles/iam.workloadIdentityUser"
-BucketRole = Literal["roles/storage.objectViewer", "roles/storage.objectUser"]
+# Programs ask for the bucket itself, by get_bucket() of google-cloud-storage; roles on objects do not hold buckets.get.
+# Source: dumps of IAM's roles of 2026-08-22, read 2026-11-24.
+BUCKET_VIEWER: BucketRole = "roles/storage.bucketViewer"
 RepositoryRole = Literal["roles/artifactregistry.reader", "roles/artifactregistry.writer"]
 
 
@@ -96,7 +104,8 @@ def team_account(into: Component, args: TeamAccount) -> Resource:
         title = "Models and data sets"
         _custom_role(into, account, scope, "registry", title=title, permissions=REGISTRY_PERMISSIONS)
     for key, bucket in args.buckets.items():
-        into.add(bucket_grant(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", member))
+        for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", account):
+            into.add(grant)
     if args.repository:
         into.add(repository_grant(f"{name}-images", args.repository, "roles/artifactregistry.reader", member))
     for user in dict.fromkeys(args.members):
@@ -148,6 +157,12 @@ def project_role(name: str, project: str, role: Any, member: Any) -> Resource:
 def bucket_grant(name: str, bucket: Any, role: BucketRole, member: Any) -> Resource:
     """Return a role on a bucket, by its name."""
     return gcp.bucket_member(name, bucket=bucket, role=role, member=member)
+
+
+def bucket_grants(name: str, bucket: Any, role: BucketRole, account: Resource) -> Iterator[Resource]:
+    """Yield the roles on a bucket of an account that programs run as: on its objects, and to look at the bucket."""
+    yield bucket_grant(name, bucket, role, account.output("member"))
+    yield bucket_grant(f"{name}-viewer", bucket, BUCKET_VIEWER, account.output("member"))
 
 
 def repository_grant(name: str, repository: RepositoryRef, role: RepositoryRole, member: Any) -> Resource:

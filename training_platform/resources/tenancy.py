@@ -21,7 +21,6 @@ from training_platform.config.model.queues import Share
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import DirectorySpec, Team
 from training_platform.config.pools import Flavor
-from training_platform.resources import gcp
 from training_platform.resources.admission import (
     ACCELERATORS,
     ALLOW_LABEL,
@@ -48,6 +47,7 @@ from training_platform.resources.kubernetes_objects import (
     rules_of_role,
 )
 from training_platform.resources.kueue import run_limit_hours
+from training_platform.resources.member_rights import shared_role
 from training_platform.resources.network import Entrance, entrance
 from training_platform.resources.plan import Component, Options
 from training_platform.resources.resource_types import NAMESPACE
@@ -392,23 +392,12 @@ def _limit(into: Component, args: NamespaceParts, namespace: Any) -> None:
 # To find a cluster and to connect to its DNS-based endpoint (container.clusters.get and .connect), and no right inside
 # it. That the role holds the second permission is (unverified): a listing of its permissions, without a date, lacks it.
 CONNECT_ROLE = "roles/container.clusterViewer"
-ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
 
 
 def cluster_callers(into: Component, scope: Scope, project: str, members: Sequence[str]) -> None:
     """Add members of a team as callers of the environment's clusters; ``project`` is the clusters'."""
     for member in members:
-        into.add(
-            gcp.iam_member(
-                f"{into.name}-{slug(member)}",
-                project=project,
-                role=CONNECT_ROLE,
-                member=member,
-                # The member may be another team's too. A condition that is always true makes the grant this team's own,
-                # so that it is deleted with the member and takes no other team's away.
-                condition={"title": f"team {scope.prefix}", "expression": ALWAYS},
-            )
-        )
+        into.add(shared_role(f"{into.name}-{slug(member)}", scope, project, CONNECT_ROLE, member))
 
 
 def admission(

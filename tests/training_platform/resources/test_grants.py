@@ -110,3 +110,76 @@ def test_vertex_ai_may_use_attachments_of_a_host_project_whose_roles_the_environ
     own = granted("dev-vision", environment={"network": host}, team={"project": "example-vision"})
     assert role in rights(own, agent("example-vision"))
     assert role not in rights(granted("dev", environment={"network": {**host, "grant_roles": False}}), agent(PROJECT))
+
+
+MEMBER = "group:vision@example.com"
+BUCKETS = {"buckets": {"data": {"location": "us-central1"}}}
+BUCKET = f"buckets/{PROJECT}-dev-vision-data"
+
+
+def test_members_read_and_add_objects_of_the_teams_buckets_and_overwrite_none() -> None:
+    held = rights(granted("dev-vision", team=BUCKETS), MEMBER)
+
+    assert {role for role, resource in held if resource == BUCKET} == {
+        "roles/storage.objectViewer",
+        "roles/storage.objectCreator",
+    }
+
+
+def test_members_overwrite_objects_of_a_bucket_that_says_so() -> None:
+    buckets = {"buckets": {"data": {"location": "us-central1", "members_write": True}}}
+    held = rights(granted("dev-vision", team=buckets), MEMBER)
+
+    assert {role for role, resource in held if resource == BUCKET} == {"roles/storage.objectUser"}
+
+
+def test_members_only_read_data_sets_and_jobs_look_at_their_buckets() -> None:
+    data = {"bucket": {"name": "example-images", "location": "us-central1"}}
+    grants = granted("dev-vision", environment={"data_sets": {"images": data}})
+
+    assert {role for role, resource in rights(grants, MEMBER) if resource == "buckets/example-images"} == {
+        "roles/storage.objectViewer"
+    }
+    assert {role for role, resource in rights(grants, JOBS) if resource == "buckets/example-images"} == {
+        "roles/storage.objectViewer",
+        "roles/storage.bucketViewer",
+    }
+
+
+def test_members_add_values_to_the_teams_secrets_and_read_none() -> None:
+    held = rights(granted("dev-vision", team={"secrets": ["token"]}), MEMBER)
+
+    assert {role for role, resource in held if resource == f"projects/{PROJECT}/secrets/dev-vision-token"} == {
+        "roles/secretmanager.secretVersionAdder"
+    }
+
+
+def test_members_may_have_the_projects_of_team_and_environment_as_quota_project() -> None:
+    held = rights(granted("dev-vision", team={"project": "example-vision"}), MEMBER)
+
+    assert {resource for role, resource in held if role == "roles/serviceusage.serviceUsageConsumer"} == {
+        "projects/example-vision",
+        f"projects/{PROJECT}",
+    }
+
+
+def test_a_role_that_two_teams_grant_in_one_project_is_each_teams_own() -> None:
+    (grant,) = (each for each in granted("dev-vision") if each.role == "roles/serviceusage.serviceUsageConsumer")
+
+    assert grant.condition
+    assert grant.planned_as.inputs["condition"]["title"] == "team dev-vision"
+
+
+def test_members_look_up_images_of_the_environment() -> None:
+    repository = f"projects/{PROJECT}/locations/us-central1/repositories/dev-images"
+
+    assert ("roles/artifactregistry.reader", repository) in rights(granted("dev-vision"), MEMBER)
+
+
+def test_administrators_read_the_project_and_have_it_as_quota_project() -> None:
+    admin = "group:ml-platform@example.com"
+
+    assert rights(granted("dev", environment={"admins": [admin]}), admin) == {
+        (role, f"projects/{PROJECT}")
+        for role in ("roles/container.admin", "roles/viewer", "roles/serviceusage.serviceUsageConsumer")
+    }

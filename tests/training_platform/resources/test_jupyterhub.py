@@ -46,11 +46,14 @@ def test_an_account_reads_the_buckets_that_notebooks_of_everybody_mount(
     data_sets = {"images": NotebookData(bucket="example-images"), "files": NotebookData()}
     made = plan(scope, cluster(), notebooks(), data_sets=data_sets)
     account = made.one("gcp:serviceaccount/account:Account").inputs
-    grant = made.one("gcp:storage/bucketIAMMember:BucketIAMMember").inputs
+    grants = made.of("gcp:storage/bucketIAMMember:BucketIAMMember")
     pod = made.one("kubernetes:core/v1:ServiceAccount").inputs
 
     assert account["accountId"] == "prod-main-notebooks"
-    assert (grant["bucket"], grant["role"]) == ("example-images", "roles/storage.objectViewer")
+    assert {(grant.inputs["bucket"], grant.inputs["role"]) for grant in grants} == {
+        ("example-images", "roles/storage.objectViewer"),
+        ("example-images", "roles/storage.bucketViewer"),
+    }
     assert (pod["metadata"]["namespace"], pod["metadata"]["name"]) == ("jupyterhub", "notebooks")
     assert pod["automountServiceAccountToken"] is False
     workload = made.one("gcp:serviceaccount/iAMMember:IAMMember").inputs

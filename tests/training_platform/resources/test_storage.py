@@ -15,7 +15,7 @@ from training_platform.config.model import environment, team
 from training_platform.resources.plan import Component
 from training_platform.resources.resource_types import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION
 from training_platform.resources.scope import Scope, bucket_id, repository_id, repository_url
-from training_platform.resources.storage import image_repositories, secret_reader, team_bucket, team_secret
+from training_platform.resources.storage import ACCESSOR, image_repositories, secret_grant, team_bucket, team_secret
 
 BUCKET = "gcp:storage/bucket:Bucket"
 LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}
@@ -207,7 +207,7 @@ def deploy_secret(*, protected: bool = True) -> PlannedStack:
 
     def compose(into: Component) -> None:
         secret = into.add(team_secret("token", scope))
-        into.add(secret_reader("secret-token-jobs", scope, secret, "serviceAccount:jobs@example.com"))
+        into.add(secret_grant("secret-token-jobs", scope, secret, ACCESSOR, "serviceAccount:jobs@example.com"))
 
     return composed(compose)
 

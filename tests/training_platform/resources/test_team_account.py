@@ -86,7 +86,9 @@ def test_jobs_read_and_write_the_teams_buckets_and_none_else() -> None:
 
     assert granted(plan, BUCKET_GRANT) == {
         "jobs-bucket-checkpoints": ("roles/storage.objectUser", UNKNOWN),
+        "jobs-bucket-checkpoints-viewer": ("roles/storage.bucketViewer", UNKNOWN),
         "jobs-bucket-datasets": ("roles/storage.objectUser", UNKNOWN),
+        "jobs-bucket-datasets-viewer": ("roles/storage.bucketViewer", UNKNOWN),
     }
     assert {grant.inputs["bucket"] for grant in plan.of(BUCKET_GRANT)} == {"example-checkpoints", "example-datasets"}
     assert deploy().of(BUCKET_GRANT) == []
@@ -134,7 +136,7 @@ def test_every_grant_on_the_account_is_made_after_it() -> None:
     plan = deploy(kubernetes=account, buckets={"checkpoints": "example-checkpoints"})
     grants = [resource for resource in plan.resources if resource.custom and resource.type != ACCOUNT]
 
-    assert len(grants) == 2 + 1 + 2 + 1
+    assert len(grants) == 2 + 2 + 2 + 1
     for grant in grants:
         assert (ACCOUNT, "jobs-account") in grant.options["dependsOn"]
 

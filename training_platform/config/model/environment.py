@@ -299,7 +299,9 @@ class Environment(Consistent):
         default=None,
         description="Domain of the group gke-security-groups@, which lets RBAC in clusters name Google Groups.",
     )
-    admins: Members = Field(default=(), description="IAM members that may administer the clusters.")
+    admins: Members = Field(
+        default=(), description="IAM members that may administer the clusters and look at all of the project."
+    )
     clusters: dict[Name, ClusterSpec] = Field(
         default=NOTHING, description="GKE clusters, by name; none where teams use Vertex AI alone."
     )

@@ -65,6 +65,10 @@ class BucketSpec(Section):
         default=False,
         description="Real folders, which are renamed at once; changing it replaces the bucket.",
     )
+    members_write: bool = Field(
+        default=False,
+        description="Lets members overwrite and delete objects; else they read and add, and jobs do all.",
+    )
     access_logs: str | None = Field(
         default=None,
         pattern=BUCKET_NAME,

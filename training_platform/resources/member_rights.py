@@ -1,0 +1,82 @@
+"""What people may do in Google Cloud: the members of a team with what is theirs, and administrators of clusters.
+
+None of these roles starts anything, and none is on data or secrets of another team.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from training_platform.config.model.team import BucketSpec
+from training_platform.config.names import declared_name
+from training_platform.resources import gcp
+from training_platform.resources.plan import Component, Resource
+from training_platform.resources.scope import Scope, slug
+from training_platform.resources.storage import VERSION_ADDER, secret_grant
+from training_platform.resources.team_account import (
+    BucketRole,
+    RepositoryRef,
+    bucket_grant,
+    repository_grant,
+    role_part,
+)
+
+# For calls with a quota project, which whoever names it has to be allowed to use; Cloud Quotas has to be given one.
+# Source: Google Cloud docs, set the quota project, read 2026-11-24.
+CONSUMER_ROLE = "roles/serviceusage.serviceUsageConsumer"
+# Members upload source and look at results. Without the right to delete nobody overwrites a colleague's checkpoint.
+READ_AND_ADD: tuple[BucketRole, ...] = ("roles/storage.objectViewer", "roles/storage.objectCreator")
+READ_AND_WRITE: tuple[BucketRole, ...] = ("roles/storage.objectUser",)
+ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamResources:
+    """What members of a team use: buckets with their names, buckets of data sets that others fill, secrets, images.
+
+    ``projects`` are those whose APIs they call.
+    """
+
+    projects: Iterable[str]
+    buckets: Mapping[str, tuple[BucketSpec, Any]] = field(default_factory=dict)
+    data_sets: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, Resource] = field(default_factory=dict)
+    images: RepositoryRef | None = None
+
+
+def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: TeamResources) -> None:
+    """Add the roles of a team's members."""
+    for member in dict.fromkeys(members):
+        who = slug(member)
+        for project in dict.fromkeys(uses.projects):
+            into.add(shared_role(f"{into.name}-consumer-{project}-{who}", scope, project, CONSUMER_ROLE, member))
+        if uses.images:
+            name = f"{into.name}-images-{who}"
+            into.add(repository_grant(name, uses.images, "roles/artifactregistry.reader", member))
+        for key, (spec, bucket) in uses.buckets.items():
+            for role in READ_AND_WRITE if spec.members_write else READ_AND_ADD:
+                name = f"{declared_name('buckets', key)}-{role_part(role)}-{who}"
+                into.add(bucket_grant(name, bucket, role, member))
+        for key, bucket_name in uses.data_sets.items():
+            name = f"{declared_name('data_sets', key)}-access-{who}"
+            into.add(bucket_grant(name, bucket_name, "roles/storage.objectViewer", member))
+        for key, secret in uses.secrets.items():
+            name = f"{declared_name('secrets', key)}-adder-{who}"
+            into.add(secret_grant(name, scope, secret, VERSION_ADDER, member))
+
+
+def shared_role(name: str, scope: Scope, project: str, role: str, member: str) -> Resource:
+    """Return a role of a member that other stacks may grant in the same project too.
+
+    A condition that is always true makes the grant this stack's own: it is deleted with the member, and no other
+    stack's with it.
+    """
+    return gcp.iam_member(
+        name,
+        project=project,
+        role=role,
+        member=member,
+        condition={"title": f"team {scope.prefix}", "expression": ALWAYS},
+    )
