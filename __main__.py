@@ -3,10 +3,10 @@
 import pulumi
 
 from modules.program import selected_plan
-from modules.register import let_later_ones_wait, register_plan
+from modules.register import make_later_resources_wait, register_plan
 
 plan = selected_plan()
 registered = register_plan(plan)
 for name, value in plan.outputs.items():
     pulumi.export(name, registered.resolve(value))
-let_later_ones_wait(plan, registered)  # plain Pulumi code from here on: docs/own-resources.md
+make_later_resources_wait(plan, registered)  # plain Pulumi code from here on: docs/own-resources.md

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -13,6 +14,7 @@ import pulumi
 import pulumi_kubernetes
 from pulumi_kubernetes.apiextensions import CustomResource
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.resources.environment_outputs import OutputsError
 from training_platform.resources.plan import (
     STACK_REFERENCE,
@@ -24,6 +26,7 @@ from training_platform.resources.plan import (
     Resource,
     in_order,
     is_read,
+    references,
 )
 from training_platform.resources.planned import KUBERNETES_PROVIDER
 from training_platform.resources.project import SERVICE_AGENTS
@@ -36,13 +39,53 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def register_plan(plan: Component, opts: pulumi.ResourceOptions | None = None) -> Registered:
     """Register everything in a plan, each resource after all that it waits for.
 
-    ``opts`` are those of its outermost children, such as their parent. Raises PlanError.
+    ``opts`` are those of its outermost children, such as their parent. Raises PlanError, and pulumi.RunError for
+    resources that the SDKs of the providers do not know.
     """
+    nodes = in_order(plan)
+    _refuse_unknown(node for node in nodes if isinstance(node, Resource) and node.type != STACK_REFERENCE)
     registered = Registered(opts)
-    for node in in_order(plan):
+    for node in nodes:
         registered.add(node, outermost=node.parent is plan)
     registered.finish()
     return registered
+
+
+def _refuse_unknown(resources: Iterable[Resource]) -> None:
+    """Raise pulumi.RunError for every resource that no class can register, before the first one is registered.
+
+    Those are of types that neither provider has, of inputs that their class does not take, or made from an output that
+    the other resource's class does not have.
+    """
+    wrong: list[str] = []
+    for resource in resources:
+        try:
+            resource_class = class_of(resource.type)
+        except LookupError as error:
+            wrong.append(f"{resource.name}: {error}")
+            continue
+        if resource.read_id is None and resource_class is not None:
+            constructor = resource_class._internal_init  # noqa: SLF001 # __init__ is overloaded
+            parameters = inspect.signature(constructor).parameters
+            unknown = sorted(set(_arguments(resource.type, resource.inputs)) - set(parameters))
+            wrong += [
+                f"{resource.name}: {resource.type} has no input {name}.{_hint(name, parameters)}" for name in unknown
+            ]
+        for reference in references(resource.inputs):
+            origin = class_of(reference.resource.type) if reference.resource.type.startswith("gcp:") else None
+            output = reference.path[0] if reference.path else "id"
+            if origin is not None and not hasattr(origin, output):
+                outputs = [name for name in vars(origin) if not name.startswith("_")]
+                wrong.append(
+                    f"{resource.name}: {reference.resource.type} has no output {output}.{_hint(output, outputs)}"
+                )
+    if wrong:
+        raise pulumi.RunError("Nothing was registered:\n" + "\n".join(wrong))
+
+
+def _hint(name: str, names: Iterable[str]) -> str:
+    nearest = find_nearest(name, names)
+    return f" Nearest: {nearest}." if nearest else ""
 
 
 class Registered:
@@ -109,7 +152,7 @@ class Registered:
         return OtherObject(resource.type, resource.name, inputs, opts)
 
 
-def let_later_ones_wait(plan: Component, registered: Registered) -> None:
+def make_later_resources_wait(plan: Component, registered: Registered) -> None:
     """Let what the program registers from now on wait for its API and for the roles of Google's agents, as a plan's do.
 
     Such a resource raises pulumi.RunError as it is registered, if the stack does not enable its API.
@@ -201,9 +244,13 @@ def class_of(resource_type: str) -> Any:
         return pulumi_kubernetes.Provider
     package, module, name = resource_type.split(":")
     if package == "gcp":
-        return getattr(import_module(f"pulumi_gcp.{module.partition('/')[0]}"), name)
+        path = f"pulumi_gcp.{module.partition('/')[0]}"
+        try:
+            return getattr(import_module(path), name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise LookupError(f"{resource_type} is no type of pulumi-gcp {version('pulumi-gcp')}.") from error
     if package != "kubernetes":
-        raise LookupError(f"{resource_type} is of no provider that a plan is registered with")
+        raise LookupError(f"{resource_type} is neither of pulumi-gcp nor of pulumi-kubernetes.")
     group, _, api_version = module.partition("/")
     path = f"pulumi_kubernetes.{group.partition('.')[0]}.{api_version}"
     try:

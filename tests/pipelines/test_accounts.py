@@ -56,7 +56,8 @@ def github_jobs() -> Iterator[tuple[str, dict[str, str], str]]:
         callers = [
             each for each in WORKFLOWS.glob("*.yml") if f"uses: ./.github/workflows/{file.name}" in each.read_text()
         ]
-        for event in {event for source in (file, *callers) for event in events(source) if event in EVENTS}:
+        started_by = {event for source in (file, *callers) for event in events(source)}
+        for event in sorted(started_by & EVENTS.keys()):
             for name, job in workflow["jobs"].items():
                 for variable in re.findall(r"vars\.(\w+_SERVICE_ACCOUNT)", str(job)):
                     for claims in EVENTS[event]:

@@ -110,6 +110,49 @@ def test_a_mistake_in_the_file_is_one_sentence(root: Path, old: str, new: str, s
     assert sentence in " ".join(done.output.split())
 
 
+ADDED = """
+from training_platform.resources.plan import Resource
+
+
+def add_resources(own):
+    if own.team is None:
+        api = own.enable_api("storage.googleapis.com")
+        bucket = Resource(type="gcp:storage/bucket:Bucket", name="reports", inputs={"location": "us-central1"})
+        own.plan.add(bucket, after=[api])
+        own.plan.add(RESOURCE, after=[api])
+"""
+
+
+@pytest.mark.parametrize(
+    ("resource", "sentence"),
+    [
+        (
+            'Resource(type="gcp:storage/bucket:Bucket", name="logs", inputs={"locaton": "us-central1", "x": 1})',
+            "logs: gcp:storage/bucket:Bucket has no input locaton. Nearest: location.\nlogs: .* has no input x",
+        ),
+        (
+            'Resource(type="gcp:storage/buckett:Buckett", name="logs", inputs={})',
+            "logs: gcp:storage/buckett:Buckett is no type of pulumi-gcp",
+        ),
+        (
+            'Resource(type="aws:s3/bucket:Bucket", name="logs", inputs={})',
+            "logs: aws:s3/bucket:Bucket is neither of pulumi-gcp nor of pulumi-kubernetes",
+        ),
+        (
+            'Resource(type="gcp:storage/folder:Folder", name="logs", inputs={"bucket": bucket.output("nam")})',
+            "logs: gcp:storage/bucket:Bucket has no output nam. Nearest: name.",
+        ),
+    ],
+)
+def test_what_no_class_of_the_sdk_can_register_ends_up_before_anything_is_registered(
+    root: Path, resource: str, sentence: str
+) -> None:
+    (root / "own_resources.py").write_text(ADDED.replace("RESOURCE", resource), encoding="utf-8")
+
+    with pytest.raises(pulumi.RunError, match=f"^Nothing was registered:\n{sentence}"):
+        registered(root, "prod")
+
+
 PLAIN = """
 import pulumi
 import pulumi_gcp

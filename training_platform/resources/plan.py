@@ -228,11 +228,23 @@ class Plan(Component):
         self.outputs: dict[str, Any] = {}
 
     def check(self) -> None:
-        """Raise PlanError for a type and name that two resources have, and for a circle of dependencies."""
+        """Raise PlanError for a type and name that two resources have, and for what a resource waits for in vain.
+
+        That is a resource that nobody added to the plan, or one that waits for the first in its turn.
+        """
         counts = Counter(node.key for node in self.nodes())
         repeated = [f"{name} ({kind})" for (kind, name), count in counts.items() if count > 1]
         if repeated:
             raise PlanError(f"stack {self.name}: two resources have the same type and name: {', '.join(repeated)}.")
+        nodes = set(self.nodes())
+        absent = [
+            f"{node.name} needs {other.name} ({other.type})"
+            for node in self.nodes()
+            for other in dict.fromkeys(_needed(node))
+            if other not in nodes
+        ]
+        if absent:
+            raise PlanError(f"stack {self.name}: {', '.join(absent)}, which is not in the plan: add it, too.")
         in_order(self)
 
     def check_providers(self) -> None:
@@ -285,18 +297,23 @@ def _is_known(value: Any) -> bool:
     return value is not UNKNOWN
 
 
-def referenced(value: Any) -> Iterator[Resource]:
-    """Yield the resources whose outputs a value is made from, perhaps repeatedly."""
+def references(value: Any) -> Iterator[Reference]:
+    """Yield the outputs that a value is made from, perhaps repeatedly."""
     if isinstance(value, Reference):
-        yield value.resource
+        yield value
     elif isinstance(value, Computed):
-        yield from referenced(value.arguments)
+        yield from references(value.arguments)
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from referenced(item)
+            yield from references(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from referenced(item)
+            yield from references(item)
+
+
+def referenced(value: Any) -> Iterator[Resource]:
+    """Yield the resources whose outputs a value is made from, perhaps repeatedly."""
+    return (reference.resource for reference in references(value))
 
 
 def awaited(node: Node) -> Iterator[Resource]:
@@ -308,6 +325,13 @@ def awaited(node: Node) -> Iterator[Resource]:
             yield other
     if isinstance(node, Resource):
         yield from referenced(node.inputs)
+
+
+def _needed(node: Node) -> Iterator[Node]:
+    """Yield the nodes that are registered before a node: its provider, and all that it waits for."""
+    if isinstance(node, Resource) and node.provider is not None:
+        yield node.provider
+    yield from awaited(node)
 
 
 def _planned(node: Node, plan: Plan) -> Planned:
@@ -356,28 +380,32 @@ class _Order:
     def __init__(self, root: Component) -> None:
         self.nodes: list[Node] = []
         self._root = root
-        self._states: dict[int, Literal["open", "done"]] = {}
-        self._trail: list[Node] = []
+        self._states: dict[Node, Literal["open", "done"]] = {}
         for node in root.nodes():
-            self._visit(node)
+            self._add(node)
 
-    def _visit(self, node: Node) -> None:
-        """Visit a node after its parents and after all that it waits for."""
-        state = self._states.get(id(node))
-        if state == "done":
-            return
-        if state == "open":
-            start = next(index for index, other in enumerate(self._trail) if other is node)
-            circle = " -> ".join(other.name for other in (*self._trail[start:], node))
-            raise PlanError(f"resources wait for each other in a circle: {circle}.")
-        self._states[id(node)] = "open"
-        self._trail.append(node)
+    def _add(self, node: Node) -> None:
+        """Add a node after its parents and after all that it waits for; chains may be longer than Python's stack."""
+        trail = [(node, self._before(node))]
+        while trail:
+            node, before = trail[-1]
+            if self._states.get(node) == "done":
+                trail.pop()
+                continue
+            self._states[node] = "open"
+            following = next((other for other in before if self._states.get(other) != "done"), None)
+            if following is None:
+                self._states[node] = "done"
+                self.nodes.append(node)
+                trail.pop()
+            elif self._states.get(following) == "open":
+                names = [other.name for other, _ in trail]
+                circle = " -> ".join([*names[names.index(following.name) :], following.name])
+                raise PlanError(f"resources wait for each other in a circle: {circle}.")
+            else:
+                trail.append((following, self._before(following)))
+
+    def _before(self, node: Node) -> Iterator[Node]:
         if node.parent is not None and node.parent is not self._root:
-            self._visit(node.parent)
-        if isinstance(node, Resource) and node.provider is not None:
-            self._visit(node.provider)
-        for other in awaited(node):
-            self._visit(other)
-        self._trail.pop()
-        self._states[id(node)] = "done"
-        self.nodes.append(node)
+            yield node.parent
+        yield from _needed(node)

@@ -144,9 +144,12 @@ class ProjectApis:
         self.bindings = _agent_roles(self._agents_component, scope, self.agents, key_users, host_project)
 
     def enable(self, api: str) -> Resource:
-        """Enable an API, such as ``pubsub.googleapis.com``, and return its service."""
+        """Enable an API, such as ``pubsub.googleapis.com``, with its agent, and return its service."""
         if api not in self.services:
             self.services[api] = self._apis_component.add(_service(api, self._scope))
+            agents = _agents(self._agents_component, self._scope, {api: self.services[api]})
+            self.agents |= agents
+            self.bindings |= _agent_roles(self._agents_component, self._scope, agents, (), None)
         return self.services[api]
 
     def grant_agent(self, api: str, name: str, project: str, role: str, after: Sequence[Resource] = ()) -> None:
@@ -154,7 +157,7 @@ class ProjectApis:
         grant = self._agents_component.add(_kept_role(name, project, role, self.agents[api]), after)
         self.bindings[api].append(grant)
 
-    def let_wait(self) -> None:
+    def make_resources_wait(self) -> None:
         """Let every resource of the plan wait for its API, and for the roles of that API's agent. Raises PlanError.
 
         The agents themselves wait only for their APIs. A type without a known API has to wait for a service already.

@@ -64,7 +64,7 @@ def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZAT
             add_own_resources(OwnResources(plan, home, stack.team, scope, apis))
         except (Exception, SystemExit) as error:  # whatever the organisation's own code raises is about its file
             raise _failed(error, f"stops for stack {stack.name}") from error
-    apis.let_wait()
+    apis.make_resources_wait()
     plan.check()
     plan.check_providers()
     return plan

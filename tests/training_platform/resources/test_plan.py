@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -215,3 +216,26 @@ def test_a_circle_is_named(add: Any) -> None:
 
     with pytest.raises(PlanError, match=r"in a circle: first -> second -> first\.$"):
         plan.check()
+
+
+def test_what_nobody_added_to_the_plan_is_named_with_who_needs_it() -> None:
+    plan = Plan("dev")
+    plan.add(network("inner", description=network("lost").output("id")))
+    plan.add(network("late"), [network("gone")])
+
+    sentence = (
+        rf"inner needs lost \({NETWORK}\), late needs gone \({NETWORK}\), which is not in the plan: add it, too\.$"
+    )
+    with pytest.raises(PlanError, match=sentence):
+        plan.check()
+
+
+def test_a_chain_may_be_longer_than_pythons_stack() -> None:
+    plan = Plan("dev")
+    chain = [network(f"network-{number}") for number in range(5_000)]
+    for resource, before in pairwise(chain):
+        resource.after.append(before)
+    for resource in chain:
+        plan.add(resource)
+
+    assert in_order(plan) == chain[::-1]

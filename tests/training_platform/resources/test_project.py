@@ -56,7 +56,7 @@ def planned(scope: Scope, *apis: str, add: Callable[[Plan], object] = add_nothin
     plan = Plan("dev")
     project_apis = ProjectApis(plan, scope, apis or ENVIRONMENT_APIS, ())
     add(plan)
-    project_apis.let_wait()
+    project_apis.make_resources_wait()
     plan.check()
     return PlannedStack(plan.planned())
 
@@ -130,14 +130,15 @@ def test_every_resource_whose_api_the_stack_does_not_enable_is_named(scope: Scop
         planned(scope, "compute.googleapis.com", add=add)
 
 
-def test_an_api_that_is_enabled_later_is_waited_for(scope: Scope) -> None:
+def test_an_api_that_is_enabled_later_is_waited_for_with_the_role_of_its_agent(scope: Scope) -> None:
     plan = Plan("dev")
-    apis = ProjectApis(plan, scope, ["compute.googleapis.com"], ())
+    apis = ProjectApis(plan, scope, ["cloudresourcemanager.googleapis.com"], ())
     instance = plan.add(resource("gcp:filestore/instance:Instance"))
     apis.enable("file.googleapis.com")
-    apis.let_wait()
+    apis.make_resources_wait()
 
-    assert instance.after == [apis.services["file.googleapis.com"]]
+    assert instance.after == [apis.services["file.googleapis.com"], *apis.bindings["file.googleapis.com"]]
+    assert [grant.inputs["role"] for grant in apis.bindings["file.googleapis.com"]] == ["roles/file.serviceAgent"]
 
 
 @pytest.mark.parametrize(
