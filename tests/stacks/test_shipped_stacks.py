@@ -107,7 +107,7 @@ def test_every_part_of_a_plan_is_traced_to_a_section(name: str, plans: dict[str,
     stack, plan = plans[name]
     assert stack.section is not None
     locator = Locator(stack.section)
-    shared = {"apis", "agents", "network", "nodes", "access", "account", "connect", "tensorboard"}
+    shared = {"apis", "agents", "network", "nodes", "access", "account", "connect", "team", "tensorboard"}
     for resource in plan.resources:
         if resource.name.split("-")[0] not in shared:
             assert locator.path(resource.name), f"{resource.type} {resource.name}"

@@ -37,6 +37,7 @@ from training_platform.resources.gke import (
     created_cluster,
     existing_cluster,
     gke_cluster,
+    member_key,
     node_account_resources,
 )
 from training_platform.resources.gpu_networks import GpuNetworks, gpu_network_resources, gpu_nics
@@ -85,11 +86,13 @@ from training_platform.resources.project import (
     SECRETS_API,
     SERVICES_API,
     ProjectApis,
+    kept_role,
     quota_requests,
 )
 from training_platform.resources.queues import flavor_resources
-from training_platform.resources.scope import Scope, environment_scope
+from training_platform.resources.scope import Scope, environment_scope, repository_id
 from training_platform.resources.storage import image_repositories, instance_id, lustre_address, lustre_instance
+from training_platform.resources.team_account import RepositoryRef, repository_grant
 from training_platform.resources.tenancy import admission
 from training_platform.resources.vertex import metadata_store
 from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
@@ -163,7 +166,9 @@ def _let_vertex_attach(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -
         return
     component = plan.component("training-platform:network:VertexAttachments", "vertex-attachments")
     role = component.add(attachment_role(plan.name, project), [apis.services[IAM_API]])
-    apis.grant_agent(AI_PLATFORM, "agents-vertex-network", project, attachment_role_name(plan.name, project), [role])
+    name = attachment_role_name(plan.name, project)
+    grant = kept_role("agents-vertex-network", project, name, apis.agents[AI_PLATFORM])
+    apis.grant_agent(AI_PLATFORM, grant, [role])
 
 
 def _key_users(environment: Environment) -> tuple[str, ...]:
@@ -263,6 +268,12 @@ def _further_resources(plan: Plan, parts: EnvironmentParts) -> None:
     if environment.images:
         component = plan.component("training-platform:storage:ImageRepository", "images")
         image_repositories("images", environment.images, scope, component)
+        repository = RepositoryRef(
+            project=scope.project, location=environment.images.location, repository_id=repository_id(plan.name)
+        )
+        for admin in sorted(set(environment.admins)):
+            name = f"images-writer-{member_key(admin)}"
+            component.add(repository_grant(name, repository, "roles/artifactregistry.writer", admin))
     if environment.quota_requests:
         component = plan.component("training-platform:cloudquota:QuotaRequests", "quotas")
         quota_requests(component, scope, environment.quota_requests)

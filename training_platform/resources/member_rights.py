@@ -5,7 +5,7 @@ None of these roles starts anything, and none is on data or secrets of another t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from training_platform.resources.storage import VERSION_ADDER, secret_grant
 from training_platform.resources.team_account import (
     BucketRole,
     RepositoryRef,
+    RepositoryRole,
     bucket_grant,
     repository_grant,
     role_part,
@@ -36,14 +37,16 @@ ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
 class TeamResources:
     """What members of a team use: buckets with their names, buckets of data sets that others fill, secrets, images.
 
-    ``projects`` are those whose APIs they call.
+    ``projects`` are those whose APIs they call; ``repositories`` are those of images, by names for their
+    grants, and ``pushes_to`` those of them that members push to.
     """
 
     projects: Iterable[str]
     buckets: Mapping[str, tuple[BucketSpec, Any]] = field(default_factory=dict)
     data_sets: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, Resource] = field(default_factory=dict)
-    images: RepositoryRef | None = None
+    repositories: Mapping[str, RepositoryRef] = field(default_factory=dict)
+    pushes_to: Collection[str] = ()
 
 
 def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: TeamResources) -> None:
@@ -52,9 +55,10 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
         who = slug(member)
         for project in dict.fromkeys(uses.projects):
             into.add(shared_role(f"{into.name}-consumer-{project}-{who}", scope, project, CONSUMER_ROLE, member))
-        if uses.images:
-            name = f"{into.name}-images-{who}"
-            into.add(repository_grant(name, uses.images, "roles/artifactregistry.reader", member))
+        for key, repository in uses.repositories.items():
+            pushes = key in uses.pushes_to
+            may: RepositoryRole = "roles/artifactregistry.writer" if pushes else "roles/artifactregistry.reader"
+            into.add(repository_grant(f"{into.name}-{key}-{who}", repository, may, member))
         for key, (spec, bucket) in uses.buckets.items():
             for role in READ_AND_WRITE if spec.members_write else READ_AND_ADD:
                 name = f"{declared_name('buckets', key)}-{role_part(role)}-{who}"

@@ -152,10 +152,9 @@ class ProjectApis:
             self.bindings |= _agent_roles(self._agents_component, self._scope, agents, (), None)
         return self.services[api]
 
-    def grant_agent(self, api: str, name: str, project: str, role: str, after: Sequence[Resource] = ()) -> None:
-        """Grant the agent of an API that the stack enables a role, for which the API's resources wait too."""
-        grant = self._agents_component.add(_kept_role(name, project, role, self.agents[api]), after)
-        self.bindings[api].append(grant)
+    def grant_agent(self, api: str, grant: Resource, after: Sequence[Resource] = ()) -> None:
+        """Add a role of the agent of an API that the stack enables; the API's resources wait for it too."""
+        self.bindings[api].append(self._agents_component.add(grant, after))
 
     def make_resources_wait(self) -> None:
         """Let every resource of the plan wait for its API, and for the roles of that API's agent. Raises PlanError.
@@ -218,7 +217,7 @@ def _agent_roles(
     """Add the roles of the agents, and return them by API."""
     bindings = {
         api: [
-            into.add(_kept_role(f"agents-{role.removeprefix('roles/')}", scope.project, role, member))
+            into.add(kept_role(f"agents-{role.removeprefix('roles/')}", scope.project, role, member))
             for role in AGENT_ROLES[api]
         ]
         for api, member in members.items()
@@ -231,7 +230,7 @@ def _agent_roles(
     return bindings
 
 
-def _kept_role(name: str, project: str, role: str, member: Any) -> Resource:
+def kept_role(name: str, project: str, role: str, member: Any) -> Resource:
     """Return a role that is kept on destroy: other stacks' resources in the project depend on it."""
     return gcp.iam_member(name, Options(retain_on_delete=True), project=project, role=role, member=member)
 
@@ -244,7 +243,7 @@ def _host_roles(into: Component, project: str, member: Any) -> list[Resource]:
         agent = account.partition("@")[2].partition(".")[0]
         for role in roles:
             name = f"agents-host-{agent}-{role.removeprefix('roles/')}"
-            added.append(into.add(_kept_role(name, project, role, text(f"serviceAccount:{account}", number))))
+            added.append(into.add(kept_role(name, project, role, text(f"serviceAccount:{account}", number))))
     return added
 
 

@@ -173,9 +173,14 @@ def repository_id(environment_name: str, remote: str = "") -> str:
     return short_name(f"{environment_name}-images{f'-{remote}' if remote else ''}", NAME_LIMIT)
 
 
-def repository_url(environment_name: str, project: str, location: str) -> str:
-    """Return the prefix of names of images in the repository, without a scheme."""
-    return f"{location}-docker.pkg.dev/{project}/{repository_id(environment_name)}"
+def team_repository_id(environment_name: str, team: str) -> str:
+    """Return the id of a team's repository, ``{environment}-{team}-images``, of 63 characters."""
+    return short_name(f"{environment_name}-{team}-images", NAME_LIMIT)
+
+
+def repository_url(repository: str, project: str, location: str) -> str:
+    """Return the prefix of names of images in a repository, given by its id, without a scheme."""
+    return f"{location}-docker.pkg.dev/{project}/{repository}"
 
 
 def secret_id(scope: Scope, key: str) -> str:

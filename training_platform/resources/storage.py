@@ -69,33 +69,46 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
     Sources: Artifact Registry docs, repository overview, read 2026-11-23; provider's schema, ``commonRepository``.
     """
     own = repository_id(scope.environment)
-
-    def repository(part: str, location: str, held: str = own, upstream: str | None = None) -> Resource:
-        # Running jobs pull from it, and nobody keeps the sources of older images; a remote one fetches them again.
-        options = Options(
-            protect=scope.deletion_protection and not upstream, delete_before_replace=True
-        )  # its id is taken until it is deleted
-        return gcp.repository(
-            f"{name}{part}-repository",
-            options,
-            repository_id=held,
-            project=scope.project,
-            location=location,
-            format="DOCKER",
-            mode="REMOTE_REPOSITORY" if upstream else None,
-            remote_repository_config={"common_repository": {"uri": upstream}} if upstream else None,
-            description=f"Images of {upstream or f'environment {scope.environment}'}",
-            kms_key_name=scope.key(location),
-            cleanup_policies=_cleanup_policies(spec.keep_versions),
-            labels=scope.labels,
-        )
-
-    images = into.add(repository("", spec.location))
+    images = into.add(image_repository(f"{name}-repository", spec, scope, own, location=spec.location))
     path = f"projects/{scope.project}/locations/{spec.location}/repositories/{own}"
     for location in spec.caches:
-        into.add(repository(f"-{location}", location, upstream=path), [images])  # which the path does not say
+        part = f"{name}-{location}-repository"
+        cache = image_repository(part, spec, scope, own, location=location, upstream=path)
+        into.add(cache, [images])  # which the path does not say
     for location, (key, registry) in product(spec.locations, spec.remotes.items()):
-        into.add(repository(f"-{location}.{key}", location, repository_id(scope.environment, key), registry))
+        held = repository_id(scope.environment, key)
+        part = f"{name}-{location}.{key}-repository"
+        into.add(image_repository(part, spec, scope, held, location=location, upstream=registry))
+
+
+def image_repository(
+    name: str, spec: environment.ImageRepositorySpec, scope: Scope, held: str, *, location: str, upstream: str = ""
+) -> Resource:
+    """Return a repository by its id, ``held``; one with an ``upstream`` keeps what nodes pull from there."""
+    options = Options(
+        # Running jobs pull from it, and nobody keeps the sources of older images; a remote one fetches them again.
+        protect=scope.deletion_protection and not upstream,
+        # Its id is taken until it is deleted.
+        delete_before_replace=True,
+    )
+    return gcp.repository(
+        name,
+        options,
+        repository_id=held,
+        project=scope.project,
+        location=location,
+        format="DOCKER",
+        mode="REMOTE_REPOSITORY" if upstream else None,
+        remote_repository_config={"common_repository": {"uri": upstream}} if upstream else None,
+        description=f"Images of {upstream or _holder(scope)}",
+        kms_key_name=scope.key(location),
+        cleanup_policies=_cleanup_policies(spec.keep_versions),
+        labels=scope.labels,
+    )
+
+
+def _holder(scope: Scope) -> str:
+    return f"team {scope.team} in {scope.environment}" if scope.team else f"environment {scope.environment}"
 
 
 def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:

@@ -7,7 +7,7 @@ from that stack's outputs, each by a function of this module that ends in one se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from training_platform.catalog.locations import region_of
@@ -31,7 +31,15 @@ from training_platform.resources.network import attachment_project, attachment_r
 from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
-from training_platform.resources.project import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, WORKBENCH_API, ProjectApis
+from training_platform.resources.project import (
+    AI_PLATFORM,
+    SECRETS_API,
+    STORAGE,
+    TEAM_APIS,
+    WORKBENCH_API,
+    ProjectApis,
+    kept_role,
+)
 from training_platform.resources.queues import team_queues
 from training_platform.resources.scope import (
     SERVICE_ACCOUNT,
@@ -39,16 +47,18 @@ from training_platform.resources.scope import (
     bucket_id,
     environment_scope,
     repository_id,
+    team_repository_id,
     team_scope,
 )
 from training_platform.resources.serving import gated_chips, model_server
-from training_platform.resources.storage import ACCESSOR, secret_grant, team_bucket, team_secret
+from training_platform.resources.storage import ACCESSOR, image_repository, secret_grant, team_bucket, team_secret
 from training_platform.resources.team_account import (
     BucketRole,
     KubernetesAccount,
     RepositoryRef,
     TeamAccount,
     bucket_grants,
+    repository_grant,
     team_account,
 )
 from training_platform.resources.tenancy import (
@@ -83,7 +93,6 @@ def add_team(
     environment = with_own_data(team, environment)
     scope = team_scope(team, environment)
     apis = ProjectApis(plan, scope, (*TEAM_APIS, *_further_apis(team)), key_users(team))
-    _let_agents(apis, team, environment)
     name = f"{organization}/{PROJECT}/{team.environment}"
     reference = Resource(type=STACK_REFERENCE, name=name, inputs={"name": name}, read_id=name)
     outputs = plan.add(reference).output("outputs")
@@ -93,8 +102,10 @@ def add_team(
         )
         for key, spec in team.buckets.items()
     }
+    repositories = _add_images(plan, team, environment, scope)
     account_component = plan.component("training-platform:storage:TeamServiceAccount", "account")
-    account = team_account(account_component, _account(team, environment, scope, buckets))
+    account = team_account(account_component, _account(team, environment, scope, buckets, repositories))
+    _let_agents(apis, team, environment, repositories)
     _add_grants(plan, team, environment, scope, account)
     budget = stack_budget(team.budget, environment)
     if budget:
@@ -112,7 +123,8 @@ def add_team(
         buckets={key: (spec, buckets[key].output("name")) for key, spec in team.buckets.items()},
         data_sets=_data_set_buckets(team, environment),
         secrets=secrets,
-        images=_images(team, environment),
+        repositories=repositories,
+        pushes_to=(TEAM_IMAGES,),
     )
     member_rights(plan.component("training-platform:tenancy:MemberRights", "members"), scope, team.members, uses)
     for cluster in team.shares:
@@ -126,14 +138,20 @@ def add_team(
     return apis
 
 
-def _let_agents(apis: ProjectApis, team: Team, environment: Environment) -> None:
-    """Let the agents of a team's own project use what the environment has for Vertex AI."""
+def _let_agents(
+    apis: ProjectApis, team: Team, environment: Environment, repositories: Mapping[str, RepositoryRef]
+) -> None:
+    """Let Vertex AI's agent of a team's own project use what jobs need of the environment's: attachments, images."""
     if team.project in (None, environment.project):
         return
+    agent = apis.agents[AI_PLATFORM]
+    for key, repository in repositories.items():
+        grant = repository_grant(f"agents-vertex-{key}", repository, "roles/artifactregistry.reader", agent)
+        apis.grant_agent(AI_PLATFORM, grant)
     attachments = attachment_project(environment)
     if attachments:
         role = attachment_role_name(team.environment, attachments)
-        apis.grant_agent(AI_PLATFORM, "agents-vertex-network", attachments, role)
+        apis.grant_agent(AI_PLATFORM, kept_role("agents-vertex-network", attachments, role, agent))
 
 
 def _further_apis(team: Team) -> Iterator[str]:
@@ -152,7 +170,13 @@ def key_users(team: Team) -> tuple[str, ...]:
     return tuple(api for api, resources in encrypted.items() if resources)
 
 
-def _account(team: Team, environment: Environment, scope: Scope, buckets: Mapping[str, Resource]) -> TeamAccount:
+def _account(
+    team: Team,
+    environment: Environment,
+    scope: Scope,
+    buckets: Mapping[str, Resource],
+    repositories: Mapping[str, RepositoryRef],
+) -> TeamAccount:
     """Return what the team's account may use."""
     kubernetes = None
     if environment.clusters:  # a project without clusters has no pool of identities
@@ -163,20 +187,41 @@ def _account(team: Team, environment: Environment, scope: Scope, buckets: Mappin
         members=team.members,
         tensorboard=bool(team.vertex.tensorboards),
         registry=team.vertex.registry,
-        repository=_images(team, environment),
+        repositories=repositories,
         kubernetes=kubernetes,
     )
 
 
-def _images(team: Team, environment: Environment) -> RepositoryRef | None:
-    """Return the environment's repository of images, if it has one."""
+ENVIRONMENT_IMAGES, TEAM_IMAGES = "images", "team-images"
+
+
+def _repositories(team: Team, environment: Environment) -> dict[str, RepositoryRef]:
+    """Return the repositories that the team's jobs pull from: the environment's, and the team's own beside it."""
     if environment.images is None:
-        return None
-    return RepositoryRef(
-        project=environment.project,
-        location=environment.images.location,
-        repository_id=repository_id(team.environment),
-    )
+        return {}
+    ids = {
+        ENVIRONMENT_IMAGES: repository_id(team.environment),
+        TEAM_IMAGES: team_repository_id(team.environment, team.name),
+    }
+    location = environment.images.location
+    return {
+        key: RepositoryRef(project=environment.project, location=location, repository_id=each)
+        for key, each in ids.items()
+    }
+
+
+def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) -> dict[str, RepositoryRef]:
+    """Add the team's repository, where nodes and the other repositories are: in the environment's project."""
+    repositories = _repositories(team, environment)
+    if environment.images:
+        own = repositories[TEAM_IMAGES]
+        component = plan.component("training-platform:storage:ImageRepository", TEAM_IMAGES)
+        home = replace(scope, project=own.project)
+        spec = environment.images
+        component.add(
+            image_repository(f"{TEAM_IMAGES}-repository", spec, home, own.repository_id, location=own.location)
+        )
+    return repositories
 
 
 def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, account: Resource) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from training_platform.resources import gcp
@@ -78,7 +78,8 @@ class TeamAccount:
     """A service account, ``{environment}-{team}-jobs``, with what jobs need: the team's buckets, images, TensorBoards.
 
     ``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account.
-    ``tensorboard`` says whether the team has one that its jobs write to, ``registry`` whether they register models.
+    ``repositories`` are those of images, by names for their grants. ``tensorboard`` says whether the team has one that
+    its jobs write to, ``registry`` whether they register models.
     Pods get it by workload identity, in every cluster of the project, through one Kubernetes service account.
     """
 
@@ -87,7 +88,7 @@ class TeamAccount:
     members: tuple[str, ...]
     tensorboard: bool = False
     registry: bool = False
-    repository: RepositoryRef | None = None
+    repositories: Mapping[str, RepositoryRef] = field(default_factory=dict)
     kubernetes: KubernetesAccount | None = None
 
 
@@ -106,8 +107,8 @@ def team_account(into: Component, args: TeamAccount) -> Resource:
     for key, bucket in args.buckets.items():
         for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", account):
             into.add(grant)
-    if args.repository:
-        into.add(repository_grant(f"{name}-images", args.repository, "roles/artifactregistry.reader", member))
+    for key, repository in args.repositories.items():
+        into.add(repository_grant(f"{name}-{key}", repository, "roles/artifactregistry.reader", member))
     for user in dict.fromkeys(args.members):
         into.add(acting(f"{name}-user-{slug(user)}", account, "roles/iam.serviceAccountUser", user))
     if args.kubernetes:

@@ -406,13 +406,27 @@ def build(root: Path, source: Path, *arguments: str) -> Result:
 
 
 def test_cloud_build_gets_the_folder_and_the_environment_s_repository(root: Path, source: Path, calls: Path) -> None:
-    result = build(root, source, "--tag", "1")
+    result = build(root, source, "--tag", "1", "--with", "cloud-build")
 
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{IMAGE}@{DIGEST}\n"
     built, described = calls.read_text().splitlines()
     assert built == f"gcloud builds submit {source} --tag {IMAGE}:1 --project example-lab"
     assert described.startswith(f"gcloud artifacts docker images describe {IMAGE}:1 --project example-lab")
+
+
+def test_docker_builds_without_rights_in_cloud_build_where_both_are_installed(
+    root: Path, source: Path, calls: Path
+) -> None:
+    assert build(root, source, "--tag", "1").exit_code == 0
+    assert calls.read_text().startswith("docker build ")
+
+
+def test_a_member_pushes_to_the_teams_repository(root: Path, source: Path, calls: Path) -> None:
+    team_image = IMAGE.replace("lab-images", "lab-vision-images")
+
+    assert build(root, source, "--tag", "1", "--team", "vision").exit_code == 0
+    assert f"docker push {team_image}:1\n" in calls.read_text()
 
 
 @pytest.mark.parametrize(
@@ -473,13 +487,14 @@ def test_the_tag_is_the_commit_and_changes_are_in_none(root: Path, source: Path,
     assert f" --tag {IMAGE}:{commit.stdout.strip()} " in calls.read_text()
     (source / "new").touch()
     assert "changes that are in no commit" in build(root, source).stderr
-    assert len(calls.read_text().splitlines()) == 2  # the first build and its digest
+    assert len(calls.read_text().splitlines()) == 3  # the first build, its push and its digest
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--environment", "lap"], "There is no environment lap. Nearest: lab."),
+        (["--team", "vison"], "lab has no team vison. Nearest: vision."),
         (["--name", "Trainer"], "'Trainer' is not a name of an image"),
         (["--tag", "a b"], "'a b' is not a tag of an image"),
         ([], "is not in a git repository with a commit"),
@@ -510,4 +525,4 @@ def test_a_machine_without_any_builder_is_said(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert "None of gcloud, docker, buildah is on PATH" in build(root, source, "--tag", "1").stderr
+    assert "None of docker, buildah is on PATH" in build(root, source, "--tag", "1").stderr

@@ -176,10 +176,37 @@ def test_members_look_up_images_of_the_environment() -> None:
     assert ("roles/artifactregistry.reader", repository) in rights(granted("dev-vision"), MEMBER)
 
 
+TEAM_REPOSITORY = f"projects/{PROJECT}/locations/us-central1/repositories/dev-vision-images"
+
+
+def test_members_push_to_the_teams_repository_alone() -> None:
+    held = rights(granted("dev-vision"), MEMBER)
+
+    assert {resource for role, resource in held if role == "roles/artifactregistry.writer"} == {TEAM_REPOSITORY}
+    assert ("roles/artifactregistry.reader", TEAM_REPOSITORY) in rights(granted("dev-vision"), JOBS)
+    assert not {
+        resource
+        for role, resource in rights(granted("dev-vision", environment={"images": None}), MEMBER)
+        if role.startswith("roles/artifactregistry.")
+    }
+
+
+def test_vertex_ai_of_a_teams_own_project_pulls_images_of_environment_and_team() -> None:
+    held = rights(granted("dev-vision", team={"project": "example-vision"}), agent("example-vision"))
+
+    assert {resource for role, resource in held if role == "roles/artifactregistry.reader"} == {
+        TEAM_REPOSITORY,
+        f"projects/{PROJECT}/locations/us-central1/repositories/dev-images",
+    }
+
+
 def test_administrators_read_the_project_and_have_it_as_quota_project() -> None:
     admin = "group:ml-platform@example.com"
 
+    repository = f"projects/{PROJECT}/locations/us-central1/repositories/dev-images"
+    roles = ("roles/container.admin", "roles/viewer", "roles/serviceusage.serviceUsageConsumer")
+
     assert rights(granted("dev", environment={"admins": [admin]}), admin) == {
-        (role, f"projects/{PROJECT}")
-        for role in ("roles/container.admin", "roles/viewer", "roles/serviceusage.serviceUsageConsumer")
+        *((role, f"projects/{PROJECT}") for role in roles),
+        ("roles/artifactregistry.writer", repository),
     }

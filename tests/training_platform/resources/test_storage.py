@@ -174,8 +174,8 @@ def test_each_location_has_a_repository_for_each_foreign_registry() -> None:
         assert each["remoteRepositoryConfig"] == {"commonRepository": {"uri": "https://registry-1.docker.io"}}
 
 
-def test_the_url_of_images_is_of_the_environment_and_the_location() -> None:
-    assert repository_url("dev", "example-train-dev", "us-west4") == (
+def test_the_url_of_images_names_project_and_location() -> None:
+    assert repository_url("dev-images", "example-train-dev", "us-west4") == (
         "us-west4-docker.pkg.dev/example-train-dev/dev-images"
     )
 

@@ -96,7 +96,7 @@ def test_jobs_read_and_write_the_teams_buckets_and_none_else() -> None:
 
 def test_jobs_pull_images_of_the_environment_where_it_has_any() -> None:
     repository = RepositoryRef(project="example-train-prod", location="us-central1", repository_id="prod-images")
-    grant = deploy(repository=repository).one(REPOSITORY_GRANT, "jobs-images").inputs
+    grant = deploy(repositories={"images": repository}).one(REPOSITORY_GRANT, "jobs-images").inputs
 
     assert grant == {
         "project": "example-train-prod",

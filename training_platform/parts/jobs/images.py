@@ -1,4 +1,4 @@
-"""Images of an environment's repository: what they are called, and the commands that build and push them.
+"""Images of the repositories of environments and teams: their names, and the commands that build and push them.
 
 Sources: gcloud builds submit, docker build and push, buildah build and push: their references, read 2026-11-22.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace
-from training_platform.resources.scope import repository_url
+from training_platform.resources.scope import repository_id, repository_url, team_repository_id
 
 _NAME = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
@@ -28,8 +28,8 @@ class Repository(NamedTuple):
     project: str
 
 
-def repository_of(workspace: Workspace, environment: str) -> Repository:
-    """Return the repository of an environment. Raises UserError where there is none."""
+def repository_of(workspace: Workspace, environment: str, team: str | None = None) -> Repository:
+    """Return the repository of an environment, or of a team in it. Raises UserError where there is none."""
     home = workspace.stacks.get(environment)
     if home is None or home.environment is None:
         names = [stack.name for stack, _ in workspace.environments()]
@@ -38,8 +38,14 @@ def repository_of(workspace: Workspace, environment: str) -> Repository:
     images = home.environment.images
     if images is None:
         raise UserError(f"{environment} has no repository of images: set images.location in its stack file.")
-    project = home.environment.project
-    return Repository(repository_url(environment, project, images.location), project)
+    project, repository = home.environment.project, repository_id(environment)
+    if team is not None:
+        teams = sorted({spec.name for _, spec, _ in workspace.teams() if spec.environment == environment})
+        if team not in teams:
+            nearest = find_nearest(team, teams)
+            raise UserError(f"{environment} has no team {team}." + (f" Nearest: {nearest}." if nearest else ""))
+        repository = team_repository_id(environment, team)
+    return Repository(repository_url(repository, project, images.location), project)
 
 
 def image_name(repository: Repository, name: str, tag: str) -> str:

@@ -1,4 +1,4 @@
-"""``training-platform image build``: an image for jobs, built and pushed to the environment's repository."""
+"""``training-platform image build``: an image for jobs, built and pushed to the repository of a team or environment."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ from training_platform.cli.shared import (
 app = Commands("image", help="Container images for jobs.")
 
 
-Builder = Literal["cloud-build", "docker", "buildah"]
-PROGRAMS: Mapping[Builder, str] = {"cloud-build": "gcloud", "docker": "docker", "buildah": "buildah"}
-"""By what builds an image and pushes it: the program that has to be on PATH."""
+Builder = Literal["docker", "buildah", "cloud-build"]
+PROGRAMS: Mapping[Builder, str] = {"docker": "docker", "buildah": "buildah"}
+"""By what builds an image and pushes it: the program that has to be on PATH. Cloud Build needs rights of its own."""
 
 
 @app.command(
-    "build", epilog=example("training-platform image build examples/jobs/fsdp_torch --environment prod --dry-run")
+    "build",
+    epilog=example("training-platform image build examples/jobs/fsdp_torch --environment prod --team vision --dry-run"),
 )
 @click.argument("folder", type=PATH, help="The folder with the Dockerfile and its files.")
 @click.option("--environment", required=True, shell_complete=complete_stacks, help="Stack of the environment.")
+@click.option("--team", help="Team whose repository gets it; default: the environment's repository.")
 @click.option("--name", help="Name of the image; default: the folder's.")
 @click.option("--tag", help="Its tag; default: the folder's commit.")
 @click.option("--with", "builder", type=click.Choice(get_args(Builder)), help="Builder; default: the first on PATH.")
@@ -48,6 +50,7 @@ def build(
     *,
     folder: Path,
     environment: str,
+    team: str | None,
     name: str | None,
     tag: str | None,
     builder: Builder | None,
@@ -55,10 +58,10 @@ def build(
     output_format: Format,
     root: Path | None,
 ) -> None:
-    """Build an image and push it to the environment's repository; print its name for job files, by its digest.
+    """Build an image and push it to a repository; print its name for job files, by its digest.
 
-    Cloud Build gets the folder uploaded with your account; docker and buildah build locally. Only
-    --dry-run works without one of them. Exit code 2: not built.
+    Members push to their team's repository, with --team. docker and buildah build locally. With cloud-build gcloud
+    uploads the folder, and you need rights in Cloud Build that no stack grants. Exit code 2: not built.
     """
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs.images import by_digest, commands, image_name, repository_of
@@ -66,10 +69,10 @@ def build(
     if not folder.is_dir():
         fail(f"{folder} is not a folder.")
     workspace = read_workspace(repository(root))
-    where = repository_of(workspace, environment)
+    where = repository_of(workspace, environment, team)
     image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
     chosen = builder or next(
-        (kind for kind, program in PROGRAMS.items() if shutil.which(program)), "cloud-build" if dry_run else None
+        (kind for kind, program in PROGRAMS.items() if shutil.which(program)), "docker" if dry_run else None
     )
     if chosen is None:
         fail(f"None of {', '.join(PROGRAMS.values())} is on PATH: install one of them.")

@@ -20,7 +20,7 @@ from training_platform.parts.jobs.model import GkeTarget, Mount
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor, run_limit_hours
-from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id, repository_url
+from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id, repository_id, repository_url
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
@@ -38,7 +38,7 @@ def pulled_image(job: ResolvedJob) -> str:
         return name
     nearest = images.nearest(region_of(job.environment.clusters[gke.cluster].location))
     own, here = (
-        repository_url(job.spec.environment, job.environment.project, location)
+        repository_url(repository_id(job.spec.environment), job.environment.project, location)
         for location in (images.location, nearest)
     )
     return here + name.removeprefix(own) if name.startswith(f"{own}/") else name
