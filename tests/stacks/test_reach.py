@@ -198,6 +198,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     ("labels",): {"cost-center": "two"},
     ("deletion_protection",): False,
     ("admins",): ["group:b@example.com"],
+    ("vertex_submitters",): ["serviceAccount:b@example-ci.iam.gserviceaccount.com"],
     ("google_groups_domain",): "other.example.com",
     ("encryption",): None,
     ("encryption", "keys"): [
@@ -654,6 +655,7 @@ TEAM_CHANGES: dict[Path, Any] = {
     ("vertex",): {},
     ("vertex", "tensorboards"): ["us-west4"],
     ("vertex", "registry"): True,
+    ("vertex", "members_submit"): True,
     ("vertex", "persistent_resources"): {},
     (*RESOURCE, "region"): "us-west4",
     (*RESOURCE, "machine_type"): "a2-highgpu-2g",

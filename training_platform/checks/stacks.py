@@ -34,6 +34,7 @@ from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
+from training_platform.rules.rights import keep_grants, rights_findings
 from training_platform.rules.suggestions import Suggestions
 
 JOBS = "jobs"
@@ -148,7 +149,10 @@ def _resources(stack: Stack, workspace: Workspace, options: CheckOptions) -> Seq
     if options.plans is not None:
         return options.plans.get(stack.name)
     plan = stack_plan(stack, workspace)
-    return plan.planned() if plan else None
+    if plan is None:
+        return None
+    keep_grants(plan, workspace)
+    return plan.planned()
 
 
 def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:
@@ -168,6 +172,8 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
     with others_go_on("the limits of projects and clusters", check.failures):
         shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity, options.before)
         shared += budget_findings(check.workspace, check.usages, options.today)
+    with others_go_on("the rights of people, jobs and agents", check.failures):
+        shared += rights_findings(check.workspace)
     suggestions = Suggestions(check.workspace, check.ledgers)
     files = [check.workspace.stacks[name] for name in names]
     stacks = tuple(_stack_report(check, stack, shared, suggestions) for stack in files)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.environment import Environment
@@ -23,6 +23,7 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.references import team_references
 
+T = TypeVar("T")
 STACKS_FOLDER = "stacks"
 _MEANT_AS_STACK = re.compile(r"pulumi\..+\.ya?ml\Z", re.IGNORECASE | re.DOTALL)
 _STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MULTILINE)
@@ -41,6 +42,14 @@ class Workspace:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     _flavors: dict[tuple[str, str], dict[str, Flavor]] = field(default_factory=dict, compare=False, repr=False)
     _called: dict[tuple[str, ...], list[tuple[Stack, Team]]] = field(default_factory=dict, compare=False, repr=False)
+    _built: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, key: Hashable, build: Callable[[], T]) -> T:
+        """Return what a function makes for a key, which the first call decides; kept, since many ask for it."""
+        if key not in self._built:
+            self._built[key] = build()
+        built: T = self._built[key]
+        return built
 
     def flavors(self, environment: str, cluster: str) -> dict[str, Flavor]:
         """Return the flavors of an environment's cluster by name; every team asks for them, so they are kept."""

@@ -25,6 +25,7 @@ from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
+from training_platform.rules.rights import rights_findings
 from training_platform.rules.suggestions import Suggestions
 
 
@@ -117,6 +118,7 @@ class Checkout:
                 charges += stack_demand(other, self.workspace)
         ledgers = project_ledgers(charges, snapshots, requested(self.workspace))
         findings = ledger_findings(self.workspace, ledgers.values(), capacity_ledger(self.workspace))
+        findings += rights_findings(self.workspace, [stack])
         unread = [*self.workspace.unreadable.values(), *snapshots.unreadable.values(), *map(str, snapshots.findings)]
         return [finding for finding in findings if finding.stack == stack], [*unread, *map(str, notes)]
 

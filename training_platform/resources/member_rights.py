@@ -1,6 +1,7 @@
 """What people may do in Google Cloud: the members of a team with what is theirs, and administrators of clusters.
 
-None of these roles starts anything, and none is on data or secrets of another team.
+None of these roles is on data or secrets of another team. None starts anything, unless the team has a project of its
+own and says so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from training_platform.resources.team_account import (
     BucketRole,
     RepositoryRef,
     RepositoryRole,
+    acting,
     bucket_grant,
     repository_grant,
     role_part,
@@ -27,6 +29,8 @@ from training_platform.resources.team_account import (
 # For calls with a quota project, which whoever names it has to be allowed to use; Cloud Quotas has to be given one.
 # Source: Google Cloud docs, set the quota project, read 2026-11-24.
 CONSUMER_ROLE = "roles/serviceusage.serviceUsageConsumer"
+# Starts jobs on Vertex AI, as any account that the custom code agent of the project may act as: all of the project's.
+SUBMITTER_ROLE = "roles/aiplatform.user"
 # Members upload source and look at results. Without the right to delete nobody overwrites a colleague's checkpoint.
 READ_AND_ADD: tuple[BucketRole, ...] = ("roles/storage.objectViewer", "roles/storage.objectCreator")
 READ_AND_WRITE: tuple[BucketRole, ...] = ("roles/storage.objectUser",)
@@ -38,7 +42,8 @@ class TeamResources:
     """What members of a team use: buckets with their names, buckets of data sets that others fill, secrets, images.
 
     ``projects`` are those whose APIs they call; ``repositories`` are those of images, by names for their
-    grants, and ``pushes_to`` those of them that members push to.
+    grants, and ``pushes_to`` those of them that members push to. ``submits`` says
+    whether they start jobs on Vertex AI.
     """
 
     projects: Iterable[str]
@@ -47,12 +52,15 @@ class TeamResources:
     secrets: Mapping[str, Resource] = field(default_factory=dict)
     repositories: Mapping[str, RepositoryRef] = field(default_factory=dict)
     pushes_to: Collection[str] = ()
+    submits: bool = False
 
 
 def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: TeamResources) -> None:
     """Add the roles of a team's members."""
     for member in dict.fromkeys(members):
         who = slug(member)
+        if uses.submits:
+            into.add(shared_role(f"{into.name}-submit-{who}", scope, scope.project, SUBMITTER_ROLE, member))
         for project in dict.fromkeys(uses.projects):
             into.add(shared_role(f"{into.name}-consumer-{project}-{who}", scope, project, CONSUMER_ROLE, member))
         for key, repository in uses.repositories.items():
@@ -69,6 +77,22 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
         for key, secret in uses.secrets.items():
             name = f"{declared_name('secrets', key)}-adder-{who}"
             into.add(secret_grant(name, scope, secret, VERSION_ADDER, member))
+
+
+def submitter_rights(
+    into: Component, scope: Scope, submitters: Iterable[str], account: Resource, uses: TeamResources
+) -> None:
+    """Add the roles of pipelines that start a team's jobs on Vertex AI, from files that somebody has reviewed."""
+    for member in dict.fromkeys(submitters):
+        who = slug(member)
+        into.add(shared_role(f"{into.name}-{who}", scope, scope.project, SUBMITTER_ROLE, member))
+        into.add(acting(f"{into.name}-account-{who}", account, "roles/iam.serviceAccountUser", member))
+        for key, repository in uses.repositories.items():
+            name = f"{into.name}-{key}-{who}"
+            into.add(repository_grant(name, repository, "roles/artifactregistry.reader", member))
+        for key, (_, bucket) in uses.buckets.items():
+            for role in READ_AND_ADD:
+                into.add(bucket_grant(f"{into.name}-{key}-{role_part(role)}-{who}", bucket, role, member))
 
 
 def shared_role(name: str, scope: Scope, project: str, role: str, member: str) -> Resource:

@@ -25,7 +25,7 @@ from training_platform.resources.gke import cluster_name
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.jupyterhub import team_notebooks
 from training_platform.resources.kubernetes_objects import cluster_provider
-from training_platform.resources.member_rights import TeamResources, member_rights
+from training_platform.resources.member_rights import TeamResources, member_rights, submitter_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, attachment_role_name, entrance
 from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
@@ -125,8 +125,12 @@ def add_team(
         secrets=secrets,
         repositories=repositories,
         pushes_to=(TEAM_IMAGES,),
+        submits=team.vertex.members_submit,
     )
     member_rights(plan.component("training-platform:tenancy:MemberRights", "members"), scope, team.members, uses)
+    if environment.vertex_submitters:
+        submitters = plan.component("training-platform:tenancy:VertexSubmitters", "submitters")
+        submitter_rights(submitters, scope, environment.vertex_submitters, account, uses)
     for cluster in team.shares:
         _ClusterShare(plan, team, environment, scope, cluster, flavors[cluster], outputs, account).add()
     boards = _add_vertex(plan, team, scope, outputs, account_component)

@@ -45,6 +45,7 @@ config:
     project: example-lab
     production: false
     labels: {cost-center: lab}
+    vertex_submitters: ["serviceAccount:submit@example-ci.iam.gserviceaccount.com"]
     filestore:
       shared: {location: us-central1-a, capacity_gib: 1024}
       alone: {location: us-central1, tier: REGIONAL, capacity_gib: 1024, share: vol1}

@@ -302,6 +302,11 @@ class Environment(Consistent):
     admins: Members = Field(
         default=(), description="IAM members that may administer the clusters and look at all of the project."
     )
+    vertex_submitters: Members = Field(
+        default=(),
+        description="IAM members that start jobs on Vertex AI for all teams, such as a pipeline's account; no people.",
+        examples=[["serviceAccount:submit@example-ci.iam.gserviceaccount.com"]],
+    )
     clusters: dict[Name, ClusterSpec] = Field(
         default=NOTHING, description="GKE clusters, by name; none where teams use Vertex AI alone."
     )

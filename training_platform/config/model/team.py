@@ -211,6 +211,10 @@ class Vertex(Section):
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(), description="Regions in which the team gets a TensorBoard instance."
     )
+    members_submit: bool = Field(
+        default=False,
+        description="Lets members start jobs on Vertex AI, in a project that only this team uses.",
+    )
     registry: bool = Field(
         default=False,
         description="Lets the team's jobs read managed data sets and register models, those of all in its project.",

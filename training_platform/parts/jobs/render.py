@@ -22,6 +22,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.model import Target
 from training_platform.parts.jobs.naming import as_run, point_runs
 from training_platform.parts.jobs.resolve import FOLDER, ResolvedJob, job_source, parse_job, places_on_gke, read_job
+from training_platform.parts.jobs.rights import rights_findings
 from training_platform.parts.jobs.rules import job_findings
 from training_platform.quota.charges import QuotaKey, shown
 
@@ -175,7 +176,7 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable
 
     Raises UnreadableError for a broken quota snapshot.
     """
-    common = list(job_findings(job))
+    common = [*job_findings(job), *rights_findings(job, target)]
     if target == "gke":
         from training_platform.parts.jobs.gke.rules import gke_findings
 

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.parts.jobs.conftest import ENVIRONMENT, VISION, Take
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.rights import rights_findings
+from training_platform.resources.grants import Grant, plan_grants
+from training_platform.resources.stack_plan import stack_plan
+
+HEAD = "environment: lab\n"
+GPU = "gke: {cluster: gpus, flavor: h100, nodes: 1}\n"
+VERTEX = "vertex: {region: us-central1, machine_type: a2-highgpu-1g}\n"
+SOURCE = "source: {folder: src, image: registry.example.com/a:1}\ncommand: [python, train.py]\n"
+IMAGE = "image: registry.example.com/a:1\n"
+IMAGES = ENVIRONMENT.replace("    labels:", "    images: {location: us-central1}\n    labels:", 1)
+WITHOUT_SUBMITTERS = "\n".join(line for line in ENVIRONMENT.splitlines() if "vertex_submitters" not in line)
+
+
+def without(workspace: Workspace, part: str, name: str = "lab-vision") -> Workspace:
+    """Let a stack's plan have no grants whose names contain ``part``."""
+    plan = stack_plan(workspace.stacks[name], workspace)
+    assert plan is not None
+    kept = [grant for grant in plan_grants(plan) if part not in grant.planned_as.name]
+    removed: list[Grant] = [grant for grant in plan_grants(plan) if part in grant.planned_as.name]
+    assert removed, part
+    workspace.once(("grants", name), lambda: kept)
+    return workspace
+
+
+def on_gke(job: ResolvedJob) -> list[Finding]:
+    return list(rights_findings(job, "gke"))
+
+
+def test_rights_of_the_stacks_keep_what_a_job_file_says(take: Take) -> None:
+    mounts = "mounts:\n- {name: i, source: {data_set: images}}\n- {name: c, source: {bucket: checkpoints}}\n"
+    rest = "output: checkpoints\nsecrets: {TOKEN: token}\n"
+    job = take(HEAD + SOURCE + rest + mounts + GPU + VERTEX)
+
+    assert on_gke(job) == []
+    assert list(rights_findings(job, "vertex")) == []
+
+
+def test_source_that_members_cannot_upload_is_found(take: Take, new_lab: Callable[..., Path]) -> None:
+    workspace = without(read_workspace(new_lab()), "bucket-checkpoints-storage-objectCreator")
+
+    found = on_gke(take(HEAD + SOURCE + "output: checkpoints\n" + GPU, workspace=workspace))
+
+    bucket = "gs://example-lab-lab-vision-checkpoints"
+    assert {finding.path: finding.message for finding in found} == {
+        "source": f"members of vision cannot write to {bucket}: group:vision@example.com lacks storage.objects.create",
+        "output": f"members of vision cannot write run.json to {bucket}: group:vision@example.com lacks "
+        "storage.objects.create",
+    }
+    assert all(finding.file == "jobs/vision/train.yaml" and finding.position for finding in found)
+
+
+def test_data_and_secrets_that_jobs_cannot_read_are_found(take: Take, new_lab: Callable[..., Path]) -> None:
+    data = take(
+        HEAD + IMAGE + "mounts: [{name: i, source: {data_set: images}}]\n" + GPU,
+        workspace=without(read_workspace(new_lab()), "data-images-access"),
+    )
+    assert [finding.path for finding in on_gke(data)] == ["mounts[0].source.data_set"]
+
+
+def test_a_secret_that_jobs_cannot_read_is_found(take: Take, new_lab: Callable[..., Path]) -> None:
+    job = take(
+        HEAD + IMAGE + "command: [python]\nsecrets: {TOKEN: token}\n" + GPU,
+        workspace=without(read_workspace(new_lab()), "secret-token-jobs"),
+    )
+
+    (finding,) = on_gke(job)
+    assert (finding.path, "secretmanager.versions.access" in finding.message) == ("secrets.TOKEN", True)
+
+
+def test_an_image_that_vertex_ai_of_another_project_cannot_pull_is_found(
+    take: Take, new_lab: Callable[..., Path]
+) -> None:
+    team = VISION.replace("    labels:", "    project: example-own\n    labels:", 1)
+    workspace = without(read_workspace(new_lab(lab=IMAGES, lab_vision=team)), "agents-vertex-team-images")
+    image = "image: us-central1-docker.pkg.dev/example-lab/lab-vision-images/a:1\n"
+
+    (finding,) = rights_findings(take(HEAD + image + VERTEX, workspace=workspace), "vertex")
+
+    assert finding.path == "image"
+    assert "service-{example-own}@gcp-sa-aiplatform" in finding.message
+
+
+def test_an_attachment_that_vertex_ai_may_not_use_is_found(take: Take, new_lab: Callable[..., Path]) -> None:
+    workspace = without(read_workspace(new_lab()), "agents-vertex-network", "lab")
+    target = "vertex: {region: us-central1, machine_type: a2-highgpu-1g, network_attachment: environment}\n"
+
+    (finding,) = rights_findings(take(HEAD + IMAGE + target, workspace=workspace), "vertex")
+
+    assert finding.path == "vertex.network_attachment"
+    assert "compute.networkAttachments.update" in finding.message
+
+
+def test_a_job_that_no_stack_lets_anybody_submit_to_vertex_ai_warns(take: Take, new_lab: Callable[..., Path]) -> None:
+    job = take(HEAD + IMAGE + GPU + VERTEX, workspace=read_workspace(new_lab(lab=WITHOUT_SUBMITTERS)))
+
+    (finding,) = rights_findings(job, "vertex")
+
+    assert (finding.rule, finding.severity, finding.path) == ("job-vertex-submission", "warning", "vertex")
+    assert on_gke(job) == []

@@ -1,0 +1,83 @@
+"""Promises of job files that nobody's rights keep: uploads, data, images, and the submission to Vertex AI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.config.reading.finding import Finding, Path
+from training_platform.parts.jobs.container import image, source_bucket
+from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.resources.network import attachment
+from training_platform.resources.rights import resource_named
+from training_platform.resources.scope import bucket_id
+from training_platform.rules.rights import (
+    ADD,
+    PULL,
+    READ,
+    READ_SECRET,
+    WRITE,
+    Promise,
+    TeamPromises,
+    attaching,
+    broken,
+    stack_rights,
+)
+
+RULE, SUBMISSION = "job-rights", "job-vertex-submission"
+
+
+def rights_findings(job: ResolvedJob, target: Target) -> Iterator[Finding]:
+    """Yield what a job's file says for a target and nobody's rights keep, and that nobody may submit it."""
+    rights = stack_rights(job.stack, job.workspace)
+    if rights is None:
+        return  # the stack has findings, or no plan
+    for promise, message, allowed in broken(_promises(job, target), rights):
+        yield job.finding(promise.path, message, rule=RULE, allowed=allowed)
+    if target == "vertex" and not (job.environment.vertex_submitters or job.team.vertex.members_submit):
+        message = f"no stack lets anybody start jobs on Vertex AI in {job.scope.project}"
+        allowed = (
+            f"vertex_submitters of {job.team.environment}: a pipeline; or a project of team {job.team.name} alone "
+            "with vertex.members_submit"
+        )
+        yield job.finding(("vertex",), message, rule=SUBMISSION, severity="warning", allowed=allowed)
+
+
+def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:
+    team, spec = TeamPromises(job.team, job.environment), job.spec
+    uploaded_to = source_bucket(job)
+    if uploaded_to:
+        uri = f"gs://{bucket_id(job.scope, uploaded_to)}"
+        yield from team.of_members(("source",), f"write to {uri}", ADD, resource_named(uri, ""))
+    if spec.output:
+        uri = f"gs://{bucket_id(job.scope, spec.output)}"
+        yield team.of_jobs(("output",), f"write to {uri}", WRITE, resource_named(uri, ""))
+        yield from team.of_members(("output",), f"write run.json to {uri}", ADD, resource_named(uri, ""))
+    yield from _of_mounts(job, team)
+    for variable, secret in spec.secrets.items():
+        key = secret.partition(":")[0]
+        yield team.of_jobs(("secrets", variable), f"read secret {key}", (READ_SECRET,), team.secret(key))
+    repository = resource_named(image(job), job.scope.project)
+    if repository in team.repositories():
+        path: Path = ("source", "image") if spec.source else ("image",)
+        yield from team.of_members(path, "look up the image", PULL, repository)
+        yield team.of_jobs(path, "pull the image", PULL, repository)
+        if target == "vertex":
+            yield from team.agent_pulls(path, repository)
+    if target == "vertex" and spec.vertex:
+        name = attachment(spec.vertex.network_attachment, spec.vertex.region, job.scope)
+        if name:
+            yield attaching(("vertex", "network_attachment"), job.scope.project, name)
+
+
+def _of_mounts(job: ResolvedJob, team: TeamPromises) -> Iterator[Promise]:
+    for index, mount in enumerate(job.spec.mounts):
+        source, path = mount.source, ("mounts", index, "source")
+        permissions = READ if mount.read_only else WRITE
+        if source.bucket:
+            uri = f"gs://{bucket_id(job.scope, source.bucket)}"
+            yield team.of_jobs((*path, "bucket"), f"mount {uri}", permissions, resource_named(uri, ""))
+        data = job.environment.data_sets[source.data_set] if source.data_set else None
+        if data and data.bucket:
+            resource = f"buckets/{data.bucket.name}"
+            yield team.of_jobs((*path, "data_set"), f"mount data set {source.data_set}", READ, resource)

@@ -1,0 +1,285 @@
+"""Promises of stack files that nobody's rights keep, at the line that promises.
+
+A promise is what a section of a file says that somebody can do: members read a bucket, jobs pull images, Vertex AI uses
+a network attachment. Google Cloud would refuse it with 403 on the first day. Grants beyond the stacks, such as those of
+a folder, are not known here: an exemption answers for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from training_platform.config.data_sets import with_own_data
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.workspace import Workspace
+from training_platform.resources.grants import Grant, plan_grants
+from training_platform.resources.network import attachment
+from training_platform.resources.plan import Plan, PlanError
+from training_platform.resources.project import AI_PLATFORM, SERVICE_AGENT_NAMES
+from training_platform.resources.rights import Rights
+from training_platform.resources.scope import (
+    SERVICE_ACCOUNT,
+    account_id,
+    bucket_id,
+    environment_scope,
+    jobs_account_email,
+    repository_id,
+    secret_id,
+    team_repository_id,
+    team_scope,
+)
+from training_platform.resources.stack_plan import stack_plan
+
+RULE = "rights"
+SUBMISSION = "vertex-submission"
+READ = ("storage.objects.get", "storage.objects.list")
+ADD = ("storage.objects.create",)
+WRITE = (*READ, *ADD, "storage.objects.delete")
+ATTACH = ("compute.networkAttachments.get", "compute.networkAttachments.update", "compute.regionOperations.get")
+PULL, PUSH = ("artifactregistry.repositories.downloadArtifacts",), ("artifactregistry.repositories.uploadArtifacts",)
+WRITE_LOGS = ("logging.logEntries.create", "monitoring.timeSeries.create")
+CONNECT = ("container.clusters.get", "container.clusters.connect")
+LOOK, ACT, USE = "storage.buckets.get", "iam.serviceAccounts.actAs", "serviceusage.services.use"
+READ_SECRET, ADD_SECRET = "secretmanager.versions.access", "secretmanager.versions.add"
+SUBMIT = ("aiplatform.customJobs.create",)
+
+
+class Promise(NamedTuple):
+    """What a line of a file says that somebody can do: ``members of vision`` can ``read`` a ``resource``."""
+
+    path: Path
+    who: str
+    does: str
+    principal: str
+    permissions: tuple[str, ...]
+    resource: str
+
+
+def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) -> list[Finding]:
+    """Return the promises that rights do not keep, and submission by people in shared projects.
+
+    ``names`` are the stacks to look at, None for all.
+    """
+    findings = list(_submissions(workspace))
+    for name in workspace.stacks if names is None else names:
+        stack = workspace.stacks[name]
+        rights = stack_rights(stack, workspace)
+        home = workspace.environment_of(stack)
+        if rights is None or home is None:
+            continue
+        promises = TeamPromises(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
+        findings += (
+            stack.finding(RULE, promise.path, message, allowed=allowed)
+            for promise, message, allowed in broken(promises, rights)
+        )
+    return findings
+
+
+def broken(promises: Iterable[Promise], rights: Rights) -> Iterator[tuple[Promise, str, str]]:
+    """Yield each promise that rights do not keep, with what is wrong and what would keep it."""
+    for promise in promises:
+        lacking = [
+            permission
+            for permission in promise.permissions
+            if rights.grant_of(promise.principal, permission, promise.resource) is None
+        ]
+        if lacking:
+            message = f"{promise.who} cannot {promise.does}: {promise.principal} lacks {', '.join(lacking)}"
+            yield promise, message, f"a role with it on {promise.resource}, or above"
+
+
+def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
+    """Return the rights by the grants of a stack and of its environment; None where one of them has no plan."""
+    grants: list[Grant] = []
+    projects: dict[str, str] = {}
+    for name in dict.fromkeys((stack.environment_name, stack.name)):
+        planned = workspace.once(("grants", name), lambda name=name: _grants(name, workspace))
+        if planned is None:
+            return None
+        grants += planned
+    home = workspace.environment_of(stack)
+    if stack.team and home:
+        scope = team_scope(stack.team, home)
+        projects = {bucket_id(scope, key): scope.project for key in stack.team.buckets}
+    return Rights(grants=grants, groups={}, project_of=lambda bucket: projects.get(bucket, ""))
+
+
+def keep_grants(plan: Plan, workspace: Workspace) -> None:
+    """Keep the grants of a stack's plan, so that nobody plans the stack again for them."""
+    workspace.once(("grants", plan.name), lambda: plan_grants(plan))
+
+
+def _grants(name: str, workspace: Workspace) -> list[Grant] | None:
+    stack = workspace.stacks.get(name)
+    if stack is None or stack.findings:
+        return None
+    try:
+        plan = stack_plan(stack, workspace)
+    except PlanError:
+        return None  # a finding of its own says why
+    return plan_grants(plan) if plan else None
+
+
+def agent(project: str) -> str:
+    """Return Vertex AI's agent of a project, by the project's id in place of its number, as grants name it."""
+    return f"serviceAccount:service-{{{project}}}@{SERVICE_AGENT_NAMES[AI_PLATFORM]}.iam.gserviceaccount.com"
+
+
+class TeamPromises:
+    """What a team's file says that its jobs and members can do."""
+
+    def __init__(self, team: Team, environment: Environment) -> None:
+        self.team, self.environment = team, with_own_data(team, environment)
+        self.scope = team_scope(team, environment)
+        self.email = jobs_account_email(self.scope)
+        self.project = f"projects/{self.scope.project}"
+
+    def all(self) -> Iterator[Promise]:
+        """Yield all promises of the file."""
+        yield from self._of_members()
+        for key, spec in self.team.buckets.items():
+            yield from self.bucket(("buckets", key), key, members_write=spec.members_write)
+        yield from self._of_data_sets()
+        for index, key in enumerate(self.team.secrets):
+            yield self.of_jobs(("secrets", index), f"read secret {key}", (READ_SECRET,), self.secret(key))
+            yield from self.of_members(("secrets", index), f"add to secret {key}", (ADD_SECRET,), self.secret(key))
+        for cluster in self.team.shares:
+            above = f"projects/{self.environment.project}"
+            yield from self.of_members(("shares", cluster), f"connect to {cluster}", CONNECT, above)
+        yield from self._of_images()
+        yield from self._of_vertex()
+
+    def of_jobs(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> Promise:
+        """Return a promise to the team's jobs."""
+        principal = f"serviceAccount:{self.email}"
+        return Promise(path, f"jobs of {self.team.name}", does, principal, permissions, resource)
+
+    def of_members(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> Iterator[Promise]:
+        """Yield a promise to each of the team's members."""
+        for member in self.team.members:
+            yield Promise(path, f"members of {self.team.name}", does, member, permissions, resource)
+
+    def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[Promise]:
+        """Yield what jobs and members do with a bucket of the team."""
+        bucket = f"buckets/{bucket_id(self.scope, key)}"
+        yield self.of_jobs(path, f"write to gs://{bucket_id(self.scope, key)}", (*WRITE, LOOK), bucket)
+        does = f"write to gs://{bucket_id(self.scope, key)}" if members_write else f"read and add to bucket {key}"
+        yield from self.of_members(path, does, WRITE if members_write else (*READ, *ADD), bucket)
+
+    def secret(self, key: str) -> str:
+        """Return a secret of the team."""
+        return f"{self.project}/secrets/{secret_id(self.scope, key)}"
+
+    def repositories(self) -> tuple[str, ...]:
+        """Return the repositories of images of environment and team, none where the environment has none."""
+        images = self.environment.images
+        if images is None:
+            return ()
+        above = f"projects/{self.environment.project}/locations/{images.location}/repositories"
+        of_team = team_repository_id(self.team.environment, self.team.name)
+        return f"{above}/{repository_id(self.team.environment)}", f"{above}/{of_team}"
+
+    def agent_pulls(self, path: Path, repository: str) -> Iterator[Promise]:
+        """Yield that Vertex AI pulls images, if it is that of another project than the images'."""
+        if self.scope.project != self.environment.project:
+            yield Promise(path, "Vertex AI", "pull images", agent(self.scope.project), PULL, repository)
+
+    def _of_members(self) -> Iterator[Promise]:
+        account = f"{self.project}/serviceAccounts/{self.email}"
+        yield self.of_jobs(("name",), "write logs and metrics", WRITE_LOGS, self.project)
+        if self.team.shares:
+            pods = f"serviceAccount:{self.environment.project}.svc.id.goog[{self.team.name}/{SERVICE_ACCOUNT}]"
+            does = "write logs as the team's account"  # which workload identity lets them act as
+            yield Promise(("shares",), f"pods of {self.team.name}", does, pods, WRITE_LOGS, self.project)
+        yield from self.of_members(("members",), "run jobs as the team's account", (ACT,), account)
+        for project in dict.fromkeys((self.scope.project, self.environment.project)):
+            yield from self.of_members(("members",), f"use {project} as quota project", (USE,), f"projects/{project}")
+
+    def _of_data_sets(self) -> Iterator[Promise]:
+        for key, data in self.environment.data_sets.items():
+            if data.bucket and data.readable_by(self.team.name):
+                path: Path = ("data_sets", key) if key in self.team.data_sets else ("environment",)
+                permissions = (*(WRITE if data.writer == self.team.name else READ), LOOK)
+                yield self.of_jobs(path, f"mount data set {key}", permissions, f"buckets/{data.bucket.name}")
+                yield from self.of_members(path, f"read data set {key}", READ, f"buckets/{data.bucket.name}")
+
+    def _of_images(self) -> Iterator[Promise]:
+        for repository in self.repositories():
+            yield self.of_jobs(("environment",), "pull images", PULL, repository)
+            yield from self.agent_pulls(("project",), repository)
+            yield from self.of_members(("members",), "look up images", PULL, repository)
+        for repository in self.repositories()[1:]:
+            yield from self.of_members(("members",), "push images", PUSH, repository)
+
+    def _of_vertex(self) -> Iterator[Promise]:
+        vertex = self.team.vertex
+        if vertex.tensorboards:
+            permissions = ("aiplatform.tensorboardRuns.write",)
+            yield self.of_jobs(("vertex", "tensorboards"), "write to TensorBoard", permissions, self.project)
+        for key, resource in vertex.persistent_resources.items():
+            name = attachment(resource.network_attachment, resource.region, self.scope)
+            if name:
+                path: Path = ("vertex", "persistent_resources", key, "network_attachment")
+                yield attaching(path, self.scope.project, name)
+        if vertex.members_submit:
+            path = ("vertex", "members_submit")
+            yield from self.of_members(path, "start jobs on Vertex AI", SUBMIT, self.project)
+        for member in self.environment.vertex_submitters:
+            who = f"{member}, which submits jobs of {self.team.name},"
+            yield Promise(("environment",), who, "start jobs on Vertex AI", member, SUBMIT, self.project)
+
+
+def attaching(path: Path, project: str, name: str) -> Promise:
+    """Return the promise of a network attachment, ``projects/{project}/regions/...``, to VMs of a project."""
+    above = "/".join(name.split("/")[:2])
+    return Promise(path, "Vertex AI", f"use {name.rpartition('/')[2]}", agent(project), ATTACH, above)
+
+
+def _of_environment(name: str, environment: Environment) -> Iterator[Promise]:
+    """Yield the promises of an environment's file."""
+    scope = environment_scope(name, environment)
+    project = f"projects/{scope.project}"
+    nodes = f"serviceAccount:{account_id(scope.environment, 'gke-nodes')}@{scope.project}.iam.gserviceaccount.com"
+    for cluster in environment.clusters:
+        path: Path = ("clusters", cluster)
+        yield Promise(path, "nodes", "write logs and metrics", nodes, WRITE_LOGS, project)
+        if environment.images:
+            yield Promise(path, "nodes", "pull images", nodes, PULL, project)
+    for region in environment.network_attachments:
+        yield attaching(("network_attachments", region), scope.project, project)
+    for index, admin in enumerate(environment.admins):
+        path = ("admins", index)
+        permissions = ("container.clusters.connect", "monitoring.timeSeries.list", "serviceusage.services.use")
+        yield Promise(path, "administrators", "look after the clusters", admin, permissions, project)
+
+
+_PEOPLE = ("user:", "group:", "domain:")
+
+
+def _submissions(workspace: Workspace) -> Iterator[Finding]:
+    """Find people who may start jobs on Vertex AI in a project with accounts of others, as which those jobs can run."""
+    users: dict[str, list[str]] = {}
+    for stack in workspace.stacks.values():
+        project = workspace.project_of(stack)
+        if project:
+            users.setdefault(project, []).append(stack.name)
+    for stack, team, home in workspace.teams():
+        project = team.project or home.project
+        others = [name for name in users[project] if name != stack.name]
+        if team.vertex.members_submit and others:
+            message = (
+                f"members would start jobs in {project}, which {', '.join(others)} uses too: a job can run as any of "
+                "its accounts"
+            )
+            allowed = "a project of the team alone, or vertex_submitters of the environment"
+            yield stack.finding(SUBMISSION, ("vertex", "members_submit"), message, allowed=allowed, nearest="false")
+    for stack, environment in workspace.environments():
+        for index, member in enumerate(environment.vertex_submitters):
+            if member.startswith(_PEOPLE):
+                message = f"{member} are people, who would start jobs as any account of the project"
+                allowed = "the account of a pipeline, such as serviceAccount:submit@example-ci.iam.gserviceaccount.com"
+                yield stack.finding(SUBMISSION, ("vertex_submitters", index), message, allowed=allowed)
