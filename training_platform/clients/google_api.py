@@ -1,11 +1,13 @@
 """A Google API over REST, by google-auth's session; failures are one sentence.
 
 Credentials are application default credentials, as ``gcloud auth application-default login`` makes them. A local cloud
-gets none. Nothing is imported before a command asks for it.
+gets none, but the name of a member to be: ``GOOGLE_OAUTH_ACCESS_TOKEN=as:user:ada@example.com``, which the gcp provider
+reads too, with the quota project of ``GOOGLE_CLOUD_QUOTA_PROJECT``. Nothing is imported before a command asks for it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -125,6 +127,17 @@ class GoogleApi:
         return GoogleError(message, status, reason)
 
 
+def local_identity() -> dict[str, str]:
+    """Return the headers that tell a local cloud as whom to answer; none without a member in the environment."""
+    token = os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN", "")
+    if not token.startswith("as:"):  # a real one is for Google alone
+        return {}
+    headers = {"Authorization": f"Bearer {token}"}
+    if quota_project := os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT"):
+        headers["X-Goog-User-Project"] = quota_project
+    return headers
+
+
 def _details(answer: Response) -> list[Json]:
     """Return the details of an error, none where it has none that can be read."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
@@ -174,6 +187,7 @@ def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Sessi
     if urlsplit(endpoint).hostname in LOOPBACK:
         session = Session()
         session.trust_env = False  # no proxy, and no password of a .netrc
+        session.headers.update(local_identity())
     else:
         with _credentials_or_refused():
             session = AuthorizedSession(auth.default(scopes=[_SCOPE])[0])

@@ -39,11 +39,11 @@ class Monitored(LocalCloud):
         self.asked: list[dict[str, str]] = []
 
     def handle(
-        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
+        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any, **options: Any
     ) -> tuple[int, dict[str, Any]]:
         """Answer a query of PromQL; everything else as the local cloud does."""
         if (service, path) != ("monitoring", "v1/projects/example-lab/location/global/prometheus/api/v1/query"):
-            return super().handle(service, verb, path, query, body)
+            return super().handle(service, verb, path, query, body, **options)
         self.asked.append(body)
         names = ("cluster", "cluster_queue", "flavor")
         of_month = self.hours.get(body["time"][:10], {})

@@ -79,7 +79,7 @@ class MonitoredCloud(LocalCloud):
     answers: Mapping[str, Callable[[Any], tuple[int, dict[str, Any]]]] = {}  # by a pattern of verb and path
 
     def handle(
-        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
+        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any, **options: Any
     ) -> tuple[int, dict[str, Any]]:
         """Answer a query of PromQL; everything else as the local cloud does."""
         for pattern, answer in self.answers.items():
@@ -93,7 +93,7 @@ class MonitoredCloud(LocalCloud):
             }
         if service == "monitoring" and path.endswith("/alerts") and verb == "GET":
             return 200, {"alerts": [] if self.silent == "alerts" else [*self._alerts()]}
-        return super().handle(service, verb, path, query, body)
+        return super().handle(service, verb, path, query, body, **options)
 
     def _alerts(self) -> Iterator[dict[str, Any]]:
         """Yield an alert of each policy whose condition always holds."""

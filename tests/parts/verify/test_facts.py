@@ -35,7 +35,7 @@ class ListingCloud(MonitoredCloud):
     versions: Sequence[str] | None = ("1.36.1-gke.1",)  # of the control plane, None where GKE is not enabled
 
     def handle(
-        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
+        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any, **options: Any
     ) -> tuple[int, dict[str, Any]]:
         """Answer both lists, a page a zone; everything else as the local cloud does."""
         if path.endswith("aggregated/machineTypes"):
@@ -53,7 +53,7 @@ class ListingCloud(MonitoredCloud):
             return 403, {"error": {"message": "container.googleapis.com has not been used"}}
         if path.endswith("/serverConfig"):
             return 200, {"validMasterVersions": self.versions}
-        return super().handle(service, verb, path, query, body)
+        return super().handle(service, verb, path, query, body, **options)
 
 
 def quota(service: str, quota_id: str) -> dict[str, Any]:

@@ -54,6 +54,7 @@ _scenario = click.option("--scenario", type=PATH, metavar="FILE", help="A file o
 _where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
 _run = stacked(
     click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
+    click.option("--as", "member", metavar="MEMBER", help="Run with the rights of a member, such as group:NAME."),
     click.option("--yes", is_flag=True, help="Install a missing Pulumi CLI without asking."),
     _where,
 )
@@ -65,6 +66,7 @@ class SandboxOptions:
 
     durations: tuple[str, ...] = ()
     parallel: int | None = None
+    member: str | None = None
     crds: tuple[Path, ...] = ()
     api_server: bool = False
     scenario: Path | None = None
@@ -221,6 +223,7 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
         settings = RunOptions(
             durations=parse_durations(options.durations),
             parallel=options.parallel or PARALLEL,
+            member=options.member,
             crds=options.crds,
             api_server=options.api_server,
             scenario=options.scenario,

@@ -10,6 +10,7 @@ import pytest
 
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.authorization import Caller
 from training_platform.parts.sandbox.cloud.state.operations import Clock
 from training_platform.parts.sandbox.cloud.state.quota import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
@@ -70,12 +71,17 @@ class Client:
     """Asks a cloud without HTTP; an answer of 500 is a fault of ours and fails the test."""
 
     cloud: LocalCloud
+    caller: Caller | None = None
 
     def __call__(self, verb: str, path: str, body: Any = None, **query: str) -> Asked:
         service, _, rest = path.partition("/")
-        code, answer = self.cloud.handle(service, verb, rest, list(query.items()), body)
+        code, answer = self.cloud.handle(service, verb, rest, list(query.items()), body, caller=self.caller)
         assert code != 500, answer
         return Asked(code, answer)
+
+    def as_member(self, member: str, quota_project: str = "") -> Client:
+        """Return a client of somebody other than the projects' owner."""
+        return Client(self.cloud, Caller(member, quota_project))
 
     def done(self, verb: str, path: str, body: Any = None, **query: str) -> Json:
         asked = self(verb, path, body, **query)

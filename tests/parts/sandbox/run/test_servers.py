@@ -85,6 +85,14 @@ def test_the_engine_sees_the_sandbox_alone(tmp_path: Path) -> None:
     assert found["HTTPS_PROXY"] == "http://127.0.0.1:9"
 
 
+def test_the_token_of_a_run_names_the_member_whose_rights_count(folder: SandboxFolder, tmp_path: Path) -> None:
+    def token(**options: str) -> str:
+        return engine_environment(folder, tmp_path, Servers(1, 2, {}), {}, **options)["GOOGLE_OAUTH_ACCESS_TOKEN"]
+
+    assert token() == "dummy"
+    assert token(member="serviceAccount:deploy@p.example.com") == "as:serviceAccount:deploy@p.example.com"
+
+
 def test_a_persons_accounts_are_hidden_while_the_engine_runs_and_back_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

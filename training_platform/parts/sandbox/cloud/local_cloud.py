@@ -18,6 +18,7 @@ from training_platform.parts.sandbox.cloud.resources.actions import ACTIONS
 from training_platform.parts.sandbox.cloud.resources.model import Call, Service
 from training_platform.parts.sandbox.cloud.services.projects import answer_cloud_quotas
 from training_platform.parts.sandbox.cloud.services.register import SERVICES
+from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize, resource_of
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud, CloudSettings
 from training_platform.parts.sandbox.cloud.state.operations import Clock
 from training_platform.parts.sandbox.cloud.state.quota import Projects, number
@@ -57,17 +58,25 @@ class LocalCloud(Cloud):
                 service.settle(self)
 
     def handle(
-        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any
+        self,
+        service: str,
+        verb: str,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        body: Any,
+        *,
+        caller: Caller | None = None,
     ) -> tuple[int, Json]:
         """Return the code and the body that answer a request; ``path`` is quoted and below ``/<service>/``.
 
-        A request that is refused changes nothing, nor does one with ``validateOnly``.
+        Without a ``caller`` the request is that of the projects' owner. A request that is refused changes nothing, nor
+        does one with ``validateOnly``.
         """
         try:
             self.settle()
             self.store.flush()
             with self.store.all_or_nothing():
-                return 200, self._answer(service, verb, path, list(query), body)
+                return 200, self._answer(service, verb, path, list(query), body, caller=caller)
         except _ValidatedError as validated:
             self.operations.reload()
             return 200, validated.answer
@@ -91,9 +100,11 @@ class LocalCloud(Cloud):
         except Refusal:
             return ""
 
-    def _answer(self, service: str, verb: str, path: str, query: list[tuple[str, str]], body: Any) -> Json:
+    def _answer(
+        self, service: str, verb: str, path: str, query: list[tuple[str, str]], body: Any, *, caller: Caller | None
+    ) -> Json:
         if service == "cloudquotas":
-            return answer_cloud_quotas(self, verb, path, dict(query), body)
+            return answer_cloud_quotas(self, verb, path, dict(query), body, caller=caller)
         route = _find_route(service, verb, path.rstrip("/"))  # the gcp provider creates at .../backupPlans/
         method, api = route.method, route.api
         check_path(method, route.parameters)
@@ -106,8 +117,10 @@ class LocalCloud(Cloud):
             raise service_disabled(api.host, project, number(project))
         call = Call(
             api=api, method=method, path=resolved, parameters=parameters, body=body, project=project,
-            definition=definition,
+            definition=definition, caller=caller,
         )  # fmt: skip
+        resource = resource_of(self, call.service, resolved, project)
+        authorize(self, caller, Access(call.service, method.id, resource, {**parameters, **body}))
         answer = self._dispatch(call)
         if parameters.get("validateOnly"):
             raise _ValidatedError(answer)

@@ -197,9 +197,16 @@ def protected(resources: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def engine_environment(
-    folder: SandboxFolder, checkout: Path, servers: Servers, endpoints: Mapping[str, str]
+    folder: SandboxFolder,
+    checkout: Path,
+    servers: Servers,
+    endpoints: Mapping[str, str],
+    *,
+    member: str | None = None,
 ) -> dict[str, str]:
     """Return the variables for the engine; ``endpoints`` are the gcp provider's settings, ``gcp:fileCustomEndpoint``.
+
+    ``member`` is the one whose rights count in the local cloud, None for the projects' owner.
 
     Endpoints are variables and not configuration, since configuration stays in the state: on another port, every run
     would find the provider changed, and a destroy would ask the old port.
@@ -213,7 +220,7 @@ def engine_environment(
         "PULUMI_HOME": str(folder.home),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PYTHONPATH": str(checkout),  # the copy, wherever the repository is installed from
-        "GOOGLE_OAUTH_ACCESS_TOKEN": TOKEN,
+        "GOOGLE_OAUTH_ACCESS_TOKEN": f"as:{member}" if member else TOKEN,
         "CLOUDSDK_CONFIG": str(folder.path / "gcloud"),
         "GCE_METADATA_HOST": _NOWHERE.removeprefix("http://"),
         "KUBECONFIG": str(folder.kubeconfig),

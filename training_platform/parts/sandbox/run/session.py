@@ -67,10 +67,14 @@ from training_platform.resources.stack_plan import stack_plan
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """A person's options for a run; durations are seconds by kind of the local cloud, ``container.clusters``."""
+    """A person's options for a run; durations are seconds by kind of the local cloud, ``container.clusters``.
+
+    The local cloud judges a run by the rights of ``member``; without one the run is the projects' owner.
+    """
 
     durations: Mapping[str, float] = field(default_factory=dict)
     parallel: int = PARALLEL
+    member: str | None = None
     crds: Sequence[Path] = ()
     api_server: bool = False
     scenario: Path | None = None
@@ -149,7 +153,9 @@ class Session:
         checkout = copy()
         if self.folder.holder(name) is None:
             self.folder.mend(name)
-        environment = engine_environment(self.folder, checkout, self.servers, endpoints(self.servers.cloud))
+        environment = engine_environment(
+            self.folder, checkout, self.servers, endpoints(self.servers.cloud), member=self.options.member
+        )
         with without_personal_settings(), guarded():
             yield open_engine(self.command, checkout, environment, name, parallel=self.options.parallel, new=new)
 

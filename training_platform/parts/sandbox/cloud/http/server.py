@@ -29,6 +29,7 @@ from training_platform.parts.sandbox.cloud.http import control
 from training_platform.parts.sandbox.cloud.http.guard import VERBS, Guard, read_json
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal
+from training_platform.parts.sandbox.cloud.state.authorization import caller_of
 
 LOG: Final = logging.getLogger("training_platform.parts.sandbox.cloud")
 _TRANSPORT: Final = "transport"
@@ -89,7 +90,7 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
         fault = before_effect(cloud.faults, incoming)
         if fault is not None:
             return await _faulty(request, service, fault)
-        code, content = cloud.handle(service, verb, path, query, body)
+        code, content = cloud.handle(service, verb, path, query, body, caller=caller_of(request.headers))
         message = "" if code == 200 else content.get("error", {}).get("message", "")
         LOG.info("%s /%s/%s %d %s", verb, service, path, code, message)
         fault = after_effect(cloud.faults, incoming) if code == 200 else None
@@ -106,12 +107,12 @@ def _upload(cloud: LocalCloud) -> Endpoint:
     """Take an object of a bucket that exists, and keep nothing of it."""
 
     async def answer(request: Request) -> Response:
-        bucket = request.path_params["bucket"]
-        code, refusal = cloud.handle("storage", "GET", f"v1/b/{bucket}", [], None)
-        if code != 200:
-            return JSONResponse(refusal, code)
-        name, size = request.query_params.get("name", ""), len(await request.body())
-        return JSONResponse({"kind": "storage#object", "bucket": bucket, "name": name, "size": str(size)})
+        bucket, size = request.path_params["bucket"], len(await request.body())
+        query, caller = request.query_params.multi_items(), caller_of(request.headers)
+        code, answer = cloud.handle("storage", "POST", f"v1/b/{bucket}/o", query, None, caller=caller)
+        if code == 200:
+            answer["size"] = str(size)
+        return JSONResponse(answer, code)
 
     return answer
 

@@ -108,9 +108,9 @@ def unimplemented(method: str) -> Refusal:
     return Refusal(501, f"{method} is not implemented by the local cloud")
 
 
-def error_info(reason: str, metadata: Mapping[str, str]) -> Json:
+def error_info(reason: str, metadata: Mapping[str, str], domain: str = "googleapis.com") -> Json:
     """Return the detail by which programs tell errors of one code apart."""
-    return {"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": "googleapis.com", "metadata": dict(metadata)}
+    return {"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": domain, "metadata": dict(metadata)}
 
 
 def service_disabled(service: str, project: str, number: str) -> Refusal:

@@ -22,6 +22,7 @@ from training_platform.parts.sandbox.cloud.requests.errors import (
 )
 from training_platform.parts.sandbox.cloud.resources import lists
 from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, fill_in
+from training_platform.parts.sandbox.cloud.state.authorization import held_permissions, resource_of
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.operations import StateChange, Style, Work
 from training_platform.parts.sandbox.cloud.state.store import Record
@@ -130,9 +131,16 @@ def set_policy(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
 
 
 def answer_permissions(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
-    """Answer that the caller has every permission that it asks about: the local cloud knows no callers."""
+    """Answer which of the permissions that it asks about a caller has."""
     cloud.existing(call.name)
-    return {"permissions": call.body.get("permissions") or call.parameters.get("permissions") or []}
+    return caller_permissions(cloud, call)
+
+
+def caller_permissions(cloud: Cloud, call: Call) -> Json:
+    """Return those of a request's permissions that its caller has."""
+    names = call.body.get("permissions") or call.parameters.get("permissions") or []
+    resource = resource_of(cloud, call.service, call.path, call.project)
+    return {"permissions": held_permissions(cloud, call.caller, resource, names)}
 
 
 ACTIONS: Final[Mapping[str, Action]] = {

@@ -14,6 +14,7 @@ import yaml
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.discovery import Api, Method
 from training_platform.parts.sandbox.cloud.requests.validation import output_only
+from training_platform.parts.sandbox.cloud.state.authorization import Caller
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.operations import Style
 from training_platform.parts.sandbox.cloud.state.store import Record
@@ -25,6 +26,7 @@ class Call:
 
     ``path`` is below the version and without a custom verb, projects by id: ``projects/p/zones/z/disks``.
     ``project`` is empty where the path names none; ``definition`` has the service's additions to its document.
+    ``caller`` is None for the projects' owner.
     """
 
     api: Api
@@ -34,6 +36,7 @@ class Call:
     body: Json
     project: str
     definition: Service
+    caller: Caller | None = None
 
     @property
     def service(self) -> str:

@@ -23,8 +23,15 @@ from training_platform.parts.sandbox.cloud.requests.errors import (
     not_found,
 )
 from training_platform.parts.sandbox.cloud.resources import lists
-from training_platform.parts.sandbox.cloud.resources.actions import etag, read_policy, start_operation, write_policy
+from training_platform.parts.sandbox.cloud.resources.actions import (
+    caller_permissions,
+    etag,
+    read_policy,
+    start_operation,
+    write_policy,
+)
 from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service, fill_in
+from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.quota import number
 from training_platform.parts.sandbox.cloud.state.store import Record
@@ -66,7 +73,7 @@ RESOURCE_MANAGER: Final = Service(
         "projects.setIamPolicy": lambda cloud, call: write_policy(
             cloud, _project(cloud, call), call.body.get("policy", {})
         ),
-        "projects.testIamPermissions": lambda _, call: {"permissions": call.body.get("permissions", [])},
+        "projects.testIamPermissions": caller_permissions,
     },
 )
 
@@ -204,12 +211,19 @@ _FIELDS: Final = frozenset(
 )
 
 
-def answer_cloud_quotas(cloud: Cloud, verb: str, path: str, query: Mapping[str, str], body: Any) -> Json:
+def answer_cloud_quotas(
+    cloud: Cloud, verb: str, path: str, query: Mapping[str, str], body: Any, *, caller: Caller | None
+) -> Json:
     """Answer a request below ``/cloudquotas/``. Raises Refusal."""
     match = _PATH.fullmatch(path)
     if match is not None:
         project = cloud.projects.resolve(match[2])
         infos, preferences = _INFOS.fullmatch(match[3]), _PREFERENCES.fullmatch(match[3])
+        collection = "services.quotaInfos" if infos else "quotaPreferences"
+        action = {"GET": "list" if infos else "get", "POST": "create", "PATCH": "patch"}.get(verb, "")
+        method = f"cloudquotas.projects.locations.{collection}.{action}"
+        if infos or preferences:
+            authorize(cloud, caller, Access("cloudquotas", method, f"projects/{project}", {}))
         if infos and verb == "GET":
             return _quota_infos(cloud, project, infos[1], infos[2])
         if preferences and verb == "GET":

@@ -6,7 +6,12 @@ from typing import Final
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal
-from training_platform.parts.sandbox.cloud.resources.actions import ACTIONS, read_policy, write_policy
+from training_platform.parts.sandbox.cloud.resources.actions import (
+    ACTIONS,
+    caller_permissions,
+    read_policy,
+    write_policy,
+)
 from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.quota import number
@@ -73,13 +78,24 @@ def _set_policy(cloud: Cloud, call: Call) -> Json:
 
 def _test_permissions(cloud: Cloud, call: Call) -> Json:
     _bucket(cloud, call)
-    return {"kind": "storage#testIamPermissionsResponse", "permissions": call.parameters.get("permissions", [])}
+    return {"kind": "storage#testIamPermissionsResponse", **caller_permissions(cloud, call)}
 
 
 def _list_nothing(cloud: Cloud, call: Call) -> Json:
     """List objects or caches, of which no bucket has any here."""
     cloud.existing("/".join(call.name.split("/")[:3]))
     return {"kind": f"storage#{call.method.collection}"}
+
+
+def _take_object(cloud: Cloud, call: Call) -> Json:
+    """Take an object of a bucket that exists, and keep nothing of it."""
+    bucket = cloud.existing(call.name.removesuffix("/o"))
+    return {"kind": "storage#object", "bucket": bucket.id, "name": call.parameters.get("name", "")}
+
+
+def _no_object(_cloud: Cloud, call: Call) -> Json:
+    """Refuse to show an object, of which no bucket has any here."""
+    raise Refusal(404, f"No such object: {call.path.removeprefix('b/').replace('/o/', '/', 1)}")
 
 
 def _bucket(cloud: Cloud, call: Call) -> Record:
@@ -104,6 +120,8 @@ STORAGE: Final = Service(
         "buckets.getIamPolicy": _get_policy,
         "buckets.setIamPolicy": _set_policy,
         "buckets.testIamPermissions": _test_permissions,
+        "objects.get": _no_object,
+        "objects.insert": _take_object,
         "objects.list": _list_nothing,
         "serviceAccount.get": _get_service_account,
         "anywhereCaches.list": _list_nothing,

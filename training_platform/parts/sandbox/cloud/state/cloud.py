@@ -36,6 +36,9 @@ class CloudSettings(BaseModel):
     durations: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     node_quota: NodeQuota = "current"
     check_services: bool = Field(default=True, description="Refuse calls to an API that the project has not enabled.")
+    groups: dict[str, list[str]] = Field(
+        default_factory=dict, description="Members of groups by e-mail, group:... among them: who may do what."
+    )
 
     def seconds(self, kind: str) -> float:
         """Return how long an operation on a kind takes."""
