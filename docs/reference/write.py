@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import yaml
 from pydantic import BaseModel
 
+from training_platform.catalog.operations import Principal, principals
+from training_platform.catalog.permissions import permissions
 from training_platform.cli.main import app
+from training_platform.config.names import Locator
 from training_platform.config.reading.section import listed
 from training_platform.config.reading.source import read_source
 from training_platform.config.schema import stack_schema
@@ -25,6 +29,9 @@ from training_platform.parts.jobs.schema import job_schema
 from training_platform.parts.verify.probes import probes
 from training_platform.parts.verify.report import WORDS
 from training_platform.parts.verify.run import GOOGLE
+from training_platform.resources.grants import Grant, plan_grants
+from training_platform.resources.rights import role_permissions
+from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.descriptions import GROUPS, rule_sheets
 
 FOLDER = Path(__file__).parent
@@ -45,6 +52,7 @@ def pages() -> dict[str, str]:
     texts = {
         "rules.md": _rules(),
         "commands.md": ("# Command line\n", *_command(app, context, "##")),
+        "rights.md": _rights(),
         "stack-file.md": _fields("Stack file", "stacks/Pulumi.<stack>.yaml", stack_schema(), examples(stacks)),
         "job-file.md": _fields("Job file", "jobs/<team>/<job>.yaml", job_schema(), examples(jobs)),
     }
@@ -64,6 +72,113 @@ def _rules() -> Iterator[str]:
                 yield from (f"\n{_escaped(part)}" for part in sheet.details.split("\n\n") if part)
                 yield from (f"\nSource: {_escaped(sheet.source)}." for _ in [0] if sheet.source)
                 yield from (f"\nKnown refusals: {', '.join(sheet.facts)}." for _ in [0] if sheet.facts)
+
+
+def _rights() -> Iterator[str]:
+    """Yield the page on who may do what, by the grants of the examples' stacks."""
+    yield "# Who may do what"
+    yield (
+        "\nThe operations of each principal in Google Cloud, the permissions that they require, and the grants that\n"
+        "give them, in the stacks of `docs/reference/examples`; then how many permissions of a grant's role are used.\n"
+        "`*` marks a permission whose row in `training_platform/catalog/permissions.yaml` has a single source.\n"
+        "Nothing grants an operation that only another kind of project has. Rights inside Kubernetes are not here."
+    )
+    workspace = read_workspace(EXAMPLES)
+    teams = {member for _, team, _ in workspace.teams() for member in team.members}
+    admins = {member for _, home in workspace.environments() for member in home.admins}
+    grants: dict[str, list[_PlacedGrant]] = {name: [] for name in principals()}
+    for stack in workspace.stacks.values():
+        plan = stack_plan(stack, workspace)
+        if plan is None or stack.section is None:
+            continue
+        locator = Locator(stack.section)
+        for grant in plan_grants(plan):
+            place = stack.place(locator.path(grant.planned_as.name))
+            name = _principal(grant.principal, teams, admins)
+            grants[name].append(_PlacedGrant(grant, place.removeprefix("stacks/")))
+    for name, principal in principals().items():
+        yield f"\n## {principal.title}\n"
+        yield from _operations(principal, grants[name])
+        yield from _excess(principal, grants[name])
+
+
+class _PlacedGrant(NamedTuple):
+    grant: Grant
+    place: str
+
+    @property
+    def role(self) -> str:
+        """The role as the page shows it; a custom one by its last part."""
+        return self.grant.role if self.grant.permissions is None else self.grant.role.rpartition("/")[2]
+
+
+def _principal(member: str, teams: Container[str], admins: Container[str]) -> str:
+    """Return which principal a member is; people are known by the stack files alone."""
+    if member in teams:
+        return "members"
+    if member in admins:
+        return "admins"
+    names = (name for name in principals() if name not in {"members", "admins"})
+    return next((name for name in names if re.fullmatch(principals()[name].members, member)), "agents")
+
+
+def _operations(principal: Principal, grants: Sequence[_PlacedGrant]) -> Iterator[str]:
+    """Yield the table of operations; permissions with the same grants share a row."""
+    if not principal.operations:
+        return
+    yield "| operation | permissions | granted by |\n| --- | --- | --- |"
+    for title, methods in principal.operations.items():
+        rows: dict[str, list[str]] = {}
+        for permission, method in sorted(_own_needs(methods).items()):
+            mark = "*" if method in permissions().unverified else ""
+            rows.setdefault(_sources(permission, grants), []).append(f"`{permission}`{mark}")
+        for sources, names in rows.items():
+            yield f"| {title} | {', '.join(names)} | {sources} |"
+
+
+def _own_needs(methods: Iterable[str]) -> dict[str, str]:
+    """Return the permissions that methods require of their caller, each with one of the methods."""
+    rows = permissions().methods
+    return {need.permission: method for method in methods for need in rows[method] if not need.agent}
+
+
+def _sources(permission: str, grants: Sequence[_PlacedGrant]) -> str:
+    if not grants:
+        return "the set-up of pipelines"
+    sources = {f"`{each.role}`, {each.place}" for each in grants if _gives(each.grant, permission)}
+    return "; ".join(sorted(sources)) or "nothing"
+
+
+def _gives(grant: Grant, permission: str) -> bool:
+    """Whether a grant gives a permission; one on a bucket gives no right in the project."""
+    reaches = permission.startswith("storage.") or not grant.resource.startswith("buckets/")
+    return reaches and permission in role_permissions(grant)
+
+
+def _excess(principal: Principal, grants: Sequence[_PlacedGrant]) -> Iterator[str]:
+    """Yield the table of grants; what a custom role holds is written for its purpose, and counts as used."""
+    if not grants:
+        return
+    used = set(_own_needs(principal.methods))
+    if not principal.operations:
+        used = {need.permission for needs in permissions().methods.values() for need in needs if need.agent}
+    resources: dict[str, set[str]] = {}
+    totals: dict[str, tuple[int, int]] = {}
+    for each in grants:
+        held = role_permissions(each.grant)
+        predefined = permissions().roles.get(each.grant.role)
+        totals[each.role] = (len(used & set(held)), predefined.total) if predefined else (len(held), len(held))
+        resources.setdefault(each.role, set()).add(_granted_on(each.grant.resource))
+    yield "\n| grant | on | used | of all | remark |\n| --- | --- | --- | --- | --- |"
+    for role, (count, total) in sorted(totals.items()):
+        remark = principal.excess.get(role, "")
+        yield f"| `{role}` | {', '.join(sorted(resources[role]))} | {count} | {total} | {remark} |"
+
+
+def _granted_on(resource: str) -> str:
+    """Return what a grant is on: a project, or a kind of resource below it."""
+    parts = resource.split("/")
+    return "a bucket" if parts[0] == "buckets" else "the project" if len(parts) == 2 else f"one of {parts[-2]}"
 
 
 def _command(command: click.Command, context: click.Context, heading: str) -> Iterator[str]:

@@ -41,7 +41,13 @@ NAVIGATION = {
     "Check changes": ["changes", "reports", "pipelines", "policies", "documents"],
     "Operate": ["alerts", "upgrade", "recover", "adopt", "surprises"],
     "Extend": ["own-resources", "components", "architecture", "performance", "fidelity"],
-    "Look up": ["reference/stack-file", "reference/job-file", "reference/commands", "reference/rules"],
+    "Look up": [
+        "reference/stack-file",
+        "reference/job-file",
+        "reference/commands",
+        "reference/rules",
+        "reference/rights",
+    ],
     "日本語": ["start.ja"],
 }
 """The tree beside each page, by task. A page that is missing here, or is here twice, fails the build."""

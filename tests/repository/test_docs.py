@@ -197,7 +197,7 @@ def test_each_page_links_to_the_other_language() -> None:
         assert f"]({name})" in (ROOT / english).read_text("utf-8").splitlines()[2]
 
 
-@pytest.mark.parametrize("name", ["commands.md", "job-file.md", "rules.md", "stack-file.md"])
+@pytest.mark.parametrize("name", ["commands.md", "job-file.md", "rights.md", "rules.md", "stack-file.md"])
 def test_a_page_of_the_reference_is_current(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `make reference`"
 
@@ -254,3 +254,12 @@ def test_every_rule_has_its_heading() -> None:
     headings = set(re.findall(r"^### (\S+)$", pages()["rules.md"], re.MULTILINE))
 
     assert headings >= set(RULES)
+
+
+def test_the_page_on_rights_names_operation_grant_line_and_excess() -> None:
+    page = pages()["rights.md"]
+
+    source = "| job submit with source, and run.json | `storage.objects.create` | `roles/storage.objectCreator`, "
+    assert re.search(rf"{re.escape(source)}Pulumi\.prod-vision\.yaml:\d+ \|", page)
+    assert "| `roles/storage.objectUser` | a bucket | 5 | 27 |" in page
+    assert "| `roles/container.admin` | the project | 4 | 434 |" in page

@@ -12,11 +12,15 @@ from training_platform.catalog.types import Json
 
 @dataclass(frozen=True)
 class Principal:
-    """A principal, the pattern of the members that it is in policies, and the methods of each of its operations."""
+    """A principal, the pattern of the members that it is in policies, and the methods of each of its operations.
+
+    ``excess`` says of a role, by its name, why the principal has more than its operations use.
+    """
 
     title: str
     members: str
     operations: Mapping[str, tuple[str, ...]]
+    excess: Mapping[str, str]
 
     @property
     def methods(self) -> frozenset[str]:
@@ -33,6 +37,7 @@ def principals() -> Mapping[str, Principal]:
             row["title"],
             row["members"],
             {title: _methods(collections) for title, collections in row["operations"].items()},
+            row.get("excess", {}),
         )
         for name, row in rows.items()
     }

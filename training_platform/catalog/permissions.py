@@ -20,13 +20,15 @@ class Need(NamedTuple):
 
     ``field`` is that of the request which names the resource; it is empty for the resource of the path, and a field
     that is not set requires nothing. ``agent`` is the account of Google's that needs the permission in place of the
-    caller, by its name in ``AGENTS``. With ``foreign`` only a resource of another project requires it.
+    caller, by its name. With ``foreign`` only a resource of another project requires it; with ``kind`` only one of that
+    collection, ``views``.
     """
 
     permission: str
     field: str = ""
     agent: str = ""
     foreign: bool = False
+    kind: str = ""
 
 
 class Role(NamedTuple):

@@ -151,7 +151,8 @@ def _resources(need: Need, resource: str, body: Json, project: str) -> Iterator[
         return
     for value in dict.fromkeys(_values(body, need.field.split("."))):
         name = f"projects/{value}" if need.field.endswith("Project") else resource_named(value, project)
-        if name and not (need.foreign and name.startswith(f"projects/{project}/")):
+        at_home = need.foreign and name.startswith(f"projects/{project}/")
+        if name and not at_home and need.kind in ("", name.split("/")[-2]):
             yield name
 
 

@@ -179,6 +179,15 @@ def test_a_peered_zone_requires_rights_in_the_project_that_it_is_in() -> None:
     )
 
 
+def test_a_list_of_entries_requires_the_right_to_its_view_or_to_all_of_its_project() -> None:
+    view = "projects/p/locations/global/buckets/prod-vision/views/jobs"
+
+    assert list(requirements("logging.entries.list", "", {"resourceNames": [view, PROJECT]})) == [
+        Requirement("logging.logEntries.list", PROJECT),
+        Requirement("logging.views.access", view),
+    ]
+
+
 def test_a_field_that_is_not_set_requires_nothing() -> None:
     assert len(list(requirements(JOB, f"{PROJECT}/locations/r/customJobs", {"jobSpec": {}}))) == 1
 

@@ -240,6 +240,17 @@ def test_cloud_quotas_asks_people_for_a_quota_project_and_for_their_rights(ask: 
     assert ask.as_member(reader)("GET", path).code == 200
 
 
+def test_entries_of_the_log_are_judged_by_the_resources_of_the_body(ask: Client) -> None:
+    body = {"resourceNames": [f"projects/{PROJECT}"]}
+
+    refused = ask.as_member(ADA)("POST", "logging/v2/entries:list", body)
+    assert refused.code == 403
+    assert "'logging.logEntries.list'" in refused.message
+
+    grant(ask, ADA, "roles/logging.viewer")
+    assert ask.as_member(ADA)("POST", "logging/v2/entries:list", body).code != 403
+
+
 def test_an_unknown_method_is_not_let_through(ask: Client) -> None:
     asked = ask.as_member(ADA)("GET", f"compute/v1/projects/{PROJECT}/zones/us-central1-a/instances")
 

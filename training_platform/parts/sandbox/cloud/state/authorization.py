@@ -72,15 +72,15 @@ def authorize(cloud: Cloud, caller: Caller | None, access: Access) -> None:
         raise _quota_project_missing()
     # Service Networking has the project in its body alone.
     resource = _by_id(cloud, access.resource or resource_named(str(access.request.get("network", "")), ""))
-    if not resource or resource.startswith("billingAccounts/") or access.method.endswith(".testIamPermissions"):
+    if resource.startswith("billingAccounts/") or access.method.endswith(".testIamPermissions"):
         return
     try:
         needs = list(requirements(access.method, resource, access.request))
     except KeyError as error:
         message = f"the local cloud does not know the permissions of {access.method}: see catalog/operations.yaml"
         raise Refusal(501, message) from error
-    needs = [need._replace(resource=_by_id(cloud, need.resource)) for need in needs]
-    *_, project = rights.ancestry(resource)
+    needs = [need._replace(resource=_by_id(cloud, need.resource)) for need in needs if need.resource]
+    *_, project = ["", *rights.ancestry(resource)]
     denied = lacking(
         rights,
         caller.member,
