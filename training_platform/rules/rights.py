@@ -8,6 +8,7 @@ a folder, are not known here: an exemption answers for them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from training_platform.config.data_sets import with_own_data
@@ -97,7 +98,7 @@ def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
     grants: list[Grant] = []
     projects: dict[str, str] = {}
     for name in dict.fromkeys((stack.environment_name, stack.name)):
-        planned = workspace.once(("grants", name), lambda name=name: _grants(name, workspace))
+        planned = workspace.once(("grants", name), partial(_grants, name, workspace))
         if planned is None:
             return None
         grants += planned
