@@ -96,6 +96,19 @@ def join(variables: dict[str, str]) -> None:
         os.environ.setdefault(name, filled)
 
 
+def source(script: str) -> None:
+    """Set the variables that a shell script sets, unless they are set; a script that fails stops no training."""
+    try:
+        shell = ["bash", "-c", 'set -a && . "$0" >&2 && env -0', script]
+        rows = subprocess.run(shell, check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"launch: {script} was not read: {error}", file=sys.stderr)
+        return
+    for name, given, value in (row.partition("=") for row in rows):
+        if given:
+            os.environ.setdefault(name, value)
+
+
 def run(command: list[str], restarts: int, codes: list[int]) -> int:
     """Run the program, hand on the signal that asks it to end, and return its exit code.
 
@@ -133,6 +146,8 @@ def main(command: list[str]) -> int:
     if "folder" in plan:
         enter(plan["folder"])
     join(plan.get("nodes", {}))
+    if "script" in plan:
+        source(plan["script"])
     told, restarts = "topic" in plan and place()[0] == 0, plan.get("restarts", 0)
     if not told and not restarts:
         os.execvp(command[0], command)

@@ -92,9 +92,10 @@ def start(
     *,
     cwd: Path | None = None,
     restarts: int = 0,
+    script: str = "",
 ) -> subprocess.Popen[str]:
     """Start a job's container with its own Python, and the test's servers for Google's."""
-    found = container(as_run(job, "train-bcdfg"), "image", restarts=restarts)
+    found = container(as_run(job, "train-bcdfg"), "image", restarts=restarts, script=script)
     python, flag, text = found["command"]
     assert (python, flag, text) == ("python3", "-c", launcher())
     for host in HOSTS:
@@ -115,6 +116,28 @@ def test_secrets_are_variables_of_the_program_alone(take: Take, google: Google) 
 
     assert said == "s3cret False\n"
     assert google.asked[-1] == "/v1/projects/example-lab/secrets/lab-vision-token/versions/3:access"
+
+
+SHOW = "import os; print(*(os.environ.get(name) for name in ('NCCL_NET', 'NCCL_A', 'NCCL_B')))"
+SCRIPT = "NCCL_NET=script\nexport NCCL_A='two words'\necho told\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [(SCRIPT, "gIB two words None\n"), ("false\n", "gIB None None\n"), (None, "gIB None None\n")],
+    ids=["a script", "a script that fails", "none on the node"],
+)
+def test_a_script_of_the_node_sets_what_is_not_set(
+    take: Take, google: Google, tmp_path: Path, script: str | None, said: str
+) -> None:
+    file = tmp_path / "set_nccl_env.sh"
+    if script is not None:
+        file.write_text(script)
+    job = take(f'command: [python3, -c, "{SHOW}"]\n{GPU}')
+
+    with start(google, job, {"NCCL_NET": "gIB"}, script=str(file)) as program:
+        assert program.communicate(timeout=30)[0] == said
+    assert program.returncode == 0
 
 
 def test_no_value_of_a_secret_is_rendered(take: Take) -> None:

@@ -19,6 +19,7 @@ from training_platform.parts.jobs.gke.pathways import VERSIONS, images, pathways
 from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
+from training_platform.resources.launcher import PLAN_VARIABLE
 
 Take = Callable[..., ResolvedJob]
 Lab = Callable[..., Path]
@@ -201,6 +202,26 @@ def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job:
     assert variables(job("h200-spot"))["NCCL_NET"] == "gIB"
 
 
+def test_the_launcher_reads_gibs_script_for_jobs_over_several_vms(take: Take, workspace: Workspace) -> None:
+    def plan(text: str) -> dict[str, Any]:
+        rows = training(take(f"command: [python, train.py]\ngke: {text}", workspace=workspace))["env"]
+        found: dict[str, Any] = json.loads(next((row["value"] for row in rows if row["name"] == PLAN_VARIABLE), "{}"))
+        return found
+
+    assert plan("{cluster: gpus, flavor: h200-spot, nodes: 2}")["script"] == "/usr/local/gib/scripts/set_nccl_env.sh"
+    assert plan("{cluster: gpus, flavor: h200-spot, nodes: 1}") == {}
+    assert plan("{cluster: gpus, flavor: h100-mega, nodes: 2}") == {}
+
+
+@pytest.mark.parametrize(("command", "count"), [("", 1), ("command: [python, train.py]\n", 0)])
+def test_a_job_whose_launcher_cannot_read_gibs_script_is_found(
+    take: Take, workspace: Workspace, command: str, count: int
+) -> None:
+    found = gke_findings(take(f"{command}gke: {{cluster: gpus, flavor: h200-spot, nodes: 2}}", workspace=workspace))
+
+    assert [row.path for row in found if row.rule == "job-flavor-networks"] == ["command"] * count
+
+
 @pytest.mark.parametrize(
     ("flavor", "variable", "cards"),
     [
@@ -252,8 +273,8 @@ def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: s
     assert "metadata" not in template(found)
     assert "initContainers" not in template(found)["spec"]
     assert "securityContext" not in training(found)
-    (volume,), (mount,) = template(found)["spec"]["volumes"], training(found)["volumeMounts"]  # several GPUs share it
-    assert volume == {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}
+    (volume,), (mount,) = template(found)["spec"]["volumes"], training(found)["volumeMounts"]
+    assert (volume["name"], volume["emptyDir"]["medium"]) == ("shared-memory", "Memory")
     assert mount == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
     assert without_nodes(training(found)) == []
 
@@ -261,8 +282,8 @@ def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: s
 def test_pods_name_the_networks_in_which_most_vms_of_their_flavor_are(job: Job) -> None:
     assert interfaces(job("b200-spot"))["eth2"] == "rdma-us-central1-c-0"
 
-    (found,) = [finding for finding in gke_findings(job("b200-spot")) if finding.rule == "job-flavor-networks"]
-    assert (found.severity, found.path) == ("warning", "gke.flavor")
+    (found,) = [finding for finding in gke_findings(job("b200-spot")) if finding.path == "gke.flavor"]
+    assert (found.severity, found.rule) == ("warning", "job-flavor-networks")
     assert "run in pools far and never in near" in found.message
 
 

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import IMAGES
 from training_platform.config.names import data_variable
@@ -30,18 +30,30 @@ PROFILE_VARIABLE = "PROFILE_URI"
 LOADERS_VARIABLE = "DATA_LOADERS"
 
 
+class Launch(NamedTuple):
+    """What the launcher does for a program beside its secrets and its source.
+
+    It fills in variables of the run's ``nodes``, starts a program that fails again, ``restarts`` times, and sets the
+    variables that a shell ``script`` on the node sets.
+    """
+
+    nodes: Mapping[str, str] = {}
+    restarts: int = 0
+    script: str = ""
+
+
 def container(
-    job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None, *, restarts: int = 0
+    job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None, *, restarts: int = 0, script: str = ""
 ) -> dict[str, Any]:
     """Return image, command, arguments and variables; ``image_key`` is what the image is called.
 
     ``platform`` are further variables, over which the job's own win; the launcher fills in those of this run's nodes.
     It starts a program that fails again, ``restarts`` times.
     """
-    later = at_run_time(platform or {})
-    command, args = argv(job, later, restarts)
-    known = {name: value for name, value in (platform or {}).items() if name not in later}
-    every = {**known, **variables(job), **launch_variables(job, later, restarts)}
+    launch = Launch(at_run_time(platform or {}), restarts, script)
+    command, args = argv(job, launch)
+    known = {name: value for name, value in (platform or {}).items() if name not in launch.nodes}
+    every = {**known, **variables(job), **launch_variables(job, launch)}
     return {
         image_key: image(job),
         **({"command": command} if command else {}),
@@ -75,19 +87,19 @@ def image(job: ResolvedJob) -> str:
     return source.image or IMAGES[f"vertex-training-{accelerator.kind if accelerator else 'cpu'}"]
 
 
-def launched(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> bool:
+def launched(job: ResolvedJob, launch: Launch) -> bool:
     """Whether something has to be done in the container before its program starts, or when it has ended.
 
-    ``later`` are variables of the nodes, which a job without a command does not get.
+    Nothing of ``launch`` is done for a job without a command.
     """
     spec = job.spec
-    return bool(spec.secrets or spec.notify or spec.source or ((later or restarts) and spec.command))
+    return bool(spec.secrets or spec.notify or spec.source or (any(launch) and spec.command))
 
 
-def argv(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> tuple[list[str], list[str]]:
+def argv(job: ResolvedJob, launch: Launch) -> tuple[list[str], list[str]]:
     """Return command and arguments of the container."""
     spec = job.spec
-    if not launched(job, later, restarts):
+    if not launched(job, launch):
         return list(spec.command), list(spec.args)
     program = list(spec.command) or ["python3", "-m", module(job)]
     return ["python3", "-c", launcher()], [*program, *spec.args]
@@ -101,9 +113,9 @@ def module(job: ResolvedJob) -> str:
     return source.module or Path(source.file or "").stem
 
 
-def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None, restarts: int = 0) -> dict[str, str]:
+def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
     """Return the launcher's orders as a variable; empty for a job that needs no launcher."""
-    if not launched(job, later, restarts):
+    if not launched(job, launch):
         return {}
     plan: dict[str, Any] = {
         "secrets": {
@@ -112,9 +124,10 @@ def launch_variables(job: ResolvedJob, later: Mapping[str, str] | None = None, r
             for key, _, version in [text.partition(":")]
         },
         "folder" if job.spec.source and job.spec.source.folder else "package": package_uri(job),
-        "nodes": later,
-        "restarts": restarts,
-        "retry_on": job.spec.retry_on if restarts else None,
+        "nodes": launch.nodes,
+        "restarts": launch.restarts,
+        "retry_on": job.spec.retry_on if launch.restarts else None,
+        "script": launch.script,
         "topic": job.spec.notify,
         "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
     }

@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from training_platform.catalog import IMAGES
 from training_platform.catalog.reading import table
@@ -23,16 +24,19 @@ from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SO
 
 DEFAULT_INTERFACE = "networking.gke.io/default-interface"
 INTERFACES = "networking.gke.io/interfaces"
+SCRIPTS: Final[Mapping[str, str]] = {"RDMA": "/usr/local/gib/scripts/set_nccl_env.sh"}
+"""Shell scripts that the installers leave on nodes, with NCCL's settings for their machine."""
 _NCCL: Mapping[str, Mapping[str, str]] = table(__file__, "nccl.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuDirect:
-    """The parts of a pod; ``variables`` are those of the container that trains."""
+    """The parts of a pod; ``variables`` are those of the container that trains, ``script`` sets further ones there."""
 
     annotations: Mapping[str, str]
     variables: Mapping[str, str]
     access: NodeAccess
+    script: str = ""
 
 
 def fabric_of(flavor: Flavor, nodes: int) -> str | None:
@@ -77,4 +81,5 @@ def flavor_direct(flavor: Flavor, nodes: int, cluster: str, environment: Environ
         annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(interfaces), **seen.annotations},
         variables={variable: value.format(**names) for variable, value in _NCCL[fabric.gpudirect].items()},
         access=seen,
+        script=SCRIPTS.get(fabric.gpudirect, ""),
     )

@@ -203,7 +203,9 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     platform |= {LOCAL_CHECKPOINTS_VARIABLE: LOCAL_CHECKPOINTS_PATH} if local else {}
     return {
         "name": CONTAINER,
-        **container(job, "image", platform, restarts=local.restarts if local else 0),
+        **container(
+            job, "image", platform, restarts=local.restarts if local else 0, script=direct.script if direct else ""
+        ),
         "image": pulled_image(job),
         **({"ports": ports} if ports else {}),
         "resources": resources(job, asked, flavor.pools, part_of_vm(job)),

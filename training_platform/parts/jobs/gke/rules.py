@@ -14,7 +14,8 @@ from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import lending
-from training_platform.parts.jobs.gke.gpu_direct import fabric_of, usable_pools
+from training_platform.parts.jobs.container import Launch, launched
+from training_platform.parts.jobs.gke.gpu_direct import fabric_of, gpu_direct, usable_pools
 from training_platform.parts.jobs.gke.pathways import pathways_findings
 from training_platform.parts.jobs.gke.pods import (
     LOCAL_CHECKPOINTS_PATH,
@@ -246,9 +247,19 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         allowed = "false, or host_network: true in the team's stack"
         yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed=allowed, nearest="false")
         return
-    fabric = fabric_of(flavor, gke.nodes or 1)
+    fabric, machine = fabric_of(flavor, gke.nodes or 1), shape(flavor).machine
+    if machine.nvlink_domain and not machine.gpudirect and (gke.nodes or 1) > 1:
+        message = f"VMs of {flavor.name} ({machine.name}) reach each other only by the slow network of their nodes"
+        yield job.finding(
+            ("gke", "nodes"), message, rule="job-flavor-networks", severity="warning", allowed="1", nearest=1
+        )
     if fabric is None:
         return
+    direct = gpu_direct(job)
+    if direct and direct.script and not launched(job, Launch(script=direct.script)):
+        message = f"is missing, so that the launcher does not set NCCL's variables of {direct.script} for {flavor.name}"
+        allowed = "the program that the image starts; or an image that reads the script itself"
+        yield job.finding(("command",), message, rule="job-flavor-networks", severity="warning", allowed=allowed)
     if gke.host_network:
         message = (
             f"pods of {flavor.name} use additional network interfaces, which pods on the host network do not support"

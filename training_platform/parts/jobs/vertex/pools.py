@@ -21,6 +21,7 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.parts.jobs.container import (
+    Launch,
     argv,
     container,
     image,
@@ -138,10 +139,10 @@ def program_texts(job: ResolvedJob) -> tuple[int, int]:
     """Return how many variables a container has, and how many characters its arguments."""
     target = vertex_target(job)
     nodes = node_variables(job, target, target.machine)
-    later = at_run_time(nodes)
-    _, args = argv(job, later)
-    known = nodes.keys() - later.keys()
-    return len(known | variables(job).keys() | launch_variables(job, later).keys()), sum(map(len, args))
+    launch = Launch(at_run_time(nodes))
+    _, args = argv(job, launch)
+    known = nodes.keys() - launch.nodes.keys()
+    return len(known | variables(job).keys() | launch_variables(job, launch).keys()), sum(map(len, args))
 
 
 def _machine_spec(target: VertexTarget, pool: Pool) -> dict[str, Any]:
