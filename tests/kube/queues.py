@@ -212,7 +212,7 @@ class Queues:
         """Add a node that is ready."""
         every = {**labels, "kubernetes.io/hostname": name}
         self._client.post("/api/v1/nodes", json={"metadata": {"name": name, "labels": every}}).raise_for_status()
-        room = {resource: str(count), "cpu": "208", "memory": "1800Gi", "pods": "64"}
+        room = {resource: str(count), "cpu": "208", "memory": "1800Gi", "ephemeral-storage": "5Ti", "pods": "64"}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         for path, body in (
             ("/status", {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}}),

@@ -8,13 +8,16 @@ import pytest
 
 from tests.parts.jobs.conftest import without_nodes
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
+from training_platform.catalog.types import MachineType
+from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS, GpuSharing
+from training_platform.config.model.queues import Share
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.gke.pods import shared_memory, usable_disk_gib, usable_memory_gib
+from training_platform.parts.jobs.gke.pods import pod_parts, shared_memory, usable_disk_gib, usable_memory_gib
 from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources.kueue import configuration
+from training_platform.resources.tenancy import resource_quota
 
 Take = Callable[..., ResolvedJob]
 MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
@@ -341,14 +344,16 @@ def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
 @pytest.mark.parametrize(
     ("rest", "target", "volume"),
     [
-        ("", GPU_TARGET, {"medium": "Memory"}),
-        ("", ONE_GPU, {"medium": "Memory"}),
+        ("", GPU_TARGET, {"medium": "Memory", "sizeLimit": f"{1644 // 2}Gi"}),
+        ("", ONE_GPU.replace("nodes", "gpus"), {"medium": "Memory", "sizeLimit": f"{70 // 2}Gi"}),
+        ("memory_gib: 64\n", ONE_GPU, {"medium": "Memory", "sizeLimit": "32Gi"}),
+        ("", ONE_HOST, {"medium": "Memory", "sizeLimit": f"{332 // 2}Gi"}),
         ("shared_memory_gib: 64\n", GPU_TARGET, {"medium": "Memory", "sizeLimit": "64Gi"}),
         ("shared_memory_gib: 0\n", ONE_GPU, None),
     ],
-    ids=["8 GPUs", "4 GPUs", "a size", "none"],
+    ids=["8 GPUs", "1 GPU", "own memory", "TPUs", "a size", "none"],
 )
-def test_shared_memory_is_memory_where_a_vm_has_several_gpus(
+def test_shared_memory_is_half_of_the_memory_beside_every_accelerator(
     take: Take, rest: str, target: str, volume: dict[str, str] | None
 ) -> None:
     volumes = by_name(template(take(rest + target))["spec"].get("volumes", []))
@@ -365,10 +370,10 @@ def test_shared_memory_is_memory_where_a_vm_has_several_gpus(
     ],
     ids=["no data loaders", "data loaders", "a size"],
 )
-def test_shared_memory_is_memory_beside_one_gpu_for_data_loaders(
+def test_shared_memory_is_memory_without_accelerators_for_data_loaders(
     take: Take, rest: str, medium: dict[str, str] | None
 ) -> None:
-    assert (shared_memory(take(rest + GPU_TARGET), 1) or {}).get("emptyDir") == medium
+    assert (shared_memory(take(rest + GPU_TARGET), chips=0) or {}).get("emptyDir") == medium
 
 
 @pytest.mark.parametrize(
@@ -388,6 +393,98 @@ def test_shared_memory_is_part_of_the_memory_that_is_requested(
 
     assert container["resources"]["requests"].get("memory") == requested
     assert container["resources"]["limits"].get("memory") == limit
+
+
+def parted(job: ResolvedJob) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what the container asks for, and its limits, without accelerators."""
+    resources = container(jobset(job))["resources"]
+    return tuple(  # type: ignore[return-value] # of two
+        {name: size for name, size in resources[kind].items() if "/" not in name} for kind in ("requests", "limits")
+    )
+
+
+ONE_OF_FOUR = "gke: {cluster: gpus, flavor: a100-40, gpus: 1}"
+
+
+def test_a_job_beside_others_asks_for_its_part_of_the_vm(take: Take) -> None:
+    asked, most = parted(take(ONE_OF_FOUR))
+
+    disk = int(0.75 * (0.9 * 100 - 6 - 0.35 * 100))
+    assert asked == {"cpu": str(int(48 * 0.9 / 4)), "memory": "70Gi", "ephemeral-storage": f"{disk // 4}Gi"}
+    assert most == {"memory": "70Gi", "ephemeral-storage": "30Gi"}
+
+
+@pytest.mark.parametrize(
+    ("rest", "asked"),
+    [
+        ("cpu: 3\n", ("3", "70Gi", None)),
+        ("memory_gib: 100\n", ("10", "100Gi", None)),
+        ("disk_gib: 40\n", ("10", "70Gi", "40Gi")),
+        ("shared_memory_gib: 90\n", ("10", "90Gi", None)),
+    ],
+)
+def test_its_own_figures_win_over_its_part(take: Take, rest: str, asked: tuple[str, str, str | None]) -> None:
+    requests, limits = parted(take(rest + ONE_OF_FOUR))
+    cpu, memory, disk = asked
+
+    assert (requests["cpu"], requests["memory"]) == (cpu, memory)
+    assert limits["memory"] == memory
+    assert disk is None or requests["ephemeral-storage"] == limits["ephemeral-storage"] == disk
+
+
+def test_a_job_may_fill_as_much_disk_as_a_model_needs_where_the_vm_has_it(take: Take) -> None:
+    job = take(ONE_OF_FOUR)
+
+    def disk(size_gb: int) -> int:
+        assert job.flavor is not None
+        pool = job.flavor.pools[-1]
+        boot_disk = pool.spec.boot_disk.model_copy(update={"size_gb": size_gb})
+        pool = dataclasses.replace(pool, spec=pool.spec.model_copy(update={"boot_disk": boot_disk}))
+        flavor = dataclasses.replace(job.flavor, pools=(pool,))
+        return pod_parts(dataclasses.replace(job, flavor=flavor)).disk
+
+    assert disk(200) == 30  # a quarter of 78
+    assert disk(60) == int(0.75 * (60 * 0.9 - 6 - 0.35 * 60))
+    assert disk(1000) == int(0.75 * (1000 * 0.9 - 100) / 4)
+
+
+def test_a_whole_vm_is_not_limited_by_smaller_vms_of_its_flavor(take: Take) -> None:
+    whole, part = take(ONE_GPU), take(ONE_OF_FOUR)
+    assert whole.flavor is not None
+    assert [pool.machine.chips for pool in whole.flavor.pools] == [1, 4]
+
+    assert pod_parts(whole).memory == 293
+    assert pod_parts(part).memory == min(70, int(293 / 4))
+
+
+def test_a_place_on_a_shared_gpu_is_a_part_of_its_vm(take: Take) -> None:
+    job = take(ONE_OF_FOUR)
+    assert job.flavor is not None
+    pool = job.flavor.pools[-1]
+    sharing = pool.spec.model_copy(update={"sharing": GpuSharing(max_clients=2)})
+    shared = dataclasses.replace(job.flavor, pools=(dataclasses.replace(pool, spec=sharing),))
+
+    assert pod_parts(dataclasses.replace(job, flavor=shared)).memory == int(293 / 8)
+
+
+GPU_VMS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu" and machine.chips > 1]
+
+
+@pytest.mark.parametrize("machine", GPU_VMS, ids=lambda machine: machine.name)
+def test_as_many_parts_as_gpus_fit_on_a_vm_and_into_the_teams_quota(take: Take, machine: MachineType) -> None:
+    job = take(ONE_OF_FOUR)
+    assert job.flavor is not None
+    flavor = dataclasses.replace(job.flavor, pools=(dataclasses.replace(job.flavor.pools[0], machine=machine),))
+    parts = pod_parts(dataclasses.replace(job, flavor=flavor))
+    every = {"cpu": parts.cpus * machine.chips, "memory": parts.asked_memory * machine.chips}
+
+    assert every["cpu"] <= machine.vcpus * 0.9
+    assert machine.memory_gb * 0.5 <= every["memory"] <= usable_memory_gib(flavor.pools[0])
+    assert parts.asked_disk * machine.chips <= usable_disk_gib(flavor.pools[0])
+    share = Share(nominal_quota=machine.chips, borrowing_limit=0)
+    quota = resource_quota({"flavor": share}, {"flavor": flavor})
+    assert every["cpu"] <= int(quota["requests.cpu"])
+    assert every["memory"] <= int(quota["requests.memory"].removesuffix("Gi"))
 
 
 LOCAL = "command: [python, train.py]\noutput: checkpoints\nlocal_checkpoints: {size_gib: 100}\n"

@@ -1,9 +1,9 @@
 """A training job as researchers write it: the program, and where it runs; one file serves GKE and Vertex AI."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import VertexBootDisk
@@ -297,6 +297,13 @@ class GkeTarget(Consistent):
         description="Use the VM's network: faster between slices, but pods then act as the node's service account.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _part_of_one_vm(cls, value: Any) -> Any:
+        """Return the target with ``nodes: 1`` where only ``gpus`` is given."""
+        counted = isinstance(value, dict) and value.get("gpus") and not {"nodes", "slices", "pool"} & value.keys()
+        return {**value, "nodes": 1} if counted else value
+
     def conflicts(self) -> Iterator[Conflict]:
         """Yield that none or both of the counts are given, or of flavor and pool, and what a pool of CPUs has not."""
         if (self.flavor is None) == (self.pool is None):
@@ -398,7 +405,11 @@ class VertexTarget(VmSpec):
     )
     kms_key: KmsKey | None = Field(default=None, description="Key of Cloud KMS that encrypts the job's data.")
     web_access: bool = Field(default=False, description="Let people open a shell in its containers.")
-    persistent_resource: Name | None = Field(default=None, description="The team's, to run on instead of new VMs.")
+    persistent_resource: Name | None = Field(
+        default=None,
+        description="The team's, to run on instead of new VMs; its machine type and disk are those of its first pool, "
+        "unless the job says others.",
+    )
     pipeline: Pipeline | None = Field(default=None, description="Run it as a training pipeline.")
 
 
@@ -419,22 +430,28 @@ class Job(Consistent):
     secrets: dict[Variable, SecretVersion] = Field(
         default={}, description="Variables whose values are secrets of the team, by name; never the values themselves."
     )
-    cpu: int | None = Field(default=None, ge=1, description="vCPUs that it needs of each VM; default: what is free.")
+    cpu: int | None = Field(
+        default=None,
+        ge=1,
+        description="vCPUs that it needs of each VM; default: what is free, or the part of its GPUs beside other jobs.",
+    )
     memory_gib: int | None = Field(
         default=None,
         ge=1,
-        description="GiB of memory that it has of each VM at most; on GKE by default nine tenths of it.",
+        description="GiB of memory that it has of each VM at most; on GKE by default nine tenths of it, or of the part "
+        "of its GPUs.",
     )
     disk_gib: int | None = Field(
         default=None,
         ge=1,
-        description="GKE: GiB of the VM's own disk that it may fill; default: three quarters of what GKE leaves.",
+        description="GKE: GiB of the VM's own disk that it may fill; default: three quarters of what GKE leaves, or "
+        "the part of its GPUs, and 30 GiB in any case.",
     )
     shared_memory_gib: int | None = Field(
         default=None,
         ge=0,
-        description="GKE: size of /dev/shm in GiB, a part of the memory, and requested as such; default: no limit of "
-        "its own where a VM has several accelerators or data_loaders, else none.",
+        description="GKE: size of /dev/shm in GiB, a part of the memory, and requested as such; 0: the runtime's 64 "
+        "MiB. Default: half of the memory, on VMs without accelerators only with data_loaders.",
     )
     data_loaders: int = Field(
         default=0,

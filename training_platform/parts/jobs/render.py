@@ -128,6 +128,13 @@ def check_job(
     return tuple(dict.fromkeys(every))
 
 
+def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> list[str]:
+    """Return what a job asks for and has on each of its targets; nothing of one with errors. Raises UnreadableError."""
+    job, _ = parse_job(job_source(path, root), workspace)
+    notes = [(target, note) for target in targets(job) for note in judge(job, target, today).notes] if job else []
+    return [f"{job.source.file} ({target}): {note}" for target, note in notes if job]
+
+
 def places_of_file(path: FilePath, root: FilePath) -> int:
     """Return how many places on GKE a job file lists, at least 1. Raises UnreadableError."""
     return places_on_gke(job_source(path, root).value)
@@ -182,7 +189,7 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable
 
         findings = [*common, *gke_findings(job)]
         known = not any(finding.severity == "error" for finding in findings)
-        return Rendered(findings=tuple(findings), notes=(_queue_note(job),) if known else ())
+        return Rendered(findings=tuple(findings), notes=(_queue_note(job), _parts_note(job)) if known else ())
     from training_platform.parts.jobs.vertex.quota import Quotas, job_charges, quota_findings, quota_notes, stale
     from training_platform.parts.jobs.vertex.rules import vertex_findings
 
@@ -211,6 +218,20 @@ def _queue_note(job: ResolvedJob) -> str:
     return (
         f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({pods}); "
         f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(most)}"
+    )
+
+
+def _parts_note(job: ResolvedJob) -> str:
+    from training_platform.parts.jobs.gke.pods import chips_each, cpus_each, gke_target, pod_parts
+
+    gke, flavor = gke_target(job)
+    parts = pod_parts(job)
+    cpus = cpus_each(job) or parts.cpus
+    size = parts.shared_memory if job.spec.shared_memory_gib is None else job.spec.shared_memory_gib
+    shared = bool(size and (chips_each(gke, flavor) or job.spec.data_loaders))
+    return (
+        f"each pod has at most {parts.memory:,} GiB of memory{f', {size:,} of them in /dev/shm' * shared}, and "
+        f"{parts.disk:,} GiB of disk; {f'{cpus} vCPUs' if cpus else 'all vCPUs of its VM'}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -86,17 +87,22 @@ def render(file: Path, target: Target | None, today: str | None, root: Path | No
     shell_complete=complete_jobs,
     help="Job files; default: all in jobs/.",
 )
+@click.option("--verbose", "-v", is_flag=True, help="Also what each job asks for and has of its VMs; text alone.")
 @format_option
 @today_option
 @root_option
-def check(files: tuple[Path, ...], output_format: Format, today: str | None, root: Path | None) -> None:
+def check(
+    files: tuple[Path, ...], *, verbose: bool, output_format: Format, today: str | None, root: Path | None
+) -> None:
     """Check job files against their teams' stacks, for every target that they name.
 
     Exit code 0: clean. 1: errors. 2: a file could not be read.
     """
     from training_platform.config.reading.clock import today as clock
+    from training_platform.config.reading.finding import others_go_on
+    from training_platform.config.reading.source import UnreadableError
     from training_platform.config.workspace import read_workspace
-    from training_platform.parts.jobs.render import check_jobs, job_files
+    from training_platform.parts.jobs.render import check_jobs, job_files, notes_of_file
 
     folder = repository(root)
     paths = files or job_files(folder)
@@ -115,6 +121,11 @@ def check(files: tuple[Path, ...], output_format: Format, today: str | None, roo
         print_json({"jobs": checked, **counts, "findings": documents})
     else:
         print_findings(findings)
+        if verbose:
+            for path in paths:
+                with suppress(UnreadableError), others_go_on(path.as_posix(), []):  # said above
+                    for note in notes_of_file(path, folder, workspace, day):
+                        say(note)
         counted = [_counted(errors, "error"), _counted(warnings, "warning")]
         counted += [f"{_counted(len(unreadable), 'file')} not checked"] if unreadable else []
         say(f"{_counted(checked, 'job')}: {', '.join(counted)}")

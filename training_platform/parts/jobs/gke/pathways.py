@@ -55,7 +55,7 @@ def images(job: ResolvedJob) -> dict[str, str]:
 def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
     """Return the replicated job of the one pod with the job's own program, which has a VM for itself."""
     gke, _ = gke_target(job)
-    storage, (key, value) = volumes(job, 1), HEADS_TAINT
+    storage, (key, value) = volumes(job, chips=0), HEADS_TAINT
     tolerations = [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
     pod = {
         **bare_pod(gke, {POOL_LABEL: HEADS_NAME}, tolerations),

@@ -6,8 +6,8 @@ annotations and volume attributes, read 2026-11-22.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from training_platform.catalog.locations import region_of
@@ -71,13 +71,24 @@ def cpus_each(job: ResolvedJob) -> int | None:
     return int(shape(job.flavor).machine.vcpus * 0.9) or 1
 
 
-def part_of_vm(job: ResolvedJob) -> float:
-    """Return the part of a VM that each pod has, by its accelerators, or by its vCPUs where there are none."""
+def part_of_vm(job: ResolvedJob, pool: ExpandedPool | None = None) -> float:
+    """Return the part that each pod has of a VM of a pool, by default the one that the job is laid out for.
+
+    It is counted in accelerators, or in places on shared ones, and in vCPUs on VMs without.
+    """
     gke, flavor = gke_target(job)
-    machine = shape(flavor).machine
-    if machine.chips:
-        return chips_each(gke, flavor) / machine.chips
-    return min(1, job.spec.cpu / machine.vcpus) if job.spec.cpu else 1
+    pool = pool or shape(flavor)
+    if pool.machine.chips:
+        return min(1, chips_each(gke, flavor) / (pool.machine.chips * pool.places_per_gpu))
+    return min(1, job.spec.cpu / pool.machine.vcpus) if job.spec.cpu else 1
+
+
+def roomy_pools(job: ResolvedJob) -> list[ExpandedPool]:
+    """Return the pools of the job's flavor whose VMs have room for one of its pods."""
+    gke, flavor = gke_target(job)
+    chips = chips_each(gke, flavor)
+    roomy = [pool for pool in flavor.pools if pool.machine.chips * pool.places_per_gpu >= chips]
+    return roomy or [shape(flavor)]
 
 
 def placement_levels(flavor: Flavor) -> dict[str, str]:
@@ -118,7 +129,7 @@ _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator betw
 def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     """Return the template of a Job with ``hosts`` pods. ValueError for a job without a GKE target."""
     gke, flavor = gke_target(job)
-    direct, storage = gpu_direct(job), volumes(job, chips_each(gke, flavor))
+    direct, storage = gpu_direct(job), volumes(job, pod_parts(job), chips=chips_each(gke, flavor))
     annotations = {**(direct.annotations if direct else {}), **storage.annotations, **placement(gke, flavor, hosts)}
     template = pod_template(annotations, _pod(job, gke, flavor, direct, storage))
     return {"spec": job_spec(hosts, template, retry_on=job.spec.retry_on)}
@@ -208,54 +219,86 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
         ),
         "image": pulled_image(job),
         **({"ports": ports} if ports else {}),
-        "resources": resources(job, asked, flavor.pools, part_of_vm(job)),
+        "resources": resources(job, asked, pod_parts(job)),
         **({"volumeMounts": mounts} if mounts else {}),
         **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last lines of its log stay with the pod
     }
 
 
-def resources(
-    job: ResolvedJob, chips: dict[str, str], pools: Collection[ExpandedPool] = (), share: float = 1
-) -> dict[str, Any]:
-    """Return what the container asks for of a VM of ``pools``, and its limits; one on CPUs would only slow it.
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a pod has of its VM in GiB: at most ``memory`` and ``disk``, and what it asks for of them and of vCPUs.
 
-    ``share`` is the part of the VM's accelerators that it gets, and so of its memory and disk.
+    ``cpus`` and what is asked for are 0 for a pod that has its VM alone: nothing else can take its place there.
+    """
+
+    memory: int
+    disk: int
+    cpus: int = 0
+    asked_memory: int = 0
+    asked_disk: int = 0
+
+    @property
+    def shared_memory(self) -> int:
+        """GiB of /dev/shm unless the job says a size: half of the memory, as Linux has it for a whole machine."""
+        return max(1, self.memory // 2)
+
+
+MODEL_GIB: Final = 30  # seven billion parameters in 16 bits: 14 GiB, loaded once and saved once
+
+
+def pod_parts(job: ResolvedJob) -> Parts:
+    """Return what a pod has by default, by the smallest VMs that have room for it, and by the job's own figures.
+
+    A pod that shares its VM asks for its part, and so leaves to each other accelerator as much. Its disk may hold a
+    model in any case: 200 GB for eight GPUs leave each 9 GiB.
+    """
+    spec, pools = job.spec, roomy_pools(job)
+    parts = {pool.name: part_of_vm(job, pool) for pool in pools}
+    memory = max(1, min(int(usable_memory_gib(pool) * parts[pool.name]) for pool in pools))
+    disk = max(1, min(int(usable_disk_gib(pool) * parts[pool.name]) for pool in pools))
+    own = Parts(
+        memory=spec.memory_gib or max(memory, spec.shared_memory_gib or 0),
+        disk=spec.disk_gib or max(disk, min(MODEL_GIB, *map(usable_disk_gib, pools))),
+    )
+    if all(part == 1 for part in parts.values()) or not shape(gke_target(job)[1]).machine.chips:
+        return own
+    return replace(
+        own,
+        cpus=max(1, min(int(pool.machine.vcpus * 0.9 * parts[pool.name]) for pool in pools)),
+        asked_memory=memory,
+        asked_disk=disk,
+    )
+
+
+def resources(job: ResolvedJob, chips: dict[str, str], parts: Parts | None = None) -> dict[str, Any]:
+    """Return what the container asks for of its VM, and its limits; one on CPUs would only slow it.
+
+    Without ``parts`` it has no limits but the job's own.
 
     A program that outgrows its limits fails, and its restarts are counted. Without limits the kubelet would evict it to
     save the VM, as it does when a spot VM ends: without a count, and so for ever. What /dev/shm and checkpoints in
     memory may hold is memory.
     Source: Kubernetes v1.36.3, pkg/kubelet/eviction, whose evictions for a pod's own limits are no disruptions.
     """
-    spec, most = job.spec, limits_gib(job, pools, share)
-    cpus, caches = cpus_each(job), sum(mount.file_cache_gib for mount in spec.mounts)
+    spec = job.spec
+    most = {"memory": parts.memory if parts else spec.memory_gib, "ephemeral-storage": spec.disk_gib}
+    if parts and not spec.disk_gib:
+        caches = sum(mount.file_cache_gib for mount in spec.mounts)  # of a container beside it, counted with the pod
+        most["ephemeral-storage"] = parts.disk + caches
+    cpus = cpus_each(job) or (parts.cpus if parts else 0)
     cpu = {"cpu": str(cpus)} if cpus else {}
-    if not spec.disk_gib and "ephemeral-storage" in most:
-        most["ephemeral-storage"] += caches  # of a container beside it, counted with the pod
-    limits = {name: f"{size}Gi" for name, size in most.items()}
+    limits = {name: f"{size}Gi" for name, size in most.items() if size}
     local = {spec.local_checkpoints.medium: spec.local_checkpoints.size_gib} if spec.local_checkpoints else {}
+    in_memory, on_disk = (spec.shared_memory_gib or 0) + local.get("memory", 0), local.get("ssd", 0)
     asked = {
-        "memory": spec.memory_gib or (spec.shared_memory_gib or 0) + local.get("memory", 0),
-        "ephemeral-storage": spec.disk_gib or local.get("ssd"),
+        "memory": spec.memory_gib or max(in_memory, parts.asked_memory if parts else 0),
+        "ephemeral-storage": spec.disk_gib or max(on_disk, parts.asked_disk if parts else 0),
     }
     # Where nothing is asked for, Kubernetes would take the limit.
     requests = {name: f"{size}Gi" if size else "0" for name, size in asked.items() if size or name in limits}
     return {"requests": {**chips, **cpu, **requests}, "limits": {**chips, **limits}}
-
-
-def limits_gib(job: ResolvedJob, pools: Collection[ExpandedPool], share: float = 1) -> dict[str, int]:
-    """Return the most GiB of memory and of the VM's own disk that a job has: its own figures, or those of ``pools``."""
-    spec = job.spec
-    own = {"memory": spec.memory_gib, "ephemeral-storage": spec.disk_gib}
-    usable = (
-        {
-            "memory": max(spec.shared_memory_gib or 0, 1, int(min(map(usable_memory_gib, pools)) * share)),
-            "ephemeral-storage": max(1, int(min(map(usable_disk_gib, pools)) * share)),
-        }
-        if pools
-        else {}
-    )
-    return {name: size for name in own if (size := own[name] or usable.get(name))}
 
 
 def usable_memory_gib(pool: ExpandedPool) -> int:
@@ -371,10 +414,10 @@ class Volumes:
     annotations: dict[str, str] = field(default_factory=dict)
 
 
-def volumes(job: ResolvedJob, chips: int) -> Volumes:
+def volumes(job: ResolvedJob, parts: Parts | None = None, *, chips: int) -> Volumes:
     """Return the volumes of a job's pods, each of which has ``chips`` accelerators."""
     every = list(_storage(job))
-    if (memory := shared_memory(job, chips)) is not None:
+    if (memory := shared_memory(job, parts, chips=chips)) is not None:
         every.append((memory, {"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}))
     if local := job.spec.local_checkpoints:
         medium = {"medium": "Memory"} if local.medium == "memory" else {}
@@ -390,14 +433,16 @@ def volumes(job: ResolvedJob, chips: int) -> Volumes:
     )
 
 
-def shared_memory(job: ResolvedJob, chips: int) -> dict[str, Any] | None:
-    """Return the volume for /dev/shm, None where the container's own 64 MiB do: one accelerator, and no data loaders.
+def shared_memory(job: ResolvedJob, parts: Parts | None = None, *, chips: int) -> dict[str, Any] | None:
+    """Return the volume for /dev/shm, None where the runtime's 64 MiB do: without accelerators and data loaders.
 
-    What stands in it counts as the container's memory. Without a size it holds as much as the pod's memory.
+    PyTorch's data loaders hand over batches there, and end in a bus error where it is full. What it holds counts as the
+    container's memory.
     """
     size = job.spec.shared_memory_gib
-    if size == 0 or (size is None and chips < 2 and not job.spec.data_loaders):
+    if size == 0 or (size is None and not chips and not job.spec.data_loaders):
         return None
+    size = size or (parts.shared_memory if parts else None)
     limit = {"sizeLimit": f"{size}Gi"} if size else {}
     return {"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory", **limit}}
 

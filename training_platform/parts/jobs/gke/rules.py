@@ -24,13 +24,14 @@ from training_platform.parts.jobs.gke.pods import (
     cpus_each,
     gke_target,
     layout,
-    limits_gib,
     local_disk_gib,
     local_ssds,
-    part_of_vm,
     placement_levels,
+    pod_parts,
     pulled_image,
     shape,
+    usable_disk_gib,
+    usable_memory_gib,
 )
 from training_platform.parts.jobs.naming import longest_name
 from training_platform.parts.jobs.rendezvous import launcher_findings
@@ -59,6 +60,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *_shapes(job, flavor),
         *(_cpus(job, flavor, count) if gke.pool else _counts(job, flavor, right, count)),
         *_part(job, flavor),
+        *_idle(job, flavor),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
         *_run(job),
@@ -94,6 +96,8 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
 
 
 def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
+    if (gke_target(job)[0].gpus or 0) > shape(flavor).machine.chips:
+        return  # no VM has as many, which is said there
     each, needed = demand(job) // count, demand(job)
     unit, resource = "slice" if flavor.accelerator.kind == "tpu" else "VM", flavor.accelerator.resource
     nodes = gke_target(job)[0].nodes or 1
@@ -179,7 +183,8 @@ def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         return
     if gke.gpus > machine.chips:
         message = f"is {gke.gpus}, and a VM of {flavor.name} ({machine.name}) has {machine.chips}"
-        allowed = f"at most {machine.chips}"
+        nodes = -(-gke.gpus * (gke.nodes or 1) // machine.chips)
+        allowed = f"at most {machine.chips}; for {gke.gpus * (gke.nodes or 1)} in all nodes: {nodes}, and no gpus"
         yield job.finding(path, message, rule=rule, allowed=allowed, nearest=machine.chips)
     elif gke.gpus < machine.chips and (fabric := fabric_of(flavor, gke.nodes or 1)):
         message = (
@@ -193,6 +198,30 @@ def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         )
         allowed = "the whole VM, or a flavor without queued provisioning"
         yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=machine.chips)
+
+
+def _idle(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find CPUs, memory or disk of which so much is asked for that other GPUs of the VM can run no job beside it."""
+    gke, spec, pool = gke_target(job)[0], job.spec, shape(flavor)
+    places = pool.machine.chips * pool.places_per_gpu
+    if gke.gpus is None or gke.gpus >= places:
+        return
+    for field, asked, usable, unit in (
+        ("cpu", spec.cpu, int(pool.machine.vcpus * 0.9), "vCPUs"),
+        ("memory_gib", spec.memory_gib, usable_memory_gib(pool), "GiB of memory"),
+        ("disk_gib", spec.disk_gib, usable_disk_gib(pool), "GiB of disk"),
+    ):
+        share = max(1, int(usable / places))
+        others = places - gke.gpus
+        idle = others - min(others, max(0, usable - (asked or 0)) // share)
+        if asked and idle > 0:
+            message = (
+                f"is {asked:,}: {idle} of the {others} other GPUs of its VM stand idle, since a job on one has "
+                f"{share:,} {unit} by default, and jobs on a VM of {flavor.name} have {usable:,} together"
+            )
+            most = share * gke.gpus
+            allowed = f"at most {most:,}, or gpus: {min(places, -(-asked // share))}"
+            yield job.finding((field,), message, rule="job-part", severity="warning", allowed=allowed, nearest=most)
 
 
 def _image(job: ResolvedJob) -> Iterator[Finding]:
@@ -410,13 +439,13 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
         path = ("local_checkpoints", "medium") if "medium" in local.model_fields_set else ("local_checkpoints",)
         yield job.finding(path, message, rule=rule, allowed="memory, or a flavor with local SSD", nearest="memory")
         return
-    limits = limits_gib(job, flavor.pools, part_of_vm(job))
+    parts = pod_parts(job)
     if local.medium == "memory":
-        limit, shared = limits["memory"], job.spec.shared_memory_gib or 0
+        limit, shared = parts.memory, job.spec.shared_memory_gib or 0
         has = f"{limit - shared:,} GiB of memory{' beside /dev/shm' if shared else ''}"
         room, field = limit - shared, "memory_gib"
     else:
-        room, field = limits["ephemeral-storage"], "disk_gib"
+        room, field = parts.disk, "disk_gib"
         has = f"{room:,} GiB of disk"
     if local.size_gib >= room:
         message = f"is {local.size_gib:,}, and the job has {has} on each VM of {flavor.name}"
