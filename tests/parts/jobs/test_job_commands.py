@@ -56,11 +56,13 @@ def test_a_jobset_goes_to_standard_output_alone(root: Path) -> None:
     assert result.stderr.startswith("# asks for 16 nvidia.com/gpu of h100 in gpus (2 VMs)")
 
 
-def test_a_custom_job_is_json_and_its_charges_are_beside_it(root: Path) -> None:
+def test_a_custom_job_is_yaml_or_json_and_its_charges_are_beside_it(root: Path) -> None:
     result = job(root, "render", "jobs/vision/train.yaml", "--target", "vertex")
 
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
+    assert yaml.safe_load(result.stdout)["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
+    as_json = job(root, "render", "jobs/vision/train.yaml", "--target", "vertex", "--format", "json")
+    assert json.loads(as_json.stdout) == yaml.safe_load(result.stdout)
     assert "# charges 8 GPUs to CustomModelTrainingPreemptibleH100GPUs" in result.stderr
 
 
@@ -76,7 +78,7 @@ def test_one_target_needs_no_name(root: Path) -> None:
     result = job(root, "render", "jobs/vision/train.yaml")
 
     assert result.exit_code == 0
-    assert result.stdout.startswith("{")
+    assert "jobSpec" in yaml.safe_load(result.stdout)
 
 
 @pytest.mark.parametrize("broken", ["nodes: 20", "nodes: two"])
@@ -104,7 +106,7 @@ def test_a_warning_does_not_stop_the_rendering(root: Path) -> None:
 
     assert result.exit_code == 0
     assert result.stderr.startswith("warning jobs/vision/train.yaml:5:1: output: far is in europe-west4")
-    assert json.loads(result.stdout)
+    assert yaml.safe_load(result.stdout)
 
 
 def test_what_is_wrong_for_the_other_target_does_not_count(root: Path) -> None:
@@ -419,3 +421,34 @@ def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:
     assert cost.an_hour["on-demand"].most == pytest.approx(
         job_cost(plain, "vertex").an_hour["on-demand"].most + 2 * t4.usd["on-demand"]["us-central1"]
     )
+
+
+def test_a_verbose_check_says_what_each_pod_has(root: Path) -> None:
+    result = job(root, "check", "--verbose", "jobs/vision/train.yaml")
+
+    assert "jobs/vision/train.yaml (gke): each pod has at most 1,644 GiB of memory, 822 of them in /dev/shm" in (
+        result.stdout
+    )
+    assert "jobs/vision/train.yaml (gke)" not in job(root, "check", "jobs/vision/train.yaml").stdout
+
+
+@pytest.mark.parametrize("target", ["gke", "vertex"])
+def test_the_launcher_is_a_block_of_lines_and_there_once(root: Path, target: str) -> None:
+    text = JOB.replace("flex-start}", "flex-start, replicas: 2}")
+    (root / "jobs" / "vision" / "train.yaml").write_text(
+        f"{text}command: [python, train.py]\nsecrets: {{TOKEN: token}}\n"
+    )
+
+    shown = job(root, "render", "jobs/vision/train.yaml", "--target", target).stdout
+
+    assert shown.count("def main(command: list[str]) -> int:\n") == 1
+    as_json = job(root, "render", "jobs/vision/train.yaml", "--target", target, "--format", "json").stdout
+    assert json.loads(as_json) == yaml.safe_load(shown)
+
+
+def test_a_sweep_on_gke_is_a_list_as_json(root: Path) -> None:
+    write(root, "gke:", "sweep: {parameters: {lr: {values: [1, 2]}}}\ngke:")
+
+    document = json.loads(job(root, "render", "jobs/vision/train.yaml", "--target", "gke", "--format", "json").stdout)
+
+    assert (document["kind"], [item["kind"] for item in document["items"]]) == ("List", ["JobSet", "JobSet"])

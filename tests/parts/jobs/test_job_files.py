@@ -290,7 +290,7 @@ def test_the_multislice_job_renders_for_vertex_on_the_preemptible_quota() -> Non
     rendered = render_job(PRETRAIN, ORGANISATION, "vertex", today(ORGANISATION))
 
     assert [str(finding) for finding in rendered.findings] == []
-    assert '"strategy": "FLEX_START"' in rendered.text
+    assert yaml.safe_load(rendered.text)["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
     assert f"charges {2 * 8} GPUs to CustomModelTrainingPreemptibleH100GPUs" in rendered.notes[0]
 
 

@@ -45,8 +45,13 @@ class Rendered:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def render_job(path: FilePath, root: FilePath, target: Target | None, today: date) -> Rendered:
-    """Render one job file; findings about its other target do not count. Raises UnreadableError and UserError."""
+def render_job(
+    path: FilePath, root: FilePath, target: Target | None, today: date, *, as_json: bool = False
+) -> Rendered:
+    """Render one job file as YAML, or JSON; findings about its other target do not count.
+
+    Raises UnreadableError and UserError.
+    """
     job, findings = read_job(path, root, read_workspace(root))
     if job is None:
         return Rendered(findings=tuple(findings))
@@ -57,11 +62,16 @@ def render_job(path: FilePath, root: FilePath, target: Target | None, today: dat
     if chosen == "vertex":
         from training_platform.parts.jobs.vertex.custom_job import vertex_body
 
-        return replace(verdict, text=json_text(vertex_body(as_run(job, job.name)).body))
+        body = vertex_body(as_run(job, job.name)).body
+        return replace(verdict, text=json_text(body) if as_json else yaml_text(body))
     from training_platform.parts.jobs.gke.jobset import jobset
 
     # A run that is called as the job, and a JobSet for each point of a sweep.
-    return replace(verdict, text="---\n".join(yaml_text(jobset(run)) for run in point_runs(job, job.name)))
+    manifests = [jobset(run) for run in point_runs(job, job.name)]
+    if as_json:
+        several = {"apiVersion": "v1", "kind": "List", "items": manifests}
+        return replace(verdict, text=json_text(several if len(manifests) > 1 else manifests[0]))
+    return replace(verdict, text="---\n".join(map(yaml_text, manifests)))
 
 
 def cost_of_file(
@@ -240,7 +250,7 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def yaml_text(value: Any) -> str:
-    """Return a value as YAML, keys in their order, never with aliases.
+    """Return a value as YAML, keys in their order; a text of several lines is a block, and an alias where it is again.
 
     Texts that one reader of YAML or another takes for a number, a truth value or a date are quoted: kubectl reads
     ``1e3`` as a number and ``y`` as true, and PyYAML writes both plain.
@@ -259,13 +269,15 @@ _ONE_LINE = 2**31 - 1  # the longest line that libyaml knows
 
 
 class _Dumper(_Fastest):  # type: ignore[misc] # the base is chosen at run time
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 # PyYAML's signature
-        return True
+    def ignore_aliases(self, data: Any) -> bool:
+        return not (isinstance(data, str) and "\n" in data)  # the launcher, in each pool of a custom job
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    plain = _PLAIN.fullmatch(value) is not None and value.lower() not in _WORDS
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+    style = None if _PLAIN.fullmatch(value) and value.lower() not in _WORDS else '"'
+    if "\n" in value:
+        style = "|"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 _Dumper.add_representer(str, _text)

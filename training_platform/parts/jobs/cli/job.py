@@ -58,10 +58,11 @@ job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help=
 @app.command("render", epilog=example("training-platform job render jobs/nlp/pretrain.yaml --target gke"))
 @job_file
 @click.option("--target", type=target_type, help="Where it runs; required if the job has both.")
+@format_option
 @today_option
 @root_option
-def render(file: Path, target: Target | None, today: str | None, root: Path | None) -> None:
-    """Print a job as submitted: a JobSet as YAML, or the body of a Vertex AI CustomJob as JSON.
+def render(file: Path, *, target: Target | None, output_format: Format, today: str | None, root: Path | None) -> None:
+    """Print a job as submitted: a JobSet, or the body of a Vertex AI CustomJob, as YAML or JSON.
 
     Findings and charges to quotas are printed on standard error. Exit code 1: the job has errors. 2: it could not be
     read or rendered.
@@ -70,7 +71,7 @@ def render(file: Path, target: Target | None, today: str | None, root: Path | No
     from training_platform.parts.jobs.render import render_job
 
     folder = repository(root)
-    rendered = render_job(file, folder, target, clock(folder, today))
+    rendered = render_job(file, folder, target, clock(folder, today), as_json=output_format == "json")
     print_findings(rendered.findings, err=True)
     for line in rendered.notes:
         say(f"# {line}", err=True)
