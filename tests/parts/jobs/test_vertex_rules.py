@@ -16,11 +16,13 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.render import Rendered, judge
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import custom_job_spec
+from training_platform.parts.jobs.vertex.pools import vertex_target
 from training_platform.parts.jobs.vertex.quota import Quotas
 from training_platform.parts.jobs.vertex.rules import vertex_findings
 from training_platform.quota.demand import workspace_demand
 
 Take = Callable[..., ResolvedJob]
+Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"
 N1 = "region: us-central1, machine_type: n1-standard-8"
 CPU = "region: us-central1, machine_type: n2-standard-8"
@@ -393,3 +395,31 @@ def test_stacks_are_counted_in_every_project_in_which_they_charge_something(tmp_
     for project in projects:
         there = [charge for charge in every if any(key.project == project for key in charge.keys)]
         assert quotas.held(project) == there
+
+
+ON_TUNING = "vertex: {region: us-central1, persistent_resource: tuning"
+
+
+def test_a_job_on_a_persistent_resource_has_its_machine_and_disk(take: Take) -> None:
+    target = vertex_target(take(f"{ON_TUNING}}}"))
+
+    assert (target.machine_type, target.boot_disk.type, target.boot_disk.size_gb) == ("a2-highgpu-1g", "pd-ssd", 200)
+    assert vertex_findings(take(f"{ON_TUNING}}}")) == []
+
+
+def test_another_machine_than_the_resource_has_is_still_found(take: Take) -> None:
+    found = vertex_findings(take(f"{ON_TUNING}, machine_type: a2-highgpu-2g, boot_disk: {{size_gb: 200}}}}"))
+
+    assert "vertex.machine_type" in [row.path for row in found]
+
+
+def test_a_resource_that_the_team_lacks_is_what_is_wrong(read: Read) -> None:
+    _, findings = read(f"{ON_TUNING[:-2]}mm}}")
+
+    assert [(row.path, row.nearest) for row in findings] == [("vertex.persistent_resource", "tuning")]
+
+
+def test_a_target_without_a_resource_needs_a_machine(read: Read) -> None:
+    _, findings = read("vertex: {region: us-central1}")
+
+    assert [row.path for row in findings] == ["vertex.machine_type"]

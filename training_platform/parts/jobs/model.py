@@ -268,7 +268,10 @@ class GkeTarget(Consistent):
         "the job says cpu.",
     )
     gpus: int | None = Field(
-        default=None, ge=1, description="GPU: GPUs of each VM, beside other jobs' on it; default: the whole VM."
+        default=None,
+        ge=1,
+        description="GPU: GPUs of each VM, beside other jobs' on it; default: the whole VM. Without "
+        "nodes the job has one.",
     )
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
     max_run_hours: int | None = Field(

@@ -122,7 +122,7 @@ def _at_place(source: Source, index: int) -> Source:
 
 def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[ResolvedJob | None, list[Finding]]:
     """Return the job of a parsed file, whose name and folder are those of the source's ``file``, at one place."""
-    source = _at_place(source, index)
+    source = _on_resource(_at_place(source, index), workspace)
     place = PurePosixPath(source.file)
     findings = [dataclasses.replace(finding, rule=YAML_RULE) for finding in source.findings]
     if not _NAME.fullmatch(place.stem):
@@ -137,6 +137,29 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
     resolved, dangling = _resolve(job, source, workspace)
     findings += dangling
     return (None if findings else resolved), findings
+
+
+_ANY_MACHINE = "e2-standard-4"  # beside a resource that the team lacks, which is what is wrong
+
+
+def _on_resource(source: Source, workspace: Workspace) -> Source:
+    """Return a file with the machine and the disk of the persistent resource that it names, unless it has its own."""
+    value = source.value
+    target = value.get("vertex") if isinstance(value, dict) else None
+    if not isinstance(target, dict) or "machine_type" in target:
+        return source
+    name = target.get("persistent_resource")
+    if not isinstance(name, str):
+        return source
+    environment, team = value.get("environment"), PurePosixPath(source.file).parent.name
+    rows = workspace.teams_called(team, "environment", environment) if isinstance(environment, str) else []
+    resource = rows[0][1].vertex.persistent_resources.get(name) if rows else None
+    own: dict[str, Any] = {"machine_type": _ANY_MACHINE}
+    if resource is not None:
+        own = {"machine_type": resource.machine_type, "boot_disk": resource.boot_disk.model_dump()}
+        if resource.accelerator:
+            own |= {"accelerator": resource.accelerator, "accelerator_count": resource.accelerator_count}
+    return dataclasses.replace(source, value={**value, "vertex": {**own, **target}})
 
 
 def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Finding:

@@ -14,6 +14,9 @@ def job_schema() -> dict[str, Any]:
     schema = Job.model_json_schema()
     gke = schema["properties"]["gke"]  # the model has one place; reading a file takes them one after the other
     gke["anyOf"].append({"items": {"$ref": "#/$defs/GkeTarget"}, "minItems": 1, "type": "array"})
+    vertex = schema["$defs"]["VertexTarget"]
+    vertex["required"].remove("machine_type")  # which a file without it has of its persistent resource
+    vertex["anyOf"] = [{"required": ["machine_type"]}, {"required": ["persistent_resource"]}]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
