@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.parts.jobs.conftest import ENVIRONMENT, NLP, VISION, Lab, Read, Take
+from training_platform.config.model.environment import Destination
 from training_platform.config.names import data_variable
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
@@ -206,10 +207,12 @@ def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longe
 
 
 def test_the_note_says_what_is_asked_for_and_what_the_team_has(verdict: Judge) -> None:
-    (note,) = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
+    note, parts = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
 
     assert note.startswith("asks for 64 google.com/tpu of tpu-v5e-4x8 in tpus (2 x 8 VMs); ")
     assert note.endswith("team vision: nominal quota 32, with what it borrows 96")
+    assert parts.startswith("each pod has at most 163 GiB of memory, 81 of them in /dev/shm, and ")
+    assert parts.endswith(" GiB of disk; all vCPUs of its VM")
     assert "(3 VMs)" in verdict(gpu("h100", "nodes: 3"), "gke").notes[0]
     assert "(1 VM)" in verdict(gpu("h100", "nodes: 1"), "gke").notes[0]
 
@@ -386,7 +389,7 @@ def findings(take: Take, data_set: str, region: str = "us-central1", *, vertex: 
 
 @pytest.mark.parametrize("data_set", [*PLACES, "disk"])
 def test_a_pod_mounts_the_claim_of_the_data_set_and_reads_it_only(take: Take, data_set: str) -> None:
-    found = volumes(take(JOB.replace("SET", data_set)), 1)
+    found = volumes(take(JOB.replace("SET", data_set)), chips=1)
     mine = data_set == "files"  # team vision fills it
 
     expected: dict[str, Any] = {"claimName": f"data-set.{data_set}", **({} if mine else {"readOnly": True})}
@@ -401,7 +404,7 @@ def test_one_variable_says_where_it_is_on_both_targets(take: Take, data_set: str
 
     assert mount_variables(job)["MOUNT_DATA"] == path
     assert mount_variables(job)[data_variable(data_set)] == path  # as in notebooks
-    assert volumes(job, 1).mounts[0]["mountPath"] == path
+    assert volumes(job, chips=1).mounts[0]["mountPath"] == path
 
 
 def test_vertex_ai_is_given_addresses_of_file_shares_and_lustre(take: Take) -> None:
@@ -591,3 +594,81 @@ def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
     assert part.an_hour["spot"].most == pytest.approx(whole.an_hour["spot"].most * 2 / 8)
     assert "1 x a3-highgpu-8g, 2 of 8 GPUs each" in cost_text(part)
     assert "each" not in cost_text(whole)
+
+
+@pytest.mark.parametrize(
+    ("rest", "field", "idle"),
+    [
+        ("memory_gib: 250\n", "memory_gib", 3),
+        ("memory_gib: 73\n", "memory_gib", 0),
+        ("memory_gib: 75\n", "memory_gib", 1),
+        ("cpu: 40\n", "cpu", 3),
+        ("cpu: 10\n", "cpu", 0),
+        ("disk_gib: 30\n", "disk_gib", 3),
+    ],
+)
+def test_gpus_that_stand_idle_beside_a_large_job_are_counted(take: Take, rest: str, field: str, idle: int) -> None:
+    found = gke_findings(take(f"{rest}gke: {{cluster: gpus, flavor: a100-40, gpus: 1}}"))
+
+    assert [(row.rule, row.path, row.severity) for row in found] == [("job-part", field, "warning")] * bool(idle)
+    assert all(f"{idle} of the 3 other GPUs of its VM stand idle" in row.message for row in found)
+
+
+def test_a_part_without_a_number_of_vms_is_of_one(take: Take) -> None:
+    job = take("gke: {cluster: gpus, flavor: a100-40, gpus: 1}")
+
+    assert job.spec.gke is not None
+    assert (job.spec.gke.nodes, gke_findings(job)) == (1, [])
+
+
+def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
+    (finding,) = gke_findings(take("gke: {cluster: gpus, flavor: h100, nodes: 1, gpus: 16}"))
+
+    assert finding.rule == "job-part"
+    assert finding.allowed == "at most 8; for 16 in all nodes: 2, and no gpus"
+
+
+@pytest.mark.parametrize(
+    ("rest", "path", "host"),
+    [
+        ("command: [bash, -c, pip install torch && python train.py]\n", "command", "pypi.org"),
+        ("command: [a]\nargs: [--model=google/gemma-3-27b-it]\n", "args", "huggingface.co"),
+        ("command: [a]\nargs: [--data, 'https://data.example.org/a.tar']\n", "args", "data.example.org"),
+        ("env: {PROXY: 'http://proxy.example.com:3128'}\n", "env.PROXY", "proxy.example.com"),
+        ("command: [a]\nargs: [--model=/mnt/models/gemma, --data=gs://bucket/a]\n", None, ""),
+        ("command: [a]\nargs: ['https://storage.googleapis.com/a', --model=a/b/c]\n", None, ""),
+        ("command: [pip, install, --no-index, wheels]\n", None, ""),
+    ],
+)
+def test_a_host_that_is_not_let_out_is_found(take: Take, rest: str, path: str | None, host: str) -> None:
+    found = [row for row in gke_findings(take(rest + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
+
+    assert [(row.path, row.severity) for row in found] == ([(path, "warning")] if path else [])
+    assert all(host in row.message and f"{{host: {host}}}" in str(row.allowed) for row in found)
+
+
+@pytest.mark.parametrize(
+    ("egress", "count"),
+    [
+        ([{"host": "*.example.org"}], 0),
+        ([{"host": "example.org"}], 1),
+        ([{"cidr": "203.0.113.0/24"}], 0),
+    ],
+)
+def test_a_host_that_a_team_may_reach_is_none_to_warn_of(take: Take, egress: list[dict[str, str]], count: int) -> None:
+    job = take("args: ['https://data.example.org/a']\n" + gpu("a100-40", "nodes: 1"))
+    team = job.team.model_copy(update={"egress": tuple(map(Destination.model_validate, egress))})
+
+    found = gke_findings(dataclasses.replace(job, team=team))
+
+    assert len([row for row in found if row.rule == "job-egress"]) == count
+
+
+def test_requirements_of_a_source_need_the_package_index(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    (root / "train.py").write_text("")
+    source = "environment: lab\nsource: {file: train.py, requirements: [torch]}\noutput: checkpoints\n"
+
+    found = gke_findings(take(source + gpu("h100", "nodes: 1"), workspace=read_workspace(root)))
+
+    assert [row.path for row in found if row.rule == "job-egress"] == ["source.requirements"]

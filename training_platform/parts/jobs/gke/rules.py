@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.reading import table
 from training_platform.config.data_sets import reaches
-from training_platform.config.model.environment import Environment
+from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.pools import ExpandedPool, Flavor
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import lending
 from training_platform.parts.jobs.container import Launch, launched
@@ -63,6 +67,7 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
         *_idle(job, flavor),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
+        *_hosts(job),
         *_run(job),
         *_launcher(job, flavor),
         *pathways_findings(job),
@@ -302,6 +307,45 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
             f"{enumeration([pool.name for pool in usable])} and never in {enumeration(others)}"
         )
         yield job.finding(("gke", "flavor"), message, rule="job-flavor-networks", severity="warning")
+
+
+_HOSTS: Sequence[Mapping[str, Any]] = table(__file__, "hosts.yaml")
+_URL = re.compile(r"\bhttps?://([A-Za-z0-9.-]+)")
+_GOOGLE = re.compile(r"(.*\.)?(googleapis\.com|gcr\.io|pkg\.dev|google\.internal|cluster\.local)|localhost|[\d.]+")
+_INDEX = "PIP_INDEX_URL"  # whose own host counts then
+
+
+def _hosts(job: ResolvedJob) -> Iterator[Finding]:
+    """Find hosts of the internet that a job's program names, and to which its team's pods may not connect.
+
+    Nothing is said of a team that may connect to some addresses: whose they are is not known here.
+    """
+    spec, environment = job.spec, job.environment
+    opened = (*environment.egress, *job.team.egress)
+    if environment.open_egress or any(row.cidr for row in opened):
+        return
+    texts: list[tuple[Path, str]] = [(("env", name), text) for name, text in spec.env.items()]
+    texts += [(("command",), " ".join(spec.command)), (("args",), " ".join(spec.args))]
+    if spec.source and spec.source.requirements:
+        texts.append((("source", "requirements"), "pip install"))
+    for path, text in texts:
+        named = dict.fromkeys(_URL.findall(text))
+        for row in _HOSTS:
+            if re.search(row["pattern"], text) and not (_INDEX in spec.env and "pypi.org" in row["hosts"]):
+                named |= dict.fromkeys(row["hosts"])
+        closed = [name for name in named if not _GOOGLE.fullmatch(name) and not _opened(name, opened)]
+        if closed:
+            message = f"needs {enumeration(closed)}, and pods of team {job.team.name} reach Google's APIs alone"
+            rows = ", ".join(f"{{host: {name}}}" for name in closed)
+            yield job.finding(
+                path, message, rule="job-egress", severity="warning",
+                allowed=f"egress: [{rows}] in the team's stack, an image that holds it, or a data set",
+            )  # fmt: skip
+
+
+def _opened(host: str, opened: Iterable[Destination]) -> bool:
+    """Whether a host, or all names below one that ends it, are let out."""
+    return any(row.host and (row.host == host or fnmatchcase(host, row.host)) for row in opened)
 
 
 def _run(job: ResolvedJob) -> Iterator[Finding]:
