@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
+from typing import Final
 
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
@@ -137,3 +138,20 @@ def clashes(section: Environment | Team) -> dict[str, list[Path]]:
     for name, path in sections(section):
         paths[name].append(path)
     return {name: found for name, found in paths.items() if len(found) > 1}
+
+
+# Folders with caches, by the variable that libraries read.
+CACHES: Final[Mapping[str, str]] = {
+    "HF_HOME": "huggingface",
+    "TORCH_HOME": "torch",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+    "TFDS_DATA_DIR": "tensorflow-datasets",
+    "TFHUB_CACHE_DIR": "tensorflow-hub",
+    "TRITON_CACHE_DIR": "triton",
+    "PIP_CACHE_DIR": "pip",
+}
+
+
+def cache_variables(folder: str) -> dict[str, str]:
+    """Return the variables by which libraries keep models and what they compiled below a folder."""
+    return {name: f"{folder}/{below}" for name, below in CACHES.items()}

@@ -40,10 +40,10 @@ from training_platform.resources.notebooks import (
     HUB_NAMESPACE,
     RULES,
     TEAM_HOMES,
-    data_variables,
     data_volumes,
     home_owner,
     network_policy,
+    notebook_variables,
     profiles,
     team_profiles,
 )
@@ -197,7 +197,7 @@ def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSe
             "static": {"pvcName": home_claim, "subPath": _HOME_MOUNT["subPath"]},
             **({"extraVolumes": volumes, "extraVolumeMounts": mounts} if data_sets else {}),
         },
-        **({"extraEnv": data_variables(data_sets)} if data_sets else {}),
+        "extraEnv": notebook_variables(data_sets),
         **(buckets if any(data_set.bucket for data_set in data_sets.values()) else {}),
         "initContainers": [home_owner(image, _HOME_MOUNT)],
         # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.

@@ -20,7 +20,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebooks, NotebookTeam
-from training_platform.config.names import data_claim, data_variable
+from training_platform.config.names import cache_variables, data_claim, data_variable
 from training_platform.config.pools import ExpandedPool, Flavor, cluster_pools, flavor_name, flavors
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
@@ -81,7 +81,7 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
         "service_account": SERVICE_ACCOUNT,
         "extra_labels": {QUEUE_LABEL: queue, PRIORITY_LABEL: NOTEBOOK_PRIORITY},
         **({"extra_annotations": buckets} if buckets else {}),
-        "environment": data_variables(data_sets),
+        "environment": notebook_variables(data_sets),
         "volumes": [{"name": home["name"], "persistentVolumeClaim": {"claimName": TEAM_HOMES}}, *volumes],
         "volume_mounts": [home, *mounts],
         "init_containers": [home_owner(notebooks.image or IMAGES["notebook"], home)],
@@ -96,9 +96,10 @@ def data_volumes(data_sets: Collection[str]) -> tuple[list[dict[str, Any]], list
     return volumes, mounts
 
 
-def data_variables(data_sets: Collection[str]) -> dict[str, str]:
-    """Return the variables that say where data sets are, as a job's do."""
-    return {data_variable(name): _data_path(name) for name in data_sets}
+def notebook_variables(data_sets: Collection[str]) -> dict[str, str]:
+    """Return the variables that say where data sets are, as a job's do, and that caches are in the home."""
+    places = {data_variable(name): _data_path(name) for name in data_sets}
+    return {**cache_variables(f"{HOME}/.cache"), **places}
 
 
 def _data_path(name: str) -> str:

@@ -11,6 +11,7 @@ import yaml
 from tests.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
+from training_platform.config.names import CACHES, cache_variables
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import capacity_ledger
@@ -139,7 +140,9 @@ def test_it_asks_for_any_place_of_a_pool_that_kueue_places_pods_on(aware: bool) 
 def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:
     variables = profile()["kubespawner_override"]["environment"]
 
-    assert variables == {f"DATA_SET_{name.upper()}": f"/data/{name}" for name in ("files", "images", "weights")}
+    places = {f"DATA_SET_{name.upper()}": f"/data/{name}" for name in ("files", "images", "weights")}
+    assert variables == places | cache_variables("/home/jovyan/.cache")
+    assert variables["HF_HOME"] == "/home/jovyan/.cache/huggingface"
 
 
 @pytest.mark.parametrize("buckets", [False, True])
@@ -151,7 +154,7 @@ def test_notebooks_of_everybody_mount_buckets_where_they_have_an_account(buckets
     single = hub_values("main", cluster, cluster.notebooks, "homes", data)["singleuser"]
 
     assert set(data) == ({"files", "images"} if buckets else {"files"})  # no disk, and nothing of one team
-    assert set(single["extraEnv"]) == {f"DATA_SET_{name.upper()}" for name in data}
+    assert set(single["extraEnv"]) == {f"DATA_SET_{name.upper()}" for name in data} | CACHES.keys()
     assert single.get("serviceAccountName") == ("notebooks" if buckets else None)
     assert ("extraAnnotations" in single) is buckets
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import IMAGES
-from training_platform.config.names import data_variable
+from training_platform.config.names import cache_variables, data_variable
 from training_platform.parts.jobs.model import Mount, PythonSource
 from training_platform.parts.jobs.rendezvous import at_run_time
 from training_platform.parts.jobs.resolve import ResolvedJob
@@ -48,7 +48,6 @@ def container(
     """Return image, command, arguments and variables; ``image_key`` is what the image is called.
 
     ``platform`` are further variables, over which the job's own win; the launcher fills in those of this run's nodes.
-    It starts a program that fails again, ``restarts`` times.
     """
     launch = Launch(at_run_time(platform or {}), restarts, script)
     command, args = argv(job, launch)
@@ -137,16 +136,6 @@ def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
 LUSTRE: Final = "/mnt/lustre"
 DISKS: Final = "/mnt/disks"
 NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets it mounts at /gcs
-# Folders below a mount with caches, by the variable that libraries read.
-CACHES: Final[Mapping[str, str]] = {
-    "HF_HOME": "huggingface",
-    "TORCH_HOME": "torch",
-    "JAX_COMPILATION_CACHE_DIR": "jax",
-    "TFDS_DATA_DIR": "tensorflow-datasets",
-    "TFHUB_CACHE_DIR": "tensorflow-hub",
-    "TRITON_CACHE_DIR": "triton",
-    "PIP_CACHE_DIR": "pip",
-}
 
 
 def fixed_path(job: ResolvedJob, mount: Mount) -> str:
@@ -183,7 +172,7 @@ def mount_variables(job: ResolvedJob) -> dict[str, str]:
         if data_set := mount.source.data_set:
             named[data_variable(data_set)] = paths[mount.name]
         if mount.caches:
-            named |= {name: f"{paths[mount.name]}/{folder}" for name, folder in CACHES.items()}
+            named |= cache_variables(paths[mount.name])
     return named
 
 
