@@ -12,6 +12,7 @@ import click
 from training_platform.cli.shared import fail, say
 
 if TYPE_CHECKING:
+    from training_platform.catalog.types import MachineType
     from training_platform.config.first_files import FirstPool
     from training_platform.config.workspace import Workspace
 
@@ -238,3 +239,19 @@ def write_file(folder: Path, file: str, text: str) -> None:
 
     write_files({folder / file: text}, folders=True)
     say(f"{file}: written")
+
+
+def legal_topology(machine: MachineType) -> Callable[[str], str]:
+    """Return a parser of topologies that slices of a machine type can have."""
+    from training_platform.catalog.topologies import legal_for, nearest_topology, topologies_text
+
+    def parse(text: str) -> str:
+        if not legal_for(machine, text):
+            nearest = nearest_topology(machine, text)
+            hint = f" Nearest: {nearest}." if nearest else ""
+            raise ValueError(
+                f"{text!r} is not a topology of {machine.name}. Allowed: {topologies_text(machine)}.{hint}"
+            )
+        return text
+
+    return parse

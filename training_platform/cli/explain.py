@@ -225,7 +225,8 @@ def _unknown(subject: str, rules: Iterable[str]) -> None:
     quotas = (short_quota_id(quota.id.quota_id) for quota in loader.default().quotas.values())
     names = [sheet.name for sheet in sheets()]
     several = [name for name in names if name.startswith(f"{subject.casefold()}-")]  # a100: 40 and 80 GB
-    nearest = enumeration(several) or find_nearest(subject, {*rules, *quotas, *names})
+    same = [name for name in names if name.casefold() == subject.casefold()]  # H100
+    nearest = enumeration(same or several) or find_nearest(subject, {*rules, *quotas, *names})
     hint = (
         f"Nearest: {nearest}."
         if nearest

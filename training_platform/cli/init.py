@@ -15,6 +15,7 @@ from training_platform.cli.answers import (
     environment_answer,
     fits,
     given,
+    legal_topology,
     refuse_existing,
     refuse_wrong,
     whole,
@@ -154,6 +155,8 @@ def pool(
         answers.of(name, "--name", "", fits(Name), example="h100")
     if cluster is not None:
         answers.of(cluster, "--cluster", "", among(clusters), example=next(iter(clusters), None))
+    if topology is not None and machine.kind == "tpu":
+        answers.of(topology, "--topology", "", legal_topology(machine), example=machine.single_host)
     answers.end()
     more = {"max_nodes": max_nodes, "topology": topology, "slices": slices}
     first = replace(first, more={key: str(value) for key, value in more.items() if value is not None})

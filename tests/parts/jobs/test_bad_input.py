@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parts.jobs.conftest import Read
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.render import check_job
@@ -422,3 +423,11 @@ def test_all_that_is_wrong_with_a_file_comes_at_once(new_lab: Lab) -> None:
     assert [found.path for found in check(new_lab(), HEAD + text)] == [
         "secrets", "profiler", "cpu", "mounts[0].path", "cpu",
     ]  # fmt: skip
+
+
+def test_a_field_of_a_target_at_the_top_level_is_led_there(read: Read) -> None:
+    _, findings = read(
+        "environment: lab\nimage: example:1\nmax_run_hours: 3\ngke: {cluster: gpus, flavor: h100, nodes: 1}\n"
+    )
+
+    assert [(row.path, row.nearest) for row in findings] == [("max_run_hours", "gke.max_run_hours")]

@@ -157,6 +157,7 @@ def test_a_machine_is_shown_as_the_catalogue_shows_it() -> None:
     [
         (("explain", "boot-disk-siz"), "boot-disk-size"),
         (("explain", "a3-highgpu-8"), "a3-highgpu-8g"),
+        (("explain", "H100"), "h100"),
         (("explain", "NVIDIA-A100-GPU"), "NVIDIA-A100-GPUS"),
         (("rules", "list", "disk"), "disks"),
     ],

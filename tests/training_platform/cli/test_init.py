@@ -598,3 +598,14 @@ def test_a_job_for_both_targets_has_machines_of_one_kind_as_it_has_one_image(
 
     job = yaml.safe_load((root / "jobs" / "vision" / "train.yaml").read_text())
     assert MACHINE_TYPES[job["vertex"]["machine_type"]].kind == kind
+
+
+def test_a_topology_that_check_would_refuse_is_not_written(root: Path) -> None:
+    init(root, *ENVIRONMENT, "--machine-type", "v5e")
+
+    refused = init(root, "pool", "dev", "--machine-type", "ct5lp-hightpu-4t", "--topology", "4x6")
+
+    assert refused.exit_code == 2
+    assert "'4x6' is not a topology of ct5lp-hightpu-4t. Allowed: 2x2, 2x4," in refused.stderr
+    assert "Nearest: 4x8." in refused.stderr
+    assert init(root, "pool", "dev", "--machine-type", "ct5lp-hightpu-4t", "--topology", "4x8").exit_code == 0

@@ -74,6 +74,18 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
             "group:vision@example.com",
         ),
         ("group:vision@example.com", "team vision", "'team vision' is not in the right form", None),
+        (
+            "gpu: {",
+            f"{'g' * 31}: {{",
+            f"'{'g' * 31}' has 31 characters",
+            None,
+        ),
+        (
+            "capacity: on-demand",
+            "capacity: reservation, reservation: projects/example-other/reservations/own",
+            "'projects/example-other/reservations/own' is a full name",
+            "{name: own, project: example-other}",
+        ),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-a100, ", "'nvidia-tesla-a100' is not a GPU", INCLUDED),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-t4, ", "'nvidia-tesla-t4' is not a GPU", "t4"),
         ("gpu: {", "gpu: {accelerator: t4, ", "does not go with a2-highgpu-8g, which includes GPUs", "leave it out"),

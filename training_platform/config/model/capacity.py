@@ -8,7 +8,7 @@ Source: GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21
 import re
 from collections.abc import Iterator
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -111,10 +111,24 @@ class ReservationSpec(Consistent):
         )
 
 
+_FULL_NAME = re.compile(r"projects/(?P<project>[^/]+)/(zones/[^/]+/)?reservations/(?P<name>[^/]+)")
+
+
+def _reservation(value: Any) -> Any:
+    """Return the fields of a reservation that is named by a text."""
+    if not isinstance(value, str):
+        return value
+    if full := _FULL_NAME.fullmatch(value):
+        fields = f"{{name: {full['name']}, project: {full['project']}}}"
+        context = {"allowed": "its name, or its name and project", "nearest": fields}
+        raise PydanticCustomError("malformed", f"{value!r} is a full name", context)
+    return {"name": ANY if value == "any" else value}
+
+
 ReservationRef = Annotated[
     ReservationSpec,
     BeforeValidator(
-        lambda value: {"name": ANY if value == "any" else value} if isinstance(value, str) else value,
+        _reservation,
         json_schema_input_type=ReservationName | ReservationSpec,
     ),
 ]

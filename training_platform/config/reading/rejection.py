@@ -181,7 +181,7 @@ def _explain(
         allowed = list(section.model_fields) if section else []
         home = _home_inside(section, value)
         deeper = f"below {home}: the line, and those below it, indented by 2 more spaces" if home else None
-        nearest = deeper or find_nearest(str(path[-1]), allowed)
+        nearest = deeper or _in_sections(section, str(path[-1])) or find_nearest(str(path[-1]), allowed)
         return "is not a field of this section", enumeration(allowed, most=20), nearest
     if kind == "missing":
         return "is missing", _described(model, path), None
@@ -218,9 +218,21 @@ def _home_inside(section: type[Section] | None, value: object) -> str | None:
     return None
 
 
+def _in_sections(section: type[Section] | None, name: str) -> str | None:
+    """Return where in the sections of a section a field of that name is, such as ``gke.max_run_hours``."""
+    homes = []
+    for home, field in section.model_fields.items() if section else ():
+        inner = _unwrap(field.annotation)
+        if isinstance(inner, type) and issubclass(inner, Section) and name in inner.model_fields:
+            homes.append(f"{home}.{name}")
+    return " or ".join(homes) or None
+
+
 def _malformed(value: str, shown: str, pattern: str, section: type[Section] | None) -> tuple[str, str, str | None]:
     """Return what is said of a text that has not the form of a pattern, such as the name of a section."""
     form = FORMS.get(pattern, f"text that matches {pattern}")
+    if re.search(re.sub(r"\{0,\d+\}", "*", pattern), value):
+        return f"{shown} has {len(value)} characters", form, None
     if section and value in section.model_fields:
         deeper = "the line, and those below it, indented by 2 more spaces"
         return "is a field, and a name of a section is expected here", form, deeper
