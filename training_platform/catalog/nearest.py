@@ -8,8 +8,11 @@ from difflib import SequenceMatcher
 
 _SHORTEST = 3  # letters by which the beginning of a name says which is meant
 _LONGEST = 300  # no name that somebody could mean is longer
-_ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD"}
-"""Other names of a value: preemptible VMs came before spot; tiers have aliases (Filestore docs, service tiers)."""
+_ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD", "dws": "flex-start"}
+"""Other names of a value: preemptible VMs came before spot, Dynamic Workload Scheduler starts flex-start VMs.
+
+Tiers have aliases (Filestore docs, service tiers).
+"""
 _NUMBER = re.compile(r"\d+")
 
 

@@ -66,6 +66,7 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ),
         ("a2-highgpu-8g", "a2-highgpu-3g", "'a2-highgpu-3g' is not a machine type", "a2-highgpu-4g"),
         ("on-demand", "preemptible", "'preemptible' is not one of", "spot"),
+        ("on-demand", "dws", "'dws' is not one of", "flex-start"),
         ("ZONAL", "PREMIUM", "'PREMIUM' is not a Filestore tier", "BASIC_SSD"),
         (
             "group:vision@example.com",
