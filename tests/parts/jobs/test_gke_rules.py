@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.parts.jobs.conftest import ENVIRONMENT, NLP, VISION, Lab, Read, Take
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.environment import Destination
 from training_platform.config.names import data_variable
 from training_platform.config.reading.finding import Finding
@@ -672,3 +673,14 @@ def test_requirements_of_a_source_need_the_package_index(take: Take, new_lab: La
     found = gke_findings(take(source + gpu("h100", "nodes: 1"), workspace=read_workspace(root)))
 
     assert [row.path for row in found if row.rule == "job-egress"] == ["source.requirements"]
+
+
+def test_vms_whose_domain_no_pod_reaches_are_best_used_one_at_a_time(take: Take) -> None:
+    job = take(gpu("a100-40", "nodes: 2"))
+    assert job.flavor is not None
+    pool = dataclasses.replace(job.flavor.pools[-1], machine=MACHINE_TYPES["a4x-maxgpu-4g-metal"])
+    job = dataclasses.replace(job, flavor=dataclasses.replace(job.flavor, pools=(pool,)))
+
+    found = [row for row in gke_findings(job) if row.rule == "job-flavor-networks"]
+
+    assert [(row.path, row.severity, row.nearest) for row in found] == [("gke.nodes", "warning", "1")]
