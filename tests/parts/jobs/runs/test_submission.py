@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -14,6 +15,7 @@ import pytest
 
 from tests.parts.jobs.conftest import TODAY
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
+from training_platform.clients.stack_outputs import environment_outputs
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.container import sdist
@@ -23,6 +25,7 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs.places import places, places_of_run
 from training_platform.parts.jobs.runs.submission import delivered, prepare
 from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.resources.environment_outputs import parse_outputs
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 BUCKET = f"{PROJECT}-lab-vision-checkpoints"
@@ -131,6 +134,46 @@ def test_what_is_not_deployed_is_one_sentence_and_nothing_is_submitted(job: Comm
 
     assert (result.exit_code, created(cloud)) == (2, [])
     assert "Filestore refuses (404)" in result.output or "There is no TensorBoard" in result.output
+
+
+def test_addresses_that_the_environment_exports_need_no_role(root: Path) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(WHOLE.replace("tensorboard: true\n", ""))
+    exported = {"instance": "lab-shared", "ip": "10.9.8.7"}
+    outputs = parse_outputs("lab", {"clusters": {}, "filestore": {"shared": exported}})
+
+    def endpoint(service: str) -> str | None:
+        raise AssertionError(service)
+
+    ready = delivered(prepare(file, root, None, TODAY), endpoint, lambda: outputs)
+
+    (body,) = ready.bodies
+    (mount,) = body["jobSpec"]["workerPoolSpecs"][0]["nfsMounts"]
+    assert mount["server"] == "10.9.8.7"
+
+
+PULUMI = """\
+#!/bin/sh
+echo "$@" > "$CALLS"
+echo '{"clusters": {}, "lustre": {"scratch": {"instance": "lab-scratch", "ip": "10.9.8.6"}}}'
+exit "${ENDS:-0}"
+"""
+
+
+def test_outputs_of_an_environment_are_pulumis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "pulumi"
+    program.write_text(PULUMI)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+
+    outputs = environment_outputs(tmp_path, "lab")
+
+    assert outputs is not None
+    assert outputs.lustre["scratch"].ip == "10.9.8.6"
+    assert (tmp_path / "calls").read_text() == "stack output --json --non-interactive --stack lab\n"
+    monkeypatch.setenv("ENDS", "255")
+    assert environment_outputs(tmp_path, "lab") is None
 
 
 def test_a_job_without_either_asks_nobody(root: Path) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from training_platform.parts.jobs.runs.places import RunPlace
     from training_platform.parts.jobs.runs.state import Run
     from training_platform.parts.jobs.runs.submission import Prepared
+    from training_platform.resources.environment_outputs import EnvironmentOutputs
 
 TIME_IS_UP = 3
 _REGISTRY_SECONDS = 10
@@ -107,6 +108,12 @@ class RunsOptions:
         if place.target == "vertex":
             return VertexJobs(place.scope.project, place.key, self.endpoint("aiplatform"))
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
+
+    def outputs(self, environment: str) -> EnvironmentOutputs | None:
+        """Return what a deployed environment exports; None beside a local cloud, or where nobody can read it."""
+        from training_platform.clients.stack_outputs import environment_outputs
+
+        return None if self.local_cloud else environment_outputs(self.folder(), environment)
 
     def log(self, place: RunPlace) -> CloudLogging:
         """Return Cloud Logging's client for a place. Raises GoogleError."""
@@ -247,6 +254,7 @@ def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable
 def _sent(prepared: Prepared, options: RunsOptions) -> list[str]:
     """Submit a run that nothing refuses; return its names. Raises UserError."""
     from datetime import UTC, datetime
+    from functools import partial
 
     from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.submission import (
@@ -265,7 +273,7 @@ def _sent(prepared: Prepared, options: RunsOptions) -> list[str]:
         say(f"# {note}", err=True)
     progress(f"Submitting to {place.target} {place.key} ...")
     send = submit_to_gke if place.target == "gke" else submit_to_vertex
-    ready = delivered(prepared, options.endpoint)
+    ready = delivered(prepared, options.endpoint, partial(options.outputs, job.spec.environment))
     names = send(ready, options.api(place))
     try:
         write_record(ready, names, options.endpoint("storage"), datetime.now(UTC))

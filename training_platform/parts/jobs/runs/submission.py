@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import partial
+from functools import cache, partial
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from training_platform.parts.jobs.runs.on_gke import USER_ANNOTATION, workload_o
 from training_platform.parts.jobs.runs.places import RunPlace, place_of
 from training_platform.parts.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.parts.jobs.vertex.pools import Deployed, filled
+from training_platform.resources.environment_outputs import EnvironmentOutputs
 from training_platform.resources.kueue import PODS_READY_MINUTES, QUEUE_LABEL
 
 IMAGE_UNCHECKED = "job-image-unchecked"
@@ -271,23 +272,37 @@ def listing(job: ResolvedJob) -> str:
     return f"{len(files)} files of {folder}, {size:,} bytes: {', '.join(names[:MOST_LISTED])}{more}"
 
 
-def delivered(prepared: Prepared, endpoint: Endpoint) -> Prepared:
+Outputs = Callable[[], EnvironmentOutputs | None]
+
+
+def delivered(prepared: Prepared, endpoint: Endpoint, outputs: Outputs = lambda: None) -> Prepared:
     """Upload a run's source, and return the run with everything filled in. Raises GoogleError.
 
-    ``endpoint`` tells where a local cloud has a service, by its name in paths. What was uploaded stays where the
-    submission then fails: the next one finds it there.
+    ``endpoint`` tells where a local cloud has a service, by its name in paths. ``outputs`` returns what the environment
+    exports: addresses that are not among that are asked of their services, which needs a role. What was uploaded stays
+    where the submission then fails: the next one finds it there.
     """
+    addresses = cache(lambda: _exported(outputs()))
     if (job := prepared.job) and (source := job.spec.source) and (uri := package_uri(job)):
         CloudStorage(endpoint("storage")).put(uri, sdist(source, job.workspace.root))
 
     def look_up(thing: Deployed) -> str:
         if thing.kind == "tensorboard":
             return VertexJobs(thing.project, thing.location, endpoint("aiplatform")).tensorboard(thing.name)
+        if thing.name in addresses():
+            return addresses()[thing.name]
         if thing.kind == "lustre":
             return lustre_address(thing.project, thing.location, thing.name, endpoint("lustre"))
         return filestore_address(thing.project, thing.location, thing.name, endpoint("file"))
 
     return replace(prepared, bodies=tuple(filled(body, look_up) for body in prepared.bodies))
+
+
+def _exported(outputs: EnvironmentOutputs | None) -> dict[str, str]:
+    """Return the addresses of an environment's instances by their names in Google Cloud."""
+    if outputs is None:
+        return {}
+    return {exported.instance: exported.ip for exported in (*outputs.filestore.values(), *outputs.lustre.values())}
 
 
 def write_record(prepared: Prepared, runs: Sequence[str], endpoint: str | None, now: datetime) -> str | None:
