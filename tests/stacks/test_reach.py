@@ -260,6 +260,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*BACKUPS, "keep_days"): 8,
     (*BACKUPS, "locked_days"): 3,
     ("private_services_range",): "10.201.0.0/16",
+    ("team_logs_days",): 60,
     ("network_attachments",): {"us-central1": "10.31.0.0/24"},
     ("metadata_stores",): ["us-central1", "us-west4"],
     (*CLUSTER, "storage_classes"): {},

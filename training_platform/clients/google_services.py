@@ -74,16 +74,17 @@ class PersistentResources(GoogleApi):
 
 
 class CloudLogging(GoogleApi):
-    """The log of a project: lines of containers, and events of clusters."""
+    """The log of a project, or what a view of it shows: lines of containers, and events of clusters."""
 
-    def __init__(self, project: str, endpoint: str | None = None) -> None:
-        self._project = f"projects/{project}"
-        super().__init__("logging", "v2", endpoint, title="Cloud Logging", where=self._project, read_only=True)
+    def __init__(self, source: str, endpoint: str | None = None) -> None:
+        """Read ``projects/{project}``, or a view by its full name."""
+        self._source = source
+        super().__init__("logging", "v2", endpoint, title="Cloud Logging", where=source, read_only=True)
 
     def entries(self, query: str) -> Iterator[Json]:
         """Yield the entries that a filter takes, oldest first, in pages. Raises GoogleError."""
         body = {
-            "resourceNames": [self._project], "filter": query, "orderBy": "timestamp asc", "pageSize": _LOG_PAGE,
+            "resourceNames": [self._source], "filter": query, "orderBy": "timestamp asc", "pageSize": _LOG_PAGE,
         }  # fmt: skip
         for page in self.pages("entries:list", body):
             yield from page.get("entries") or ()
@@ -91,7 +92,7 @@ class CloudLogging(GoogleApi):
     def last(self, query: str, count: int) -> list[Json]:
         """Return the last few entries that a filter takes, oldest first. Raises GoogleError."""
         body = {
-            "resourceNames": [self._project], "filter": query, "orderBy": "timestamp desc", "pageSize": count,
+            "resourceNames": [self._source], "filter": query, "orderBy": "timestamp desc", "pageSize": count,
         }  # fmt: skip
         return list(reversed(self.call("POST", "entries:list", body).get("entries") or ()))
 

@@ -77,7 +77,12 @@ def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
     if isinstance(section, Environment):
         yield from _environment_sections(section)
     else:
-        yield from (("dashboard", ("shares",)), ("budget", ("budget",)), ("members", ("members",)))
+        yield from (
+            ("dashboard", ("shares",)),
+            ("budget", ("budget",)),
+            ("logs", ("shares",)),
+            ("members", ("members",)),
+        )
         yield from _keyed(section, "shares", "directories", "data_sets", "buckets", "secrets")
         for cluster, servers in section.serving.items():
             for server in servers:

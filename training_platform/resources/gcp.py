@@ -30,6 +30,10 @@ from training_platform.resources.resource_types import (
     FIREWALL,
     GLOBAL_ADDRESS,
     IAM_MEMBER,
+    LOG_BUCKET,
+    LOG_SINK,
+    LOG_VIEW,
+    LOG_VIEW_MEMBER,
     LUSTRE,
     MANAGED_ZONE,
     METADATA_STORE,
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
         container,
         dns,
         kms,
+        logging,
         monitoring,
         projects,
         secretmanager,
@@ -122,6 +127,10 @@ filestore_snapshot = _creates(FILESTORE_SNAPSHOT, lambda: filestores.Snapshot._i
 firewall = _creates(FIREWALL, lambda: compute.Firewall._internal_init)
 global_address = _creates(GLOBAL_ADDRESS, lambda: compute.GlobalAddress._internal_init)
 iam_member = _creates(IAM_MEMBER, lambda: projects.IAMMember._internal_init)
+log_bucket = _creates(LOG_BUCKET, lambda: logging.ProjectBucketConfig._internal_init)
+log_sink = _creates(LOG_SINK, lambda: logging.ProjectSink._internal_init)
+log_view = _creates(LOG_VIEW, lambda: logging.LogView._internal_init)
+log_view_member = _creates(LOG_VIEW_MEMBER, lambda: logging.LogViewIamMember._internal_init)
 lustre = _creates(LUSTRE, lambda: lustres.Instance._internal_init)
 managed_zone = _creates(MANAGED_ZONE, lambda: dns.ManagedZone._internal_init)
 metadata_store = _creates(METADATA_STORE, lambda: vertex.AiMetadataStore._internal_init)

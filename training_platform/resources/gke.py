@@ -330,8 +330,9 @@ def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Resource]:
 # Everything in the clusters, and the right to connect to their DNS-based endpoints.
 ADMIN_ROLE = "roles/container.admin"
 # For `job usage`, `trace pull`, `quota pull` and `verify`, which read metrics, quotas and resources of the project, by
-# calls that may have a quota project. Viewers read neither objects of buckets nor values of secrets.
-FURTHER_ADMIN_ROLES = ("roles/viewer", "roles/serviceusage.serviceUsageConsumer")
+# calls that may have a quota project. Viewers read neither objects of buckets nor values of secrets; `job logs` of
+# ended runs asks for views.
+FURTHER_ADMIN_ROLES = ("roles/viewer", "roles/serviceusage.serviceUsageConsumer", "roles/logging.viewAccessor")
 
 
 def cluster_admins(into: Component, scope: Scope, admins: Iterable[str]) -> None:

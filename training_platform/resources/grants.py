@@ -43,6 +43,7 @@ _RESOURCES: Mapping[str, str] = {
     resource_types.REPOSITORY_MEMBER: "projects/{project}/locations/{location}/repositories/{repository}",
     resource_types.SECRET_MEMBER: "projects/{project}/secrets/{secret_id}",
     resource_types.SERVICE_ACCOUNT_MEMBER: "{service_account_id}",
+    resource_types.LOG_VIEW_MEMBER: "{parent}/locations/{location}/buckets/{bucket}/views/{name}",
     resource_types.CRYPTO_KEY_MEMBER: "{crypto_key_id}",
 }
 """The resource that a grant is on, by the type of grant; in braces its inputs."""

@@ -55,6 +55,7 @@ TEAM_APIS = (
     "compute.googleapis.com",
     IAM_API,
     "iamcredentials.googleapis.com",
+    "logging.googleapis.com",
     "monitoring.googleapis.com",
     STORAGE,
 )

@@ -61,6 +61,7 @@ from training_platform.resources.team_account import (
     repository_grant,
     team_account,
 )
+from training_platform.resources.team_logs import team_logs
 from training_platform.resources.tenancy import (
     NamespaceParts,
     cluster_callers,
@@ -131,6 +132,10 @@ def add_team(
     if environment.vertex_submitters:
         submitters = plan.component("training-platform:tenancy:VertexSubmitters", "submitters")
         submitter_rights(submitters, scope, environment.vertex_submitters, account, uses)
+    if team.shares and environment.team_logs_days:
+        logs = plan.component("training-platform:tenancy:TeamLogs", "logs")
+        days = environment.team_logs_days
+        team_logs(logs, environment.project, team.environment, team.name, members=team.members, days=days)
     for cluster in team.shares:
         _ClusterShare(plan, team, environment, scope, cluster, flavors[cluster], outputs, account).add()
     boards = _add_vertex(plan, team, scope, outputs, account_component)

@@ -34,6 +34,7 @@ from training_platform.resources.scope import (
     team_scope,
 )
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.resources.team_logs import log_view_name
 
 RULE = "rights"
 SUBMISSION = "vertex-submission"
@@ -43,6 +44,7 @@ WRITE = (*READ, *ADD, "storage.objects.delete")
 ATTACH = ("compute.networkAttachments.get", "compute.networkAttachments.update", "compute.regionOperations.get")
 PULL, PUSH = ("artifactregistry.repositories.downloadArtifacts",), ("artifactregistry.repositories.uploadArtifacts",)
 WRITE_LOGS = ("logging.logEntries.create", "monitoring.timeSeries.create")
+READ_VIEW = "logging.views.access"
 CONNECT = ("container.clusters.get", "container.clusters.connect")
 LOOK, ACT, USE = "storage.buckets.get", "iam.serviceAccounts.actAs", "serviceusage.services.use"
 READ_SECRET, ADD_SECRET = "secretmanager.versions.access", "secretmanager.versions.add"
@@ -148,6 +150,9 @@ class TeamPromises:
         for index, key in enumerate(self.team.secrets):
             yield self.of_jobs(("secrets", index), f"read secret {key}", (READ_SECRET,), self.secret(key))
             yield from self.of_members(("secrets", index), f"add to secret {key}", (ADD_SECRET,), self.secret(key))
+        if self.team.shares and self.environment.team_logs_days:
+            view = log_view_name(self.environment.project, self.team.environment, self.team.name)
+            yield from self.of_members(("shares",), "read logs of ended runs", (READ_VIEW,), view)
         for cluster in self.team.shares:
             above = f"projects/{self.environment.project}"
             yield from self.of_members(("shares", cluster), f"connect to {cluster}", CONNECT, above)

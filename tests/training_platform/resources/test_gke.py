@@ -220,7 +220,12 @@ def test_an_administrator_administers_the_clusters_of_the_project(scope: Scope) 
 
     assert [grant.inputs for grant in plan.of(MEMBER)] == [
         {"project": "example-train-prod", "role": role, "member": PLATFORM}
-        for role in ("roles/container.admin", "roles/viewer", "roles/serviceusage.serviceUsageConsumer")
+        for role in (
+            "roles/container.admin",
+            "roles/viewer",
+            "roles/serviceusage.serviceUsageConsumer",
+            "roles/logging.viewAccessor",
+        )
     ]
 
 

@@ -200,11 +200,35 @@ def test_vertex_ai_of_a_teams_own_project_pulls_images_of_environment_and_team()
     }
 
 
+CLUSTER = {
+    "location": "us-central1",
+    "subnet": {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"},
+    "node_pools": {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}},
+}
+SHARES = {"shares": {"main": {"h100": {"nominal_quota": 8}}}}
+VIEW = f"projects/{PROJECT}/locations/global/buckets/dev-vision/views/jobs"
+
+
+def test_members_read_what_pods_of_the_team_wrote() -> None:
+    clusters = {"clusters": {"main": CLUSTER}}
+    role = ("roles/logging.viewAccessor", VIEW)
+
+    assert role in rights(granted("dev-vision", environment=clusters, team=SHARES), MEMBER)
+    without = {**clusters, "team_logs_days": None}
+    assert role not in rights(granted("dev-vision", environment=without, team=SHARES), MEMBER)
+    assert role not in rights(granted("dev-vision", environment=clusters), MEMBER)  # no share, and so no pods
+
+
 def test_administrators_read_the_project_and_have_it_as_quota_project() -> None:
     admin = "group:ml-platform@example.com"
 
     repository = f"projects/{PROJECT}/locations/us-central1/repositories/dev-images"
-    roles = ("roles/container.admin", "roles/viewer", "roles/serviceusage.serviceUsageConsumer")
+    roles = (
+        "roles/container.admin",
+        "roles/viewer",
+        "roles/serviceusage.serviceUsageConsumer",
+        "roles/logging.viewAccessor",
+    )
 
     assert rights(granted("dev", environment={"admins": [admin]}), admin) == {
         *((role, f"projects/{PROJECT}") for role in roles),

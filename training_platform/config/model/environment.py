@@ -337,6 +337,12 @@ class Environment(Consistent):
         description="Regions in which VMs of Vertex AI reach the VPC, with addresses for them in a subnet of its own.",
         examples=[{"us-central1": "10.30.0.0/24"}],
     )
+    team_logs_days: int | None = Field(
+        default=30,
+        ge=1,
+        le=3650,
+        description="Days for which a log bucket of each team keeps what its pods write; null: none is made.",
+    )
     metadata_stores: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(),
         description="Regions in which Vertex AI keeps experiments and lineage; default: it makes a store by itself.",

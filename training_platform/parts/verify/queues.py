@@ -143,7 +143,7 @@ class _Cohort:
         written = [line for line in lines if line == f"attempt 1 of {run}"]
         says = "the cluster has the lines of a job that ended"
         yield proven(says, written[0]) if written else refuted(says, f"{len(lines)} lines, none of {run}")
-        log = CloudLogging(self._platform.contents.project, self._platform.endpoint("logging"))
+        log = CloudLogging(f"projects/{self._platform.contents.project}", self._platform.endpoint("logging"))
         place = (short(self._cluster), namespace, run)
         end = wait_for(lambda: recorded_end(log, *place), self._platform.seconds)
         says = "Cloud Logging has the record of the job's end"

@@ -22,10 +22,13 @@ from tests.parts.jobs.runs.vertex_cloud import (
 )
 from training_platform.cli.main import app
 from training_platform.clients.google_services import CloudLogging, CloudStorage, VertexJobs
+from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.runs import logs
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.resources.resource_types import LOG_BUCKET, LOG_SINK, LOG_VIEW
+from training_platform.resources.stack_plan import stack_plan
 
 
 @pytest.fixture
@@ -595,9 +598,30 @@ def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPat
     )
 
 
+def deploy_logs(cloud: Cloud, root: Path) -> None:
+    """Create the log bucket of team vision with its sinks and view, as the plan of its stack has them."""
+    workspace = read_workspace(root)
+    plan = stack_plan(workspace.stacks["lab-vision"], workspace)
+    assert plan is not None
+    for planned in plan.planned({LOG_BUCKET, LOG_SINK, LOG_VIEW}):
+        inputs, above = planned.inputs, f"projects/{PROJECT}"
+        if planned.type == LOG_BUCKET:
+            path, query = f"{above}/locations/global/buckets", [("bucketId", inputs["bucketId"])]
+            body = {"retentionDays": inputs["retentionDays"]}
+        elif planned.type == LOG_SINK:
+            path, query = f"{above}/sinks", [("uniqueWriterIdentity", "true")]
+            body = {name: inputs[name] for name in ("name", "destination", "filter")}
+        else:
+            path = f"{above}/locations/global/buckets/{inputs['bucket']}/views"
+            query, body = [("viewId", inputs["name"])], {}
+        status, answer = cloud.cloud.handle("logging", "POST", f"v2/{path}", query, body)
+        assert status == 200, answer
+
+
 @pytest.fixture
-def empty_cluster(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job on GKE whose cluster answers that it has nothing."""
+def empty_cluster(root: Path, vertex: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job on GKE whose cluster answers that it has nothing, and the deployed log bucket of its team."""
+    deploy_logs(vertex, root)
     (root / "jobs" / "vision" / "train.yaml").write_text(GKE)
 
     class Empty:
@@ -628,6 +652,35 @@ def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(
     assert job("wait", "train-bcdfg").exit_code == 1
     assert "train-bcdfg failed, and its objects are gone" in job("why", "train-bcdfg").stdout
     assert job("cancel", "train-bcdfg").stdout == "train-bcdfg has ended already: failed.\n"
+
+
+@pytest.mark.usefixtures("empty_cluster")
+def test_members_read_their_teams_lines_and_no_other_teams(vertex: Cloud) -> None:
+    for namespace in ("vision", "nlp"):
+        labels = {**CONTAINER, "namespace_name": namespace, "pod_name": "train-bcdfg-slice-0-0-x"}
+        write(vertex, "stdout", {"type": "k8s_container", "labels": labels}, textPayload=namespace)
+    view = f"projects/{PROJECT}/locations/global/buckets/lab-vision/views/jobs"
+
+    status, answer = vertex.cloud.handle("logging", "POST", "v2/entries:list", [], {"resourceNames": [view]})
+
+    assert (status, [entry["textPayload"] for entry in answer["entries"]]) == (200, ["vision"])
+
+
+def test_logs_of_a_team_that_is_not_deployed_are_one_sentence(
+    job: Command, vertex: Cloud, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(GKE)
+
+    class Empty:
+        def get(self, *_: Any) -> None:
+            return None
+
+    monkeypatch.setattr("training_platform.clients.kubernetes_api.connect", lambda *_, **__: Empty())
+
+    result = job("logs", "train-bcdfg")
+
+    assert result.exit_code == 2
+    assert "buckets/lab-vision/views/jobs" in result.stderr
 
 
 @pytest.mark.usefixtures("empty_cluster")

@@ -94,6 +94,23 @@ LIVES = {
         query={"secretId": "token"},
         mask="labels",
     ),
+    "log bucket": Life(
+        f"logging/v2/projects/{PROJECT}/locations/global/buckets",
+        {"retentionDays": 30},
+        {"retentionDays": 60},
+        {"retentionDays": 60, "lifecycleState": "ACTIVE"},
+        id="team",
+        query={"bucketId": "team"},
+        mask="retentionDays",
+    ),
+    "sink": Life(
+        f"logging/v2/projects/{PROJECT}/sinks",
+        {"name": "team-pods", "destination": "logging.googleapis.com/x", "filter": "a"},
+        {"filter": "b"},
+        {"filter": "b", "name": "team-pods"},
+        id="team-pods",
+        mask="filter",
+    ),
     "tensorboard": Life(
         f"aiplatform/v1/{LOCATION}/tensorboards",
         {"displayName": "runs"},

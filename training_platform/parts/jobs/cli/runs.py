@@ -119,8 +119,7 @@ class RunsOptions:
         """Return Cloud Logging's client for a place. Raises GoogleError."""
         from training_platform.clients.google_services import CloudLogging
 
-        project = place.environment.project if place.target == "gke" else place.scope.project
-        return CloudLogging(project, self.endpoint("logging"))
+        return CloudLogging(place.log_source, self.endpoint("logging"))
 
     def vms(self, place: RunPlace, job: ResolvedJob) -> Iterator[str]:
         """Yield the activity of the pools that have a job's VMs."""

@@ -19,6 +19,7 @@ from training_platform.parts.jobs.render import job_files, targets
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
 from training_platform.resources.gke import cluster_name, context_name
 from training_platform.resources.scope import Scope, team_scope
+from training_platform.resources.team_logs import log_view_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,15 @@ class RunPlace:
     def location(self) -> str:
         """The region or zone of the cluster, or the region of Vertex AI."""
         return self.environment.clusters[self.key].location if self.target == "gke" else self.key
+
+    @property
+    def log_source(self) -> str:
+        """The view with what the team's pods wrote, or the project whose logs hold it among all others."""
+        if self.target == "vertex":
+            return f"projects/{self.scope.project}"
+        if self.environment.team_logs_days is None:
+            return f"projects/{self.environment.project}"
+        return log_view_name(self.environment.project, self.team.environment, self.team.name)
 
     @property
     def contexts(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ _PATHS: Final[Mapping[str, str]] = {
     "iam": "iam/v1/",
     "iamBeta": "iam/v1/",
     "kms": "cloudkms/v1/",
+    "logging": "logging/v2/",
     "lustre": "lustre/v1/",
     "monitoring": "monitoring/",
     "resourceManager": "cloudresourcemanager/v1/",

@@ -92,6 +92,7 @@ MONITORING: Final = Service(
 # Cloud Logging
 
 _FOLDER: Final = "logging/entries"
+_SINKS: Final = "logging/projects"
 _VALUES: Final = r'"[^"]*"|\("[^"]*"(?: OR "[^"]*")*\)'
 _TERM: Final = re.compile(rf"(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|<=|=|:)|log_id(?=\())\s*(?P<values>{_VALUES})")
 _VALUE: Final = re.compile(r'"([^"]*)"')
@@ -124,19 +125,32 @@ def _write_entries(cloud: Cloud, call: Call) -> Json:
 
 
 def _list_entries(cloud: Cloud, call: Call) -> Json:
-    projects = {cloud.projects.resolve(name.partition("/")[2]) for name in call.body.get("resourceNames", ())}
     terms = list(_read_filter(call.body.get("filter", "")))
-    entries = [entry for entry in _entries(cloud, projects) if all(fits(entry) for fits in terms)]
+    sources = [_entries_of(cloud, name) for name in call.body.get("resourceNames", ())]
+    entries = [entry for source in sources for entry in source if all(fits(entry) for fits in terms)]
     entries.sort(key=lambda entry: str(entry["timestamp"]), reverse=call.body.get("orderBy") == "timestamp desc")
     start, size = int(call.body.get("pageToken") or 0), int(call.body.get("pageSize") or _PAGE)
     more = {"nextPageToken": str(start + size)} if start + size < len(entries) else {}
     return {"entries": entries[start : start + size], **more}
 
 
-def _entries(cloud: Cloud, projects: set[str]) -> Iterator[Json]:
-    for record in cloud.store.all():
-        if record.project not in projects:
-            continue
+def _entries_of(cloud: Cloud, name: str) -> Iterator[Json]:
+    """Yield the entries of a project, or of a view: those that sinks take to its bucket. Raises Refusal."""
+    project = cloud.projects.resolve(name.split("/")[1])
+    if "/views/" not in name:
+        yield from _entries(cloud, project)
+        return
+    cloud.existing(f"logging/{name}")
+    destination = f"logging.googleapis.com/{name.partition('/views/')[0]}"
+    sinks = (record.body for record in cloud.store.all(project) if record.name.startswith(f"{_SINKS}/{project}/sinks/"))
+    filters = [list(_read_filter(sink.get("filter", ""))) for sink in sinks if sink["destination"] == destination]
+    for entry in _entries(cloud, project):
+        if any(all(fits(entry) for fits in terms) for terms in filters):
+            yield entry
+
+
+def _entries(cloud: Cloud, project: str) -> Iterator[Json]:
+    for record in cloud.store.all(project):
         if record.name.startswith(f"{_FOLDER}/"):
             yield record.body
         elif record.name.split("/")[-2] in JOB_KINDS and PIPELINES not in record.name:
@@ -181,4 +195,28 @@ def _comparison(path: str, fits: Callable[[str, str], bool], values: list[str]) 
     return compare
 
 
-LOGGING: Final = Service(name="logging", handlers={"entries.write": _write_entries, "entries.list": _list_entries})
+def _name_by_path(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    if not old:
+        record.body |= {"name": record.name.removeprefix("logging/"), "createTime": cloud.time()}
+
+
+def _fill_bucket(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
+    _name_by_path(cloud, call, record, old)
+    record.body.setdefault("retentionDays", 30)
+    record.body["lifecycleState"] = "ACTIVE"
+
+
+def _fill_sink(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
+    if not old:
+        record.body |= {"createTime": cloud.time(), "writerIdentity": ""}  # none for a bucket of the same project
+
+
+LOGGING: Final = Service(
+    name="logging",
+    kinds=(
+        ResourceKind(collection="buckets", schema="LogBucket", id_in="bucketId", fill=_fill_bucket),
+        ResourceKind(collection="views", schema="LogView", id_in="viewId", parent=True, fill=_name_by_path),
+        ResourceKind(collection="sinks", schema="LogSink", fill=_fill_sink),
+    ),
+    handlers={"entries.write": _write_entries, "entries.list": _list_entries},
+)
