@@ -6,7 +6,7 @@ grants name them. The number of a project, which only Google knows, is its id in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,22 +112,3 @@ def _output(reference: Reference) -> Any:
 
 def _custom_role_name(role: Resource) -> str:
     return f"projects/{role.inputs['project']}/roles/{role.inputs['role_id']}"
-
-
-def holds(
-    grants: Iterable[Grant],
-    member: str,
-    permission: str,
-    resources: Container[str],
-    role_permissions: Callable[[str], Container[str]],
-) -> bool:
-    """Whether a member is granted a permission on one of ``resources``: the resource and everything above it.
-
-    ``role_permissions`` returns what a predefined role holds. A member is compared as a whole: nobody here knows who
-    is in a group. A grant with a condition counts, since ours are always true.
-    """
-    return any(
-        permission in (role_permissions(grant.role) if grant.permissions is None else grant.permissions)
-        for grant in grants
-        if grant.principal == member and grant.resource in resources
-    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.stack_files import workspace_of
-from training_platform.resources.grants import Grant, holds, plan_grants
+from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.stack_plan import stack_plan
 
 PROJECT = "example-train"
@@ -59,19 +59,6 @@ def test_a_custom_role_has_its_permissions() -> None:
 
     assert role.principal == JOBS
     assert "aiplatform.tensorboardRuns.write" in (role.permissions or ())
-
-
-def test_a_permission_is_held_on_a_resource_by_a_grant_on_it_or_above_it() -> None:
-    grants = granted("dev-vision", team={"buckets": {"data": {"location": "us-central1"}}})
-    roles = {"roles/storage.objectUser": {"storage.objects.create"}, "roles/logging.logWriter": {"logging.logs.create"}}
-
-    def held(permission: str, *resources: str) -> bool:
-        return holds(grants, JOBS, permission, resources, lambda role: roles.get(role, set()))
-
-    assert held("storage.objects.create", f"buckets/{PROJECT}-dev-vision-data", f"projects/{PROJECT}")
-    assert not held("storage.objects.create", f"projects/{PROJECT}")
-    assert held("logging.logs.create", f"projects/{PROJECT}")
-    assert not held("storage.objects.delete", f"buckets/{PROJECT}-dev-vision-data")
 
 
 def agent(project: str) -> str:
