@@ -69,10 +69,10 @@ def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) ->
     """
     findings = list(_submissions(workspace))
     for name in workspace.stacks if names is None else names:
-        stack = workspace.stacks[name]
-        rights = stack_rights(stack, workspace)
-        home = workspace.environment_of(stack)
-        if rights is None or home is None:
+        stack = workspace.stacks.get(name)
+        rights = stack_rights(stack, workspace) if stack else None
+        home = workspace.environment_of(stack) if stack else None
+        if stack is None or rights is None or home is None:
             continue
         promises = TeamPromises(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
         findings += (
