@@ -55,7 +55,6 @@ UNQUEUED: Json = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
 NOTEBOOK = {"Impersonate-User": "system:serviceaccount:jupyterhub:default"}
 PLACES_OF = {"own": "vision", "other": "nlp"}
 RIGHTS = rights()
-OTHERS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "datasets"}}]}
 
 
 ESCAPES: dict[str, Json] = {
@@ -69,6 +68,7 @@ ESCAPES: dict[str, Json] = {
     "socket of the runtime": {"volumes": [{"name": "v", "hostPath": {"path": "/run/containerd"}}]},
     "no seccomp": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
     "no AppArmor": {"container": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}},
+    "unmasked /proc": {"container": {"securityContext": {"procMount": "Unmasked"}}, "hostUsers": False},
     "SELinux": {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}},
     "sysctl": {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}},
     "other hosts": {"container": {"livenessProbe": {"httpGet": {"host": "169.254.169.254", "port": 80}}}},
@@ -186,19 +186,8 @@ def in_namespace(body: Json, namespace: str) -> Json:
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
 
 
-FOLDER = "in the team's folder"
 READING = [
     *of_the_list("read another team's data"),
-    *(
-        pod(f"mount a shared Filestore instance by {mount}", FOLDER, VOLUMES, container=mounted(**mount), **OTHERS)
-        for mount in (
-            {},
-            {"subPath": "nlp/corpora"},
-            {"subPath": "vision"},
-            {"subPath": "vision-old/datasets"},
-            {"subPathExpr": "vision/$(A)"},
-        )
-    ),
     pod(
         "mount its Filestore instance by address",
         "a volume is one of",
@@ -525,7 +514,8 @@ def _ordinary() -> Iterator[Accepted]:
 PART = {"name": "j", "namespace": "vision", "ownerReferences": [CONTROLLER]}
 MANAGER = {"Impersonate-User": "system:kube-controller-manager", "Impersonate-Group": "system:masters"}
 OF_A_CLASS = {"cloud.google.com/compute-class": "best"}
-IN_FOLDER = plain("vision", container=mounted(subPath="vision/datasets"), **OTHERS)
+CLAIMED: list[Json] = [{"name": "v", "persistentVolumeClaim": {"claimName": "datasets"}}]
+IN_FOLDER = plain("vision", container=mounted(subPath="datasets"), volumes=CLAIMED)
 ACCEPTED = [
     *_ordinary(),
     Accepted("a pod with the daemon of TCPXO", "Pod", mega(), JOB_CONTROLLER),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.model.environment import Environment
+from training_platform.config.model.environment import NFS_ALLOWED, Environment, opens_files
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import OWN_ATTACHMENT, Team
@@ -39,6 +39,9 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Fin
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)} in {team.environment}"
             allowed = "cidr, or clusters with fqdn_policies: true"
             yield stack.finding(RULE, ("egress", number, "host"), message, allowed=allowed)
+    for number, destination in enumerate(team.egress):
+        if instance := home.instance_behind(destination):
+            yield stack.finding(RULE, ("egress", number), opens_files(instance), allowed=NFS_ALLOWED)
     yield from _without_key(stack, team, home)
 
 

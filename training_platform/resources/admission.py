@@ -33,8 +33,6 @@ ALLOW_LABEL = (
     f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may, beside baseline
 )
 HOST_NETWORK = "host-network"
-# On a namespace: the claims, by commas, on shares that other teams mount as well; each team has a folder of its name.
-SHARED_CLAIMS = f"{MANAGED_BY}/shared-claims"
 # On a namespace: the seconds that its jobs may run at most, by Kueue's label on them.
 MAX_RUN_SECONDS = f"{MANAGED_BY}/max-run-seconds"
 # Whose controllers make a job's parts: Kubernetes' own, Kueue's, JobSet's, and those of operators. No team can have a
@@ -385,18 +383,8 @@ def pod_volumes() -> Policy:
         rules=_POD,
         variables={
             "volumes": "object.spec.?volumes.orValue([])",
-            "claims": f"namespaceObject.metadata.?annotations[?{literal(SHARED_CLAIMS)}].orValue('').split(',')",
-            "shared": (
-                "variables.volumes.filter(v, v.?persistentVolumeClaim.?claimName.orValue('-') in variables.claims)"
-            ),
-            "folder": f"namespaceObject.metadata.labels[{literal(TEAM_LABEL)}] + '/'",
         },
         validations={
-            "a volume on a share of several teams is mounted with a subPath in the team's folder, <team>/": (
-                f"({_CONTAINERS}).all(c, c.?volumeMounts.orValue([]).all(m, "
-                "!variables.shared.exists(v, v.name == m.name) || "
-                "(m.?subPath.orValue('').startsWith(variables.folder) && !has(m.subPathExpr))))"
-            ),
             f"a volume is one of {', '.join(VOLUMES)}: others, such as nfs, reach what no claim of the team holds": (
                 f"variables.volumes.all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"
             ),

@@ -473,7 +473,6 @@ class _ClusterPlan:
         filestore_volume(
             self._inside(FILESTORE_VOLUME, f"{component_name}-homes", system),
             scope,
-            notebooks.filestore,
             environment.filestore[notebooks.filestore],
             address=self.shared.instances[notebooks.filestore].ip,
             namespace=namespace,

@@ -378,15 +378,15 @@ def team_notebooks(
     filestore: FilestoreSpec,
     *,
     address: Any,
+    team: str,
     namespace: Any,
     closed: bool,
 ) -> None:
     """Add the hub's rights in a team's namespace, the ways between hub and notebooks, and the claim on homes.
 
     ``filestore`` is the instance of all homes, at ``address``; ``closed`` says whether pods of the team connect to
-    nothing that no policy opens. Notebooks mount a folder of the team's name, and in it one of the user's: admission
-    holds all pods of the team to the first, and nothing keeps people of one team from each other's, as nothing does
-    from each other's jobs.
+    nothing that no policy opens. The claim is the folder of the team's name, and notebooks mount one of the
+    user's in it: nothing keeps people of one team from each other's, as nothing does from each other's jobs.
     """
     name = into.name
     rights = kubernetes_object(ROLE, f"{name}-role", scope, _NOTEBOOKS, rules_of_role(*RULES), namespace=namespace)
@@ -402,10 +402,10 @@ def team_notebooks(
     filestore_volume(
         homes,
         scope,
-        notebooks.filestore,
         filestore,
         address=address,
         namespace=namespace,
         claim=TEAM_HOMES,
         size_gib=notebooks.home_gib,
+        folder=team,
     )

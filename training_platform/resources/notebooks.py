@@ -73,7 +73,7 @@ def team_profiles(
 def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -> Profile:
     """Return the settings of a team's notebook: its namespace, queue, account, home and data."""
     queue, *_ = local_queue_names(team)
-    home = {"name": "home", "mountPath": HOME, "subPath": f"{team}/{{username}}"}  # a folder that admission allows
+    home = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
     volumes, mounts = data_volumes(data_sets)
     buckets = dict(FUSE_ANNOTATION) if any(data_set.bucket for data_set in data_sets.values()) else {}
     return {

@@ -6,12 +6,14 @@ from that stack's outputs, each by a function of this module that ends in one se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from training_platform.catalog import IMAGES
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import reaches, with_own_data
+from training_platform.config.model.cluster import Notebooks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.model.storage import DataSetSpec
@@ -28,7 +30,7 @@ from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.member_rights import TeamResources, member_rights, submitter_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, attachment_role_name, entrance
-from training_platform.resources.notebooks import TEAM_HOMES, notebooks_of, waiting_chips
+from training_platform.resources.notebooks import notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
 from training_platform.resources.project import (
@@ -70,11 +72,17 @@ from training_platform.resources.tenancy import (
     namespace_labels,
     resource_quota,
     run_limit,
-    shared_claims,
     team_namespace,
 )
 from training_platform.resources.vertex import persistent_resource, tensorboard, workbench
-from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
+from training_platform.resources.volumes import (
+    DATA_VOLUME,
+    FILESTORE_VOLUME,
+    TEAM_FOLDER,
+    data_volume,
+    filestore_volume,
+    team_folder,
+)
 
 ORGANIZATION = "organization"  # what a self-managed backend calls the one organisation it has
 
@@ -322,15 +330,17 @@ class _ClusterShare:
         namespace = team_namespace(
             inside("training-platform:tenancy:TeamNamespace", f"{name}-tenancy"), self._namespace(egress)
         )
+        folders = self._folders(inside, notebooks)
         queues = inside("training-platform:kueue:TeamQueues", f"{name}-queues")
         team_queues(queues, team, cluster, self.flavors, scope=self.scope, namespace=namespace)
         if notebooks:
             team_notebooks(
-                inside("training-platform:jupyterhub:TeamNotebooks", f"{name}-notebooks"),
+                inside("training-platform:jupyterhub:TeamNotebooks", f"{name}-notebooks", folders),
                 self.scope,
                 notebooks,
                 self.environment.filestore[notebooks.filestore],
                 address=self._address(notebooks.filestore),
+                team=team.name,
                 namespace=namespace,
                 closed=egress is not None,
             )
@@ -348,14 +358,14 @@ class _ClusterShare:
             instance = self.environment.filestore[directory.filestore]
             if reaches(instance, spec):  # others are too far to mount
                 filestore_volume(
-                    inside(FILESTORE_VOLUME, declared_name("directories", key, cluster)),
+                    inside(FILESTORE_VOLUME, declared_name("directories", key, cluster), folders),
                     self.scope,
-                    directory.filestore,
                     instance,
                     address=self._address(directory.filestore),
                     namespace=namespace,
                     claim=key,
                     size_gib=directory.size_gib,
+                    folder=team.name if directory.of_folder(instance) else "",
                 )
         for key, data in self.environment.data_sets.items():
             mode = team_mode(data, self.environment, cluster, team.name)
@@ -371,13 +381,37 @@ class _ClusterShare:
                     address=self._data_address(data),
                 )
 
+    def _folders(self, inside: Callable[..., Component], notebooks: Notebooks | None) -> list[Component]:
+        """Add what makes the team's folder on each instance that others may have theirs on, and return it."""
+        environment, cluster = self.environment, self.environment.clusters[self.cluster]
+        instances = {
+            directory.filestore
+            for directory in self.team.directories.values()
+            if directory.of_folder(environment.filestore[directory.filestore])
+            and reaches(environment.filestore[directory.filestore], cluster)
+        }
+        if notebooks:
+            instances.add(notebooks.filestore)
+        folders: list[Component] = []
+        for instance in sorted(instances):
+            folder = inside(TEAM_FOLDER, f"{declared_name('shares', self.cluster)}-{instance}-folder")
+            team_folder(
+                folder,
+                self.scope,
+                environment.filestore[instance],
+                address=self._address(instance),
+                team=self.team.name,
+                instance=instance,
+                image={**IMAGES, **environment.node_images}["node-shell"],
+            )
+            folders.append(folder)
+        return folders
+
     def _namespace(self, egress: Mapping[str, Any] | None) -> NamespaceParts:
         """Return the team's namespace in the cluster; ``egress`` is the policy on what its pods connect to."""
         team, environment, flavors = self.team, self.environment, self.flavors
         spec, shares = environment.clusters[self.cluster], team.shares[self.cluster]
-        notebooks = notebooks_of(spec, team.name)
         waiting = gated_chips(team, self.cluster, flavors) + waiting_chips(self.cluster, spec, team.name, flavors)
-        homes = [TEAM_HOMES] if notebooks else []
         return NamespaceParts(
             scope=self.scope.within(spec),
             team=team.name,
@@ -386,10 +420,7 @@ class _ClusterShare:
             labels=namespace_labels(
                 team.name, kinds_of(flavors[flavor] for flavor in shares), host_network=team.host_network
             ),
-            annotations={
-                **shared_claims(team.directories, environment.filestore, homes),
-                **run_limit(team, environment),
-            },
+            annotations=run_limit(team, environment),
             quota={
                 **resource_quota(shares, flavors, waiting),
                 **claim_limits(spec.storage_classes, team.name, map(tier_class, class_tiers(environment, spec))),

@@ -18,8 +18,7 @@ from training_platform.catalog import IMAGES
 from training_platform.catalog.types import Json
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
-from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.model.team import DirectorySpec, Team
+from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor
 from training_platform.resources.admission import (
     ACCELERATORS,
@@ -27,7 +26,6 @@ from training_platform.resources.admission import (
     API_VERSION,
     HOST_NETWORK,
     MAX_RUN_SECONDS,
-    SHARED_CLAIMS,
     Bounds,
     JobKind,
     policies,
@@ -140,23 +138,6 @@ def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> 
         **{f"{ALLOW_LABEL}{permission}": "true" for permission in beyond},
         **{f"{POD_SECURITY}{mode}": "baseline" for mode in modes},
     }
-
-
-def shared_claims(
-    directories: Mapping[str, DirectorySpec], instances: Mapping[str, FilestoreSpec], others: Sequence[str] = ()
-) -> dict[str, str]:
-    """Return the annotation that holds pods to the team's folder of its claims, but for whole shares.
-
-    An instance of one team belongs to it as a whole, with or without directories. ``others`` are claims that are not
-    directories of the team's file.
-    """
-    shared = (
-        name
-        for name, directory in directories.items()
-        if not directory.whole_share and instances[directory.filestore].team is None
-    )
-    names = ",".join(sorted((*shared, *others)))
-    return {SHARED_CLAIMS: names} if names else {}
 
 
 def run_limit(team: Team, environment: Environment) -> dict[str, str]:

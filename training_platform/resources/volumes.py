@@ -9,15 +9,16 @@ from typing import Any
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.names import data_claim
+from training_platform.config.pools import SYSTEM_TAINT
 from training_platform.resources import data_sets
-from training_platform.resources.filestore import PROVISIONER, instance_name
-from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, kubernetes_object
+from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, kubernetes_object, object_type
 from training_platform.resources.plan import Component, Options, text
 from training_platform.resources.resource_types import PERSISTENT_VOLUME_CLAIM
 from training_platform.resources.scope import Scope
 
 FILESTORE_VOLUME = "training-platform:filestore:FilestoreVolume"
 DATA_VOLUME = "training-platform:storage:DataVolume"
+TEAM_FOLDER = "training-platform:filestore:TeamFolder"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,7 @@ class ClaimedVolume:
     """The fields of a volume and its claim; ``source`` is the storage, as ``csi`` or ``nfs``.
 
     ``size`` is a Kubernetes quantity. An empty ``storage_class`` keeps the cluster's default class from making another
-    volume. A change of ``volume_fields`` and ``claim_fields`` replaces the objects, since Kubernetes refuses it.
+    volume. A change of the spec replaces the objects, since Kubernetes refuses it.
     """
 
     scope: Scope
@@ -37,8 +38,6 @@ class ClaimedVolume:
     storage_class: str = ""
     mount_options: Sequence[str] | None = None
     zone: str | None = None  # of the only VMs that mount it
-    volume_fields: str = "spec"
-    claim_fields: str = "spec"
 
 
 def claimed_volume(into: Component, args: ClaimedVolume) -> None:
@@ -66,7 +65,7 @@ def claimed_volume(into: Component, args: ClaimedVolume) -> None:
             args.scope,
             volume_name,
             {"spec": volume_spec},
-            options=_replaced(args.volume_fields),
+            options=_replaced("spec"),
         )
     )
     claim_spec = {
@@ -83,7 +82,7 @@ def claimed_volume(into: Component, args: ClaimedVolume) -> None:
             args.claim,
             {"spec": claim_spec},
             namespace=args.namespace,
-            options=_replaced(args.claim_fields),
+            options=_replaced("spec"),
         )
     )
 
@@ -106,45 +105,67 @@ def _replaced(fields: str) -> Options:
 def filestore_volume(
     into: Component,
     scope: Scope,
-    key: str,
     spec: FilestoreSpec,
     *,
     address: Any,
     namespace: Any,
     claim: str,
     size_gib: int,
+    folder: str = "",
 ) -> None:
     """Add a PersistentVolume, ``{namespace}.{claim}``, on an instance of the environment, and its claim.
 
-    ``key`` and ``spec`` are the instance's; ``namespace`` is best an output of the namespace, which then comes first.
-    All claims on an instance mount the root of its one share. Unless it is one team's alone, admission holds the
-    pods of each to a folder of the team's name (``subPath: {team}/...``, which the kubelet makes as root); the
-    nodes and whoever reaches the instance's address see it all, and root is not squashed, since it makes the folders.
-    The size is nominal: Filestore enforces none. A pod mounts one claim of an instance only, since the node knows a
-    volume by its handle and would wait for the second for ever (general knowledge, not tried).
+    ``spec`` is the instance's; ``namespace`` is best an output of the namespace, which then comes first. The volume is
+    plain NFS of a folder of the share, or of the whole share: a pod reaches no file beside the folder, also by a link,
+    since the kubelet lets no path leave the volume. The instance's own driver mounts whole shares alone, and once per
+    node for all volumes of a share. Nodes, and whoever reaches the instance's address, see all of it, and root is not
+    squashed. The size is nominal: Filestore enforces none.
+    Source: kubernetes v1.36.3, pkg/volume/util/subpath, and gcp-filestore-csi-driver 2edb466, NodeStageVolume.
     """
-    attributes = {"ip": address, "volume": spec.share, "fileProtocol": spec.protocol}
-    handle = volume_handle(scope.environment, key, spec)
     volume = ClaimedVolume(
         scope=scope,
         namespace=namespace,
         claim=claim,
         access_mode="ReadWriteMany",
         size=f"{size_gib}Gi",
-        source={"csi": {"driver": PROVISIONER, "volumeHandle": handle, "volumeAttributes": attributes}},
-        # Kubernetes refuses to resize a volume that it did not make.
-        volume_fields="spec.capacity",
-        claim_fields="spec.resources",
+        source={"nfs": {"server": address, "path": f"/{spec.share}/{folder}".removesuffix("/")}},
+        mount_options=["nfsvers=4.1" if spec.protocol == "NFS_V4_1" else "nfsvers=3"],
     )
     claimed_volume(into, volume)
 
 
-def volume_handle(environment: str, key: str, spec: FilestoreSpec) -> str:
-    """Return the handle by which the driver knows an existing instance.
+JOB = object_type("batch/v1", "Job")
+FOLDER_NAMESPACE = "default"  # where no team has rights, and no policy of theirs holds
+_SHARE = {"name": "share", "mountPath": "/share"}
 
-    Source: GKE page on the Filestore CSI driver, and driver 2edb466 (2026-06-24), ``getFileInstanceFromID``.
+
+def team_folder(
+    into: Component, scope: Scope, spec: FilestoreSpec, *, address: Any, team: str, instance: str, image: str
+) -> None:
+    """Add the Job that makes a team's folder on a shared instance: a volume of a folder that is missing mounts nowhere.
+
+    It mounts the whole share as root, which NFS has to let make folders. ``image`` has ``mkdir``.
     """
-    return f"modeInstance/{spec.location}/{instance_name(environment, key)}/{spec.share}"
+    name = f"{team}.{instance}.folder"
+    container = {
+        "name": "folder",
+        "image": image,
+        "command": ["mkdir", "-p", f"{_SHARE['mountPath']}/{team}"],
+        "volumeMounts": [_SHARE],
+    }
+    pod = {
+        "restartPolicy": "OnFailure",
+        "automountServiceAccountToken": False,
+        "tolerations": [{"key": SYSTEM_TAINT[0], "operator": "Exists"}],
+        "containers": [container],
+        "volumes": [{"name": _SHARE["name"], "nfs": {"server": address, "path": f"/{spec.share}"}}],
+    }
+    spec_of_job = {"spec": {"template": {"spec": pod}}}
+    into.add(
+        kubernetes_object(
+            JOB, f"{into.name}-job", scope, name, spec_of_job, namespace=FOLDER_NAMESPACE, options=_replaced("spec")
+        )
+    )
 
 
 def data_volume(

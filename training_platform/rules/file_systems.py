@@ -206,13 +206,13 @@ def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
     ruleset="filestore",
     severity="warning",
     owner="house",
-    source="house rule: the kubelet makes the folders of teams as root (subPath)",
+    source="house rule: a Job makes the folders of teams as root",
 )
 def filestore_squashed_root(instance: FilestoreView) -> Iterator[Draft]:
     """Find an instance of several teams whose clients' root may not make folders."""
     alone = (instance.labels or {}).get("team")
     if not alone and any(export.squashed for export in instance.exports):
-        message = "root is squashed, so that nodes cannot make the folders of teams, which then have to be there"
+        message = "root is squashed, so that no Job can make the folders of teams, which then have to be there"
         yield finding(instance, "exports", message, allowed="squash: none, or an instance for one team", nearest="none")
 
 

@@ -161,10 +161,6 @@ ON_GKE = {
     ),
     "all memory shared": (above("shared_memory_gib: 1872", GPU), "job-machine", "shared_memory_gib", "less than 1872"),
     "Filestore of another region": (mounted(DATA, on=TPU), "job-mount-far", "mounts[0].source.directory", "none"),
-    "an instance twice": (
-        mounted(DATA, "{name: more, source: {directory: more}}"), "job-mount-twice", "mounts[1].source.directory",
-        "one directory",
-    ),
     "a search": (
         above("sweep: {method: random, trials: 2, parameters: {lr: {values: [1]}}}", GPU), "job-sweep", "sweep.method",
         "grid",

@@ -302,7 +302,7 @@ def test_a_directory_is_the_teams_folder_of_its_claim_and_a_whole_share_all_of_i
 
     assert volumes["mount-data"]["persistentVolumeClaim"] == {"claimName": "data"}
     assert mounts["mount-data"] == {
-        "name": "mount-data", "mountPath": "/mnt/nfs/data", "subPath": "vision/data", "readOnly": True,
+        "name": "mount-data", "mountPath": "/mnt/nfs/data", "subPath": "data", "readOnly": True,
     }  # fmt: skip
     assert mounts["mount-own"] == {"name": "mount-own", "mountPath": "/data"}
 

@@ -358,6 +358,37 @@ def test_a_host_that_a_cluster_cannot_hold_pods_to_is_found_at_its_line(copy: Pa
 
 
 @pytest.mark.parametrize(
+    ("destination", "let_through"),
+    [
+        ("{cidr: 10.22.33.0/26, ports: [2049]}", False),
+        ("{cidr: 10.22.33.7/32, ports: [443, 2049], protocol: UDP}", False),
+        ("{cidr: 0.0.0.0/0, ports: [2049]}", False),
+        ("{cidr: 10.0.0.0/8, ports: [443]}", True),
+        ("{cidr: 10.22.34.0/24, ports: [2049]}", True),
+        ("{cidr: 203.0.113.0/24, ports: [2049]}", True),
+    ],
+)
+@pytest.mark.parametrize("stack", ["prod", "prod-nlp"])
+def test_no_destination_opens_an_instance_whose_files_root_in_a_pod_would_read(
+    copy: Path, destination: str, stack: str, let_through: bool
+) -> None:
+    before = "    directories:" if stack == "prod-nlp" else "    filestore:"
+    findings = edit(copy, stack, before, f"    egress: [{destination}]\n{before}").stacks[stack].findings
+
+    assert [(finding.path, "opens NFS, port 2049" in finding.message) for finding in findings] == (
+        [] if let_through else [("egress[0]", True)]
+    )
+
+
+def test_an_instance_without_a_range_may_have_any_private_address(copy: Path) -> None:
+    edit(copy, "prod", "        reserved_range: 10.22.33.0/26\n", "")
+    opened = "    egress: [{cidr: 172.16.5.0/24, ports: [2049]}]\n    filestore:"
+    (finding,) = edit(copy, "prod", "    filestore:", opened).stacks["prod"].findings
+
+    assert "instance datasets may be" in finding.message
+
+
+@pytest.mark.parametrize(
     ("fields", "path", "said"),
     [
         ("egress: [{host: api.example.com}]", "egress[0].host", "needs fqdn_policies of clusters us-central1"),

@@ -146,7 +146,7 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     assert labels["hub.jupyter.org/network-access-hub"] == "true"
     (container,) = pod["spec"]["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert {"vision/ada"} == {each["sub_path"] for each in container["volume_mounts"] if each["name"] == "home"}
+    assert {"ada"} == {each["sub_path"] for each in container["volume_mounts"] if each["name"] == "home"}
     assert pod["spec"]["service_account_name"] == "training"
     mounted = {each.get("mount_path") or each["mountPath"] for each in container["volume_mounts"]}
     assert mounted >= {"/data/images", "/data/own-crops"}  # the team's own one too, by its claim

@@ -11,8 +11,7 @@ import yaml
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import Share
-from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.model.team import DirectorySpec, Team
+from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor, flavors
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.tenancy import (
@@ -23,7 +22,6 @@ from training_platform.resources.tenancy import (
     most_chips,
     namespace_labels,
     resource_quota,
-    shared_claims,
 )
 
 CLUSTER = "{location: us-west4, subnet: {nodes: 10.10.0.0/20, pods: 10.64.0.0/16, services: 10.10.16.0/20}%s}"
@@ -217,18 +215,6 @@ def test_what_a_namespace_may_beyond_baseline_is_said_one_by_one(
     assert {label for label in labels if "/allow-" in label} == allowed
     assert "pod-security.kubernetes.io/enforce" not in labels
     assert labels["pod-security.kubernetes.io/warn"] == labels["pod-security.kubernetes.io/audit"] == "baseline"
-
-
-def test_claims_are_named_to_admission_unless_the_share_is_the_teams_alone() -> None:
-    part, whole = (DirectorySpec(filestore="a", size_gib=1, whole_share=whole) for whole in (False, True))
-    alone = DirectorySpec(filestore="b", size_gib=1)
-    spec = FilestoreSpec(location="us-central1-a", capacity_gib=1024)
-    instances = {"a": spec, "b": spec.model_copy(update={"team": "vision"})}
-
-    assert shared_claims({"data": part, "corpora": part, "own": whole, "alone": alone}, instances) == {
-        "training-platform/shared-claims": "corpora,data"
-    }
-    assert shared_claims({"own": whole, "alone": alone}, instances) == {}
 
 
 @pytest.mark.parametrize(

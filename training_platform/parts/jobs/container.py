@@ -158,10 +158,9 @@ def mount_path(job: ResolvedJob, mount: Mount) -> str:
 
 
 def share_folder(job: ResolvedJob, directory: str) -> str:
-    """Return the folder of a team's directory on its file share; empty for a share that is the team's alone."""
+    """Return the folder of a directory in the volume of its claim; empty for a share that is the team's alone."""
     spec = job.team.directories[directory]
-    alone = spec.whole_share or job.environment.filestore[spec.filestore].team is not None
-    return "" if alone else f"{job.team.name}/{directory}"
+    return directory if spec.of_folder(job.environment.filestore[spec.filestore]) else ""
 
 
 def mount_variables(job: ResolvedJob) -> dict[str, str]:

@@ -526,9 +526,8 @@ def _placement(job: ResolvedJob) -> Iterator[Finding]:
 
 
 def _directories(job: ResolvedJob) -> Iterator[Finding]:
-    """Find directories that the cluster's pods do not reach, and two on one instance, on which a pod waits for ever."""
+    """Find directories that the cluster's pods do not reach."""
     gke, _ = gke_target(job)
-    mounted: dict[str, str] = {}
     near = [
         name
         for name, directory in job.team.directories.items()
@@ -543,7 +542,3 @@ def _directories(job: ResolvedJob) -> Iterator[Finding]:
             message = f"{name} is on Filestore in {where}, too far from cluster {gke.cluster}"
             allowed = f"directories near it: {enumeration(near) or 'the team has none'}"
             yield job.finding(path, message, rule="job-mount-far", allowed=allowed, nearest=near[0] if near else None)
-        elif instance in mounted:
-            message = f"{name} is on Filestore instance {instance}, as {mounted[instance]} is: a pod mounts it once"
-            yield job.finding(path, message, rule="job-mount-twice", allowed="one directory of each instance")
-        mounted.setdefault(instance, name)

@@ -167,10 +167,15 @@ def _nfs_mounts(job: ResolvedJob) -> list[dict[str, str]]:
 
     Buckets are there without being asked for, below /gcs.
     """
+
+    def path(instance: str, directory: str) -> str:
+        share, folder = job.environment.filestore[instance].share, share_folder(job, directory)
+        return f"/{share}/{job.team.name}/{folder}" if folder else f"/{share}"
+
     return [
         {
             "server": instance_address(job, instance),
-            "path": f"/{job.environment.filestore[instance].share}/{share_folder(job, directory)}".removesuffix("/"),
+            "path": path(instance, directory),
             "mountPoint": mount.name,
         }
         for mount in job.spec.mounts
