@@ -1,14 +1,12 @@
 """Probes of clusters on a real API server with Kueue and JobSet: clean as deployed, each refuted by its planted fault.
 
 No container runs: a stand-in for kubelets ends a probe's pods with the message of ``MESSAGES`` and tells their lines,
-one for GKE's autoscaler accepts requests, and one for Cloud Logging has a job's events and lines. Releases of Helm are
-Secrets as Helm writes them, and their pods are objects.
+one for GKE's autoscaler accepts requests, and one for Cloud Logging has a job's events and lines. Pods of
+Helm releases are objects.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 import ssl
@@ -231,23 +229,13 @@ def _put_lustre(lab: Lab) -> None:
 
 
 def _install(queues: Queues, server: ApiServer, release: Mapping[str, Any]) -> None:
-    """Leave what Helm does: the namespace, a Secret with the release, and a pod that runs."""
+    """Leave what Helm does: the namespace, and a pod that runs."""
     namespace, name = release["namespace"], release["name"]
-    labels = {"owner": "helm", "name": name, "status": "deployed"}
-    data = {"release": packed(release["version"], release.get("values") or {})}
-    secret = {"metadata": {"name": f"sh.helm.release.v1.{name}.v1", "labels": labels}, "data": data}
     pod = {"metadata": {"name": f"{name}-0"}, "spec": {"containers": [{"name": "manager", "image": f"{name}:1"}]}}
     for kind in ("gmp-system", namespace):
         server.refusal({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kind}}, keep=True)
-    queues.create(f"/api/v1/namespaces/{namespace}/secrets", secret)
     queues.create(f"/api/v1/namespaces/{namespace}/pods", pod)
     queues.change(f"/api/v1/namespaces/{namespace}/pods/{name}-0/status", {"status": {"phase": "Running"}})
-
-
-def packed(version: str, values: Mapping[str, Any]) -> str:
-    """Return a release as a Secret has it."""
-    release = {"chart": {"metadata": {"version": version}}, "config": dict(values)}
-    return base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release).encode()))).decode()
 
 
 def _apply(queues: Queues, server: ApiServer, lab: Lab) -> None:
@@ -394,7 +382,6 @@ def _names(site: Site, plural: str) -> set[str]:
 
 
 MEMBER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
-RELEASE = "/api/v1/namespaces/kueue-system/secrets/sh.helm.release.v1.kueue.v1"
 QUEUES = f"{KUEUE}/clusterqueues"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 JOB_POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/training-platform-queued-jobs"
@@ -438,21 +425,6 @@ def without_policy(site: Site) -> Fault:
 
 FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
     "a control plane that is down": ("cluster-answers", silent, "lab-main does not answer"),
-    "a network policy is gone": (
-        "cluster-objects",
-        lambda site: gone(site, "/apis/networking.k8s.io/v1/namespaces/vision/networkpolicies/egress"),
-        "NetworkPolicy share-main-tenancy-egress-policy is not in its cluster",
-    ),
-    "a larger quota of pods": (
-        "cluster-objects",
-        lambda site: changed(site, "/api/v1/namespaces/vision/resourcequotas/team", spec={"hard": {"pods": "100000"}}),
-        "spec.hard.pods",
-    ),
-    "an older release": (
-        "cluster-objects",
-        lambda site: changed(site, RELEASE, data={"release": packed("0.18.6", {})}),
-        "Helm release kueue-system/kueue is not as planned: version",
-    ),
     "an image that is not there": (
         "cluster-controllers",
         lambda site: changed(
@@ -515,12 +487,7 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         "Cloud Logging has the record of the job's end",
     ),
     "slow files": ("storage-files", lambda site: told(site, "files", "write=95\nread=3.5\n"), "read is 3.5"),
-    "a queue with another cohort": (
-        "queues-as-planned",
-        lambda site: changed(site, f"{QUEUES}/vision", spec={"preemption": {"withinClusterQueue": "Never"}}),
-        "ClusterQueue vision is not as planned: spec.preemption.withinClusterQueue",
-    ),
-    "a queue that is not active": ("queues-as-planned", broken_queue, "broken of lab-main is not active"),
+    "a queue that is not active": ("queues-active", broken_queue, "broken of lab-main is not active"),
     "a priority without a value": (
         "queues-admission",
         lambda site: replaced(site, f"{KUEUE}/workloadpriorityclasses/high", value=0),
@@ -557,7 +524,7 @@ def test_probes_after_a_refuted_one_are_not_decided(site: Site, tmp_path: Path) 
     because = {line.partition(":")[0]: line for line in said["undecided"]}
     assert because.keys() == set(OF_CLUSTERS) - {"cluster-answers"}
     assert all("not decided, because of " in line for line in because.values())
-    assert "because of queues-as-planned" in because["queues-admission"]
+    assert "because of queues-active" in because["queues-admission"]
 
 
 VIEWER = {"Impersonate-User": "viewer@example.com"}
@@ -593,17 +560,14 @@ def as_viewer(site: Site, platform: Platform) -> Iterator[None]:
 
 
 def test_probes_that_only_read_run_as_a_viewer(site: Site, tmp_path: Path) -> None:
-    """Helm keeps its releases in Secrets, which a viewer may not read: these alone stay undecided."""
     readers = [name for name in OF_CLUSTERS if not probes()[name].makes]
     with site.platform(tmp_path) as platform, as_viewer(site, platform):
         said = ran(platform, *readers)
         made = platform.maker.ledger.made
 
-    assert len(readers) >= 5
-    assert (said["refuted"], made) == ([], 0)
+    assert len(readers) >= 4
+    assert (said["refuted"], said["undecided"], made) == ([], [], 0)
     assert {line.partition(":")[0] for line in said["proven"]} == set(readers)
-    assert said["undecided"]
-    assert all("could not be looked for" in line and "secrets" in line for line in said["undecided"]), said["undecided"]
 
 
 def test_a_viewer_who_may_create_nothing_decides_nothing_and_leaves_nothing(site: Site, tmp_path: Path) -> None:

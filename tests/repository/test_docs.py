@@ -210,7 +210,7 @@ def test_the_page_on_what_is_proven_is_current() -> None:
 
 def verified(folder: Path, day: str, verdict: str, where: str = "Google Cloud") -> Path:
     path = folder / f"{day}.json"
-    row = {"probe": "network-names", "verdict": verdict}
+    row = {"probe": "storage-ready", "verdict": verdict}
     path.write_text(json.dumps({"where": where, "began": f"{day}T01:00:00", "version": "1.2.0", "probes": [row]}))
     return path
 
@@ -221,7 +221,7 @@ def test_the_last_report_of_a_project_says_what_is_proven(tmp_path: Path) -> Non
 
     changed = status(page, [late, early])
 
-    (row,) = (line for line in changed.splitlines() if "| `network-names` |" in line)
+    (row,) = (line for line in changed.splitlines() if "| `storage-ready` |" in line)
     assert row.endswith("| proven | 2027-02-03 | version 1.2.0 |")
     assert f"1 of {len(probes())} probes are proven there." in changed
 

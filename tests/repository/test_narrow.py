@@ -186,12 +186,12 @@ def test_a_plan_of_probes_keeps_the_names_of_stages_and_probes_whole(width: int)
 
 
 def test_a_note_is_folded_before_the_subject_of_its_row() -> None:
-    rows = [[Text("network-as-planned"), Text("not decided"), Text("one two three " * 4), Text("four five " * 9)]]
+    rows = [[Text("network-egress"), Text("not decided"), Text("one two three " * 4), Text("four five " * 9)]]
     columns = ("probe", "verdict", "answer", "evidence")
 
     for width in (100, 60, 45):
         lines = text.table_text(text.noted_table(columns, rows, width, below=0), width).splitlines()
-        assert lines[1].startswith("network-as-planned")
+        assert lines[1].startswith("network-egress")
         assert max(map(len, lines)) <= width
         assert ("evidence" in lines[0]) == (width == 100)
 

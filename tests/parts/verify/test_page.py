@@ -11,6 +11,7 @@ from tests.parts.verify.conftest import Lab
 from tests.places import ROOT
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import hourly_usd
+from training_platform.parts.verify import google_cloud
 from training_platform.parts.verify.probes import STAGES, chosen, priced, probes
 from training_platform.resources.resource_types import RESOURCE_TYPES
 
@@ -53,12 +54,12 @@ def test_the_default_list_fits_into_five_dollars_and_an_hour() -> None:
     assert sum(one.minutes for one in own) <= 60
 
 
-def test_each_probe_has_a_function_or_kinds_that_are_planned_and_comes_after_what_it_needs() -> None:
-    kinds = {row.kind for row in RESOURCE_TYPES.values()}
+def test_each_probe_has_a_function_or_kinds_whose_state_is_asked_and_comes_after_what_it_needs() -> None:
+    kinds = {RESOURCE_TYPES[token].kind for token in google_cloud._STATES}
     seen: set[str] = set()
     for one in probes().values():
-        assert one.planned or one.by
-        assert set(one.planned) <= kinds
+        assert one.ready or one.by
+        assert set(one.ready) <= kinds
         assert not one.by or callable(
             getattr(import_module(f"training_platform.parts.verify.{one.by}"), one.name.replace("-", "_"))
         )

@@ -16,16 +16,16 @@ from click.testing import CliRunner, Result
 
 from tests.parts.adopt.seeding import served
 from tests.parts.verify.conftest import PROJECT, Lab
-from tests.parts.verify.test_google_cloud import let_in
+from tests.parts.verify.test_google_cloud import change, let_in
 from training_platform.catalog.reading import table
 from training_platform.cli.main import app
-from training_platform.parts.verify import cli, report, run
+from training_platform.parts.verify import cli, google_cloud, report, run
 from training_platform.parts.verify import probes as probing
 from training_platform.parts.verify.ledger import Ledger
 from training_platform.parts.verify.probes import STAGES, chosen, priced, probes
 
 pytestmark = pytest.mark.timeout(300)
-TWO = ["project-apis", "network-names"]
+TWO = ["storage-ready", "tenancy-accounts"]
 
 
 def verify(lab: Lab, *words: str) -> Result:
@@ -98,7 +98,7 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: P
 def test_without_a_terminal_nothing_is_asked_of_the_project(lab: Lab) -> None:
     before = ledgers(lab)
 
-    result = verify(lab, "--probe", "project-apis", "--anew", "--local-cloud", "http://127.0.0.1:9")
+    result = verify(lab, "--probe", "storage-ready", "--anew", "--local-cloud", "http://127.0.0.1:9")
 
     assert result.exit_code == 2
     assert "--yes runs the plan without a question" in result.stderr
@@ -107,7 +107,7 @@ def test_without_a_terminal_nothing_is_asked_of_the_project(lab: Lab) -> None:
 
 def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
     ours, theirs = pty.openpty()
-    words = ["verify", "lab", "--root", str(lab.root), "--probe", "project-apis", "--anew"]
+    words = ["verify", "lab", "--root", str(lab.root), "--probe", "storage-ready", "--anew"]
     os.write(ours, b"n\n")
 
     ran = subprocess.run(
@@ -117,7 +117,7 @@ def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
 
     os.close(ours)
     os.close(theirs)
-    assert "project-apis" in ran.stdout
+    assert "storage-ready" in ran.stdout
     assert ran.stderr.count("Run these probes?") == 1
     assert ran.returncode == 2
 
@@ -126,7 +126,7 @@ def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
     result = verify(lab, "--plan", "--stage", "network", "--stage", "vertex")
 
     wanted = {one.name for one in probes().values() if one.stage in ("network", "vertex") and not one.by_name}
-    assert picked(result) == wanted | {"project-apis", "cluster-as-planned", "cluster-answers"}
+    assert picked(result) == wanted | {"cluster-running", "cluster-answers"}
     assert result.exit_code == 0
 
 
@@ -144,9 +144,7 @@ def test_what_starts_machines_or_sends_messages_is_chosen_by_name_alone(lab: Lab
     assert by_name >= {"pools-node", "pools-slice", "pools-bandwidth", "storage-lustre", "monitoring-page"}
     assert not by_name & picked(verify(lab, "--plan", "--at-most", "1000"))
     assert "pools-node" in picked(verify(lab, "--plan", "--probe", "pools-node", "--at-most", "60"))
-    assert picked(verify(lab, "--plan", "--page", "--probe", "project-apis")) == {
-        "project-apis", "monitoring-as-planned", "monitoring-page"
-    }  # fmt: skip
+    assert picked(verify(lab, "--plan", "--page", "--probe", "storage-ready")) == {"storage-ready", "monitoring-page"}
 
 
 def test_a_report_has_the_price_that_the_plan_showed(lab: Lab, tmp_path: Path) -> None:
@@ -220,3 +218,19 @@ def test_a_wrong_word_is_refused_before_anything_is_asked(lab: Lab, words: list[
 
     assert result.exit_code == 2
     assert says in result.stderr
+
+
+def test_a_bug_in_a_probe_is_reported_as_one_and_the_other_probes_run(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(google_cloud, "tenancy_accounts", fail)
+    with lab.spoiled(change("instances/lab-homes", state="ERROR")), served(lab.seeded) as address:
+        words = [word for name in reversed(TWO) for word in ("--probe", name)]
+        result = verify(lab, *words, "--anew", "--yes", "--local-cloud", address)
+
+    assert result.exit_code == 2
+    assert "error: probe tenancy-accounts failed because of a bug of its own: ZeroDivisionError" in result.stdout
+    assert "1 failed, 1 refuted" in result.stdout

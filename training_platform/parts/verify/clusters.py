@@ -1,4 +1,4 @@
-"""Probes that read clusters by their API servers: objects as planned, controllers, nodes with their devices."""
+"""Probes that read clusters by their API servers: controllers, nodes with their devices."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import NODES, PODS, ClusterApi, ClusterError
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.pools import ExpandedPool, pools
-from training_platform.parts.adopt.matches import object_differences
 from training_platform.parts.adopt.sections.values import key_of
 from training_platform.parts.verify.ledger import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources import resource_types
 from training_platform.resources.node_pools import node_pool_name
-from training_platform.resources.planned import UNKNOWN
-from training_platform.resources.resource_types import KUBERNETES, RELEASE
+from training_platform.resources.resource_types import RELEASE
 
-_QUEUES: Final = "kubernetes:kueue.x-k8s.io/"
 # Seconds in which a kubelet tries a failed pull four times again: it waits for 10 s at first, and then twice as long as
 # before. Source: Kubernetes, pkg/kubelet/kubelet.go and pkg/kubelet/images/image_manager.go, read 2026-11-23.
 _RECOVERY: Final = 180.0
@@ -41,41 +38,6 @@ def cluster_answers(platform: Platform) -> Iterator[Answer]:
             yield refuted(f"{short(path)} does not answer", str(error))
         else:
             yield proven(f"{short(path)} answers", f"{len(kinds)} kinds of its core API")
-
-
-def cluster_objects(platform: Platform) -> Iterator[Answer]:
-    """Answer for each planned object but Kueue's, and for the version and values of each Helm release."""
-    yield from objects_as_planned(platform, queues=False)
-
-
-def objects_as_planned(platform: Platform, *, queues: bool) -> Iterator[Answer]:
-    """Answer for the planned objects that are Kueue's, or for all others."""
-    good: Counter[str] = Counter()
-    for planned in platform.resources:
-        if not planned.custom or not planned.type.startswith(KUBERNETES) or planned.type.startswith(_QUEUES) != queues:
-            continue
-        if platform.cluster_of(planned) not in platform.clusters:
-            continue  # cluster-answers has said so
-        kind = "Helm release" if planned.type == RELEASE else planned.type.rpartition(":")[2]
-        match = platform.in_clusters.get((planned.stack, *planned.key))
-        if match is None:
-            unread = next((why for at, why in platform.contents.unread.items() if at.endswith(f" {kind}")), "")
-            if unread:
-                yield undecided(f"{kind} {planned.name} could not be looked for", unread)
-            elif (planned.inputs.get("metadata") or {}).get("name") is UNKNOWN:
-                yield undecided(f"{kind} {planned.name} could not be looked for", "only a deployment tells its name")
-            else:
-                yield refuted(f"{kind} {planned.name} is not in its cluster", str(planned.options.get("provider")))
-            continue
-        wrong = [one for one in object_differences(match.planned, match.body or {}) if one.planned is not None]
-        for difference in wrong:
-            secret = kind == "Secret"
-            says = f"{kind} {match.id} is not as planned: "
-            yield refuted(says + (f"{difference.path} differs" if secret else str(difference)), match.path)
-        if not wrong:
-            good[kind] += 1
-    for kind, count in sorted(good.items()):
-        yield proven(f"{count}: {kind} is there as planned")
 
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:

@@ -1,4 +1,4 @@
-"""Probes of a project by its APIs: the plan against what is there, limits, series of alerts.
+"""Probes of a project by its APIs: states, limits, series of alerts, refusals.
 
 All but two only read, as a viewer may: ``vertex_jobs`` and ``monitoring_page``, which are chosen by name, create what
 they then delete. ``refusals.yaml`` has requests that every project refuses for free.
@@ -19,14 +19,13 @@ from training_platform.clients.google_api import GoogleApi, GoogleError
 from training_platform.clients.kubernetes_api import ApiKind
 from training_platform.clients.project_contents import POLICY
 from training_platform.clients.quota_pull import CloudQuotas
-from training_platform.parts.adopt.comparison import differences
 from training_platform.parts.adopt.matches import Match
 from training_platform.parts.verify.ledger import ENDED, found, wait_for
 from training_platform.parts.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
 from training_platform.quota.charges import QuotaKey, shown
 from training_platform.resources import resource_types
 from training_platform.resources.monitoring import alert_rules
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import RESOURCE_TYPES
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
@@ -36,98 +35,40 @@ _STATES: Final[Mapping[str, tuple[str, str]]] = {
     resource_types.LUSTRE: ("state", "ACTIVE"),
     resource_types.PERSISTENT_RESOURCE: ("state", "RUNNING"),
 }
-_SHOWN: Final = 6  # names in an answer
 
 
-def as_planned(platform: Platform, kinds: Sequence[str]) -> Iterator[Answer]:
-    """Answer for each planned resource of some kinds: whether it is there, ready, and has the values of the plan.
+def ready(platform: Platform, kinds: Sequence[str]) -> Iterator[Answer]:
+    """Answer for each planned resource of some kinds: whether it is there, and in the state in which it works.
 
-    Values that no stack file names are not compared. What is as planned is one answer by kind.
+    Its values are not compared with the plan: `pulumi preview --refresh` does that.
     """
-    tokens = {row.kind: token for token, row in RESOURCE_TYPES.items()}
-    for token in (tokens[kind] for kind in kinds):
-        wanted = [one for one in platform.resources if one.custom and one.type == token]
-        good: list[str] = []
-        for planned in wanted:
+    tokens = {RESOURCE_TYPES[token].kind: token for token in _STATES}
+    for kind in kinds:
+        planned_resources = [one for one in platform.resources if one.custom and one.type == tokens[kind]]
+        for planned in planned_resources:
             match = platform.in_project.get((planned.stack, *planned.key))
-            wrong = list(_wrong(planned, match, platform))
-            yield from wrong
-            if not wrong and match is not None:
-                good.append(match.path)
-        if good:
-            kind = RESOURCE_TYPES[token].kind
-            yield proven(f"{len(good)} of {len(wanted)}: {kind} is there as planned", _names(good))
+            yield _missing(planned, platform) if match is None else _in_state(match)
 
 
-def _wrong(planned: Planned, match: Match | None, platform: Platform) -> Iterator[Answer]:
-    kind, token = RESOURCE_TYPES[planned.type].kind, planned.type
-    if match is None:
-        yield from _missing(planned, platform)
-        return
-    for difference in differences(match.planned, match.body) if match.body is not None else ():
-        if difference.planned is not None:
-            yield refuted(f"{kind} {planned.name} is not as planned: {difference}", match.path)
-    field, ready = _STATES.get(token, ("", ""))
-    body = match.body or {}
-    state = body.get(field, ready)
-    if state != ready:
-        reason = str(body.get("statusMessage") or body.get("conditions") or "no reason is given")
-        if is_stockout(reason):
-            yield undecided(f"{kind} {planned.name} waits for machines, which the zone lacks now", reason)
-        else:
-            yield refuted(f"{kind} {planned.name} is {state}, not {ready}", reason)
+def _in_state(match: Match) -> Answer:
+    """Answer for the state of a resource that is there; a pool that waits for machines may run soon."""
+    field, working = _STATES[match.planned.type]
+    body, name = match.body or {}, f"{RESOURCE_TYPES[match.planned.type].kind} {match.planned.name}"
+    state = body.get(field, working)
+    if state == working:
+        return proven(f"{name} is {working}", match.path)
+    reason = str(body.get("statusMessage") or body.get("conditions") or "no reason is given")
+    if is_stockout(reason):
+        return undecided(f"{name} waits for machines, which the zone lacks now", reason)
+    return refuted(f"{name} is {state}, not {working}", reason)
 
 
-def _missing(planned: Planned, platform: Platform) -> Iterator[Answer]:
-    """Answer for a resource that no list shows; Google's own agents are known by their form."""
-    kind, token = RESOURCE_TYPES[planned.type].kind, planned.type
-    if token in platform.contents.unread:
-        yield undecided(f"{kind} {planned.name} could not be looked for", platform.contents.unread[token])
-    elif RESOURCE_TYPES[token].listed is None and token not in _TOLD_ELSEWHERE:
-        yield undecided(f"{kind} {planned.name} could not be looked for", "no list of the project has its kind")
-    elif planned.inputs.get("member") is not UNKNOWN or not _of_agent(planned):
-        yield refuted(f"{kind} {planned.name} is not there", _told(planned))
-    elif not _has_agent(planned, platform):
-        yield refuted(f"no service agent has {planned.inputs['role']}", _told(planned))
-
-
-_TOLD_ELSEWHERE: Final = {
-    resource_types.NODE_POOL, resource_types.SERVICE, resource_types.IAM_MEMBER, resource_types.ROUTER_NAT,
-    resource_types.SERVICE_CONNECTION, resource_types.LUSTRE,
-}  # fmt: skip
-"""Kinds without a list of their own which the answer of another list tells of."""
-
-
-def _of_agent(planned: Planned) -> bool:
-    sources = planned.inputs_from.get("member", ())
-    return not any(token == resource_types.SERVICE_ACCOUNT for token, _ in sources)
-
-
-def _has_agent(planned: Planned, platform: Platform) -> bool:
-    """Whether one of Google's own accounts has a role; a stack file cannot tell its number."""
-    policy = platform.contents.of(POLICY).get(platform.contents.project, {})
-    members = (
-        name for row in policy.get("bindings", ()) if row["role"] == planned.inputs["role"] for name in row["members"]
-    )
-    return any(name.startswith("serviceAccount:service-") for name in members)
-
-
-def _told(planned: Planned) -> str:
-    named = (planned.inputs.get(key) for key in ("name", "service", "role", "displayName", "accountId"))
-    return ", ".join(value for value in named if isinstance(value, str))
-
-
-def _names(paths: list[str]) -> str:
-    names = [path.rpartition("/")[2] for path in paths]
-    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + rest
-
-
-def project_accounts(platform: Platform) -> Iterator[Answer]:
-    """Answer for accounts and roles, and for accounts that somebody has disabled."""
-    for match in platform.found(resource_types.SERVICE_ACCOUNT):
-        if (match.body or {}).get("disabled"):
-            yield refuted(f"service account {match.planned.name} is disabled", match.path)
+def _missing(planned: Planned, platform: Platform) -> Answer:
+    """Answer for a resource that no list shows."""
+    name = f"{RESOURCE_TYPES[planned.type].kind} {planned.name}"
+    if planned.type in platform.contents.unread:
+        return undecided(f"{name} could not be looked for", platform.contents.unread[planned.type])
+    return refuted(f"{name} is not there", "no list of the project has it")
 
 
 def project_quotas(platform: Platform) -> Iterator[Answer]:
@@ -164,14 +105,6 @@ def _limit(key: QuotaKey, rows: Any) -> int | None:
         if (not places or key.location in places) and others.items() <= own.items():
             return None if row.limit == -1 else row.limit
     return 0
-
-
-def cluster_as_planned(platform: Platform) -> Iterator[Answer]:
-    """Answer for clusters, and for addresses that the internet could reach."""
-    for match in platform.found(resource_types.CLUSTER):
-        endpoints = ((match.body or {}).get("controlPlaneEndpointsConfig") or {}).get("ipEndpointsConfig") or {}
-        if endpoints.get("enabled") and endpoints.get("publicEndpoint"):
-            yield refuted(f"the control plane of {match.planned.name} answers at a public address", match.path)
 
 
 def vertex_refusals(platform: Platform) -> Iterator[Answer]:
@@ -262,14 +195,6 @@ def vertex_jobs(platform: Platform) -> Iterator[Answer]:
 def _job_in(api: GoogleApi, job: str, *states: str) -> Json | None:
     body = found(api, job)
     return body if body and body.get("state") in states else None
-
-
-def monitoring_as_planned(platform: Platform) -> Iterator[Answer]:
-    """Answer for alerts and dashboards, and for policies and channels that somebody has turned off."""
-    for token in (resource_types.ALERT_POLICY, resource_types.NOTIFICATION_CHANNEL):
-        for match in platform.found(token):
-            if (match.body or {}).get("enabled") is False:
-                yield refuted(f"{RESOURCE_TYPES[token].kind} {match.planned.name} is turned off", match.path)
 
 
 def monitoring_series(platform: Platform) -> Iterator[Answer]:

@@ -1,7 +1,8 @@
 """Probes as data: what each proves, needs and costs, and the function that answers; their order, and how they are run.
 
 A probe's function yields answers. A promise that does not hold is refuted, and whatever could not be asked or seen is
-undecided: a stock-out, a missing right, or a probe that another one has to hold for. Nothing is proven by silence.
+undecided: a stock-out, a missing right, or a probe that another one has to hold for. A probe that ends in a bug of ours
+has failed. Nothing is proven by silence.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from training_platform.clients.project_contents import Contents, project_api
 from training_platform.clients.rest import ApiError
 from training_platform.config.model.environment import Environment
 from training_platform.config.pools import ExpandedPool, pools
-from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.finding import UserError, bug
 from training_platform.parts.adopt.matches import Match, matches, object_matches
 from training_platform.parts.verify.ledger import Maker, found
 from training_platform.quota.charges import QuotaKey
@@ -32,7 +33,7 @@ from training_platform.resources.resource_types import KUBERNETES, LUSTRE, RESOU
 Key = tuple[str, str, str]  # of a planned resource: its stack, type and name
 Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
-Verdict = Literal["proven", "refuted", "undecided"]
+Verdict = Literal["failed", "refuted", "undecided", "proven"]  # the worst first
 Need = Literal["kubeconfig", "group", "pool", "page"]
 _NEEDS: Final[Mapping[Need, str]] = {
     "kubeconfig": "--kubeconfig names no kubeconfig",
@@ -46,6 +47,9 @@ _ROOM: Final = "training_platform.parts.verify"
 _STOCKOUT: Final = (
     "GCE_STOCKOUT", "ZONE_RESOURCE_POOL_EXHAUSTED", "does not have enough resources available", "FailedScaleUp",
 )  # fmt: skip
+
+
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 
 
 class Answer(NamedTuple):
@@ -163,7 +167,7 @@ class Probe:
     stage: Stage
     proves: str
     roles: Sequence[str]
-    planned: Sequence[str] = ()
+    ready: Sequence[str] = ()
     by: str = ""
     after: Sequence[str] = ()
     needs: Sequence[Need] = ()
@@ -175,8 +179,8 @@ class Probe:
 
     def run(self, platform: Platform) -> Iterator[Answer]:
         """Yield the answers, of which there is none where there is nothing to ask about."""
-        if self.planned:
-            yield from import_module(f"{_ROOM}.google_cloud").as_planned(platform, self.planned)
+        if self.ready:
+            yield from import_module(f"{_ROOM}.google_cloud").ready(platform, self.ready)
         if self.by:
             yield from getattr(import_module(f"{_ROOM}.{self.by}"), self.name.replace("-", "_"))(platform)
 
@@ -261,18 +265,17 @@ class Asked(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """The worst of its answers: one promise that does not hold refutes it."""
-        verdicts = {answer.verdict for answer in self.answers}
-        return "refuted" if "refuted" in verdicts else "undecided" if "undecided" in verdicts else "proven"
+        return min((answer.verdict for answer in self.answers), key=VERDICTS.index)
 
     @property
     def holds(self) -> bool:
-        """Whether others can rest on it: nothing refuted, something proven."""
+        """Whether others can rest on it: nothing refuted or failed, something proven."""
         verdicts = {answer.verdict for answer in self.answers}
-        return "refuted" not in verdicts and "proven" in verdicts
+        return verdicts <= {"proven", "undecided"} and "proven" in verdicts
 
 
 def ask(one: Probe, platform: Platform, before: Mapping[str, Asked]) -> Asked:
-    """Run one probe. A server that refuses or cannot be reached decides nothing, nor does a bug of ours."""
+    """Run one probe. A server that refuses or cannot be reached decides nothing; a bug of ours is reported as one."""
     because = [name for name in one.after if name in before and not before[name].holds]
     missing = [_NEEDS[need] for need in one.needs if not _has(platform, need)]
     if because or missing:
@@ -283,8 +286,8 @@ def ask(one: Probe, platform: Platform, before: Mapping[str, Asked]) -> Asked:
         answers.extend(one.run(platform))
     except ApiError as error:
         answers.append(undecided("the server could not be asked", str(error)))
-    except Exception as error:  # noqa: BLE001 # the other probes go on, and the report says that this one has a bug
-        answers.append(undecided("the probe itself failed", f"{type(error).__name__}: {error}"))
+    except Exception as error:  # noqa: BLE001 # any error here is a bug, and the other probes still run
+        answers.append(Answer("failed", bug(f"probe {one.name} failed", error)))
     return Asked(one.name, tuple(answers) or (undecided("there is nothing to ask about"),))
 
 

@@ -1,4 +1,4 @@
-"""Probes of Kueue: the queues as planned, and a cohort of the run's own in which jobs are admitted, preempted and run.
+"""Probes of Kueue: queues that it does not serve, and a cohort of the run's own in which jobs are admitted and run.
 
 Flavor, cohort, queues and namespace are the run's own, so that nobody's quota is used. All jobs but one ask for a
 resource that no node has: their pods never run, and no node is started.
@@ -24,7 +24,7 @@ from training_platform.clients.kubernetes_api import (
 from training_platform.parts.jobs.gke.pods import CONTAINER, ROLE, job_spec, pod_template
 from training_platform.parts.jobs.runs.logs import earlier_attempts, gke_logs, recorded_end
 from training_platform.parts.jobs.runs.on_gke import condition, gke_run, holds, words, workload_of
-from training_platform.parts.verify.clusters import objects_as_planned, short
+from training_platform.parts.verify.clusters import short
 from training_platform.parts.verify.ledger import wait_for
 from training_platform.parts.verify.pods import named_pool, namespace_of_run, pod_of, programs
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
@@ -40,17 +40,21 @@ RESOURCE: Final = "verify.training-platform.invalid/piece"
 """A resource that no machine has; a queue of the run has two pieces of it."""
 
 
-def queues_as_planned(platform: Platform) -> Iterator[Answer]:
-    """Answer for Kueue's objects, and for queues that Kueue does not serve."""
-    yield from objects_as_planned(platform, queues=True)
+def queues_active(platform: Platform) -> Iterator[Answer]:
+    """Answer for queues and cohorts that Kueue does not serve, and for the others by cluster."""
     for path, api in platform.clusters.items():
         for kind in (CLUSTER_QUEUES, COHORTS):
-            for body in api.objects(kind, ""):
+            bodies, served = list(api.objects(kind, "")), 0
+            for body in bodies:
                 active = condition(body, "Active") or {}
                 held = (body.get("spec") or {}).get("stopPolicy") not in (None, "None")
                 if active.get("status") == "False" and not held:
                     name = f"{kind.plural} {body['metadata']['name']} of {short(path)}"
                     yield refuted(f"{name} is not active: {active.get('reason')}", str(active.get("message", "")))
+                else:
+                    served += 1
+            if served:
+                yield proven(f"{served} of {len(bodies)} {kind.plural} of {short(path)} are active")
 
 
 def queues_admission(platform: Platform) -> Iterator[Answer]:

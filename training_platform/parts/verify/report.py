@@ -1,4 +1,4 @@
-"""The report of a run: proven, refuted and undecided by stage, each with its evidence, as text, JSON or a page.
+"""The report of a run: failed, refuted, undecided and proven by stage, each with its evidence, as text, JSON or a page.
 
 It is made to be sent: addresses of people and groups, the project, billing accounts and tokens are replaced, and
 Secrets are never read. Facts that a run found different are in ``facts.py``.
@@ -14,11 +14,15 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.checks.reports.sections import ReportRow, ReportSection
-from training_platform.parts.verify.probes import STAGES, Answer, Asked, Probe, Verdict, probes
+from training_platform.parts.verify.probes import STAGES, VERDICTS, Answer, Asked, Probe, Verdict, probes
 
 FORMATS: Final = ("text", "json", "html")
-_ORDER: Final[tuple[Verdict, ...]] = ("refuted", "undecided", "proven")
-WORDS: Final[Mapping[Verdict, str]] = {"refuted": "refuted", "undecided": "not decided", "proven": "proven"}
+WORDS: Final[Mapping[Verdict, str]] = {
+    "failed": "failed",
+    "refuted": "refuted",
+    "undecided": "not decided",
+    "proven": "proven",
+}
 _ADDRESS: Final = re.compile(r"[\w.+-]+@(?![\w.-]*gserviceaccount\.com)[\w-]+(?:\.[\w-]+)+")
 _TOKEN: Final = re.compile(r"ya29\.[\w.-]+|eyJ[\w-]{8,}\.[\w.-]+|(?i:bearer) [\w.~+/-]+=*|-----BEGIN[^-]+-----")
 _BILLING: Final = re.compile(r"\b[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}\b")
@@ -45,7 +49,7 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
         **{field: head[field] for field in fields if field in head},
         "complete": ended,
         "at_most_usd": round(sum(usd.values()), 2) if usd else None,
-        "summary": {WORDS[verdict]: counts[verdict] for verdict in _ORDER},
+        "summary": {WORDS[verdict]: counts[verdict] for verdict in VERDICTS},
         "probes": sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] else 99),
     }
     project, environment = str(head.get("project", "")), str(head.get("environment", ""))
@@ -68,7 +72,7 @@ def rendered(report: Json, to: str, width: int = 120) -> str:
 
 
 def headline(report: Json) -> str:
-    """Return the first line: what was let in that isolation refuses, else the counts."""
+    """Return the counts, behind a line for each bug of ours and one for what was let in that isolation refuses."""
     counts = ", ".join(f"{count} {word}" for word, count in report["summary"].items())
     unfinished = "" if report["complete"] else "; the run is not complete"
     where = report.get("where", "")
@@ -77,7 +81,9 @@ def headline(report: Json) -> str:
     line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}{planned}{unfinished}"
     broken = [row for row in report["probes"] if row["stage"] == "tenancy" and row["verdict"] == "refuted"]
     let_in = [one["says"] for row in broken for one in row["answers"] if one["verdict"] == "refuted"]
-    return f"error: {'; '.join(let_in)}\n{line}" if let_in else line
+    bugs = [one["says"] for row in report["probes"] for one in row["answers"] if one["verdict"] == "failed"]
+    errors = [*bugs, *(["; ".join(let_in)] if let_in else [])]
+    return "\n".join([*(f"error: {text}" for text in errors), line])
 
 
 def sections(report: Json) -> Iterator[ReportSection]:
@@ -88,7 +94,7 @@ def sections(report: Json) -> Iterator[ReportSection]:
             ReportRow((row["probe"], WORDS[one["verdict"]], one["says"], one["evidence"]), _state(one["verdict"]))
             for row in report["probes"]
             if row["stage"] == stage
-            for one in sorted(row["answers"], key=lambda one: _ORDER.index(one["verdict"]))
+            for one in sorted(row["answers"], key=lambda one: VERDICTS.index(one["verdict"]))
         ]
         prices = {row["probe"]: row["at_most_usd"] for row in report["probes"] if row["stage"] == stage}
         dear = ", ".join(f"{name} {usd:,.2f} USD" for name, usd in prices.items() if usd)
@@ -116,7 +122,7 @@ def plan_section(chosen: Sequence[Probe]) -> ReportSection:
 
 
 def _state(verdict: Verdict) -> Any:
-    return {"refuted": "over", "undecided": "unknown", "proven": "fits"}[verdict]
+    return {"failed": "over", "refuted": "over", "undecided": "unknown", "proven": "fits"}[verdict]
 
 
 def _text(report: Json, width: int) -> str:
