@@ -207,20 +207,6 @@ def _team(stack: str, project: str, team: Team) -> Iterator[Charge]:
         for key, pool in resource.pools.items():
             label = "-".join((name, *pool_path(key)[1:]))
             yield from _resource_pool(Holder(stack, (*path, *pool_path(key)), label), project, resource.region, pool)
-    for name, instance in team.vertex.workbench.items():
-        path = ("vertex", "workbench", name)
-        vm = VmUsage(
-            project=project,
-            machine_type=instance.machine_type,
-            nodes=1,
-            capacity="on-demand",
-            location=instance.zone,
-            disk_type=instance.disk,
-            disk_gb=instance.disks_gb,
-            accelerator_type=instance.machine.accelerator.gke_label if instance.machine.accelerator else None,
-            accelerator_count=instance.machine.chips,
-        )
-        yield from (usage.by(Holder(stack, path, name, (*path, "machine_type"))) for usage in vm_usage(vm))
 
 
 def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePoolSpec) -> Iterator[Charge]:

@@ -29,14 +29,8 @@ ENVIRONMENT: dict[str, Any] = {
     "budget": {"a_month": 90000, "emails": ["platform@example.com"]},
     "images": {"location": "us-central1", "keep_versions": 5},
     "network_attachments": {"us-central1": "10.30.0.0/24"},
-    "metadata_stores": ["us-central1"],
 }
 RESOURCES = "projects/example-vertex/locations/us-central1/persistentResources"
-SUBNET = "projects/example-vertex/regions/us-central1/subnetworks/lab-vertex-us-central1"
-BENCH: dict[str, Any] = {
-    "zone": "us-central1-a", "machine_type": "n1-standard-8", "accelerator": "t4", "owner": "ada@example.com",
-    "subnet": SUBNET,
-}  # fmt: skip
 TEAM: dict[str, Any] = {
     "environment": "lab",
     "name": "vision",
@@ -45,7 +39,6 @@ TEAM: dict[str, Any] = {
     "buckets": {"staging": {"location": "us-central1", "delete_after_days": 30}},
     "vertex": {
         "tensorboards": ["us-central1"],
-        "workbench": {"ada": BENCH, "bob": {**BENCH, "owner": "bob@example.com"}},
         "persistent_resources": {
             "fixed": {
                 "region": "us-central1",
@@ -81,13 +74,6 @@ def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
     changed["budget"] |= {"a_month": 6000}
     changed["buckets"]["staging"] |= {"delete_after_days": 10}
     changed["vertex"]["persistent_resources"]["fixed"] |= {"replicas": 2}
-    changed["vertex"]["workbench"]["ada"] |= {
-        "accelerator_count": 2,
-        "machine_type": "n1-standard-16",
-        "idle_minutes": 60,
-        "data_disk_gb": 200,
-    }
-    changed["vertex"]["workbench"]["bob"] |= {"owner": "carol@example.com"}
     place.write("lab-vision", changed)
     steps = place.steps("up", "lab-vision")
     again = place.steps("up", "lab-vision")
@@ -95,15 +81,12 @@ def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
     assert {name: done_to(steps, name) for name in (
         "budget-month", "bucket-staging-bucket", "vertex-fixed-persistent-resource",
         "vertex-scaled-persistent-resource", "tensorboard-us-central1-tensorboard",
-        "workbench-ada-instance", "workbench-bob-instance",
     )} == {
         "budget-month": "update",
         "bucket-staging-bucket": "update",
         "vertex-fixed-persistent-resource": "replace",
         "vertex-scaled-persistent-resource": "same",
         "tensorboard-us-central1-tensorboard": "same",
-        "workbench-ada-instance": "update",
-        "workbench-bob-instance": "replace",
     }  # fmt: skip
     assert {name for name in again if done_to(again, name) != "same"} == set()
     place.steps("destroy", "lab-vision")

@@ -144,7 +144,6 @@ WITHOUT_CLUSTERS: dict[str, Any] = {
     "deletion_protection": False,
     "private_services_range": "10.201.0.0/16",
     "network_attachments": {"us-central1": "10.30.0.0/24"},
-    "metadata_stores": ["us-central1"],
     "lustre": {"scratch": {"location": "us-central1-a", "capacity_gib": 36000}},
 }
 KEPT: dict[str, Any] = {
@@ -164,7 +163,7 @@ def test_lustre_grows_in_place_and_is_replaced_by_another_throughput(tmp_path: P
     place.write(WITHOUT_CLUSTERS, KEPT)
     made = place.run("up", "files")
     assert made["lustre-scratch-instance"] == made["network-lustre"] == {"create"}
-    assert made["vertex-network-us-central1-attachment"] == made["vertex-metadata-us-central1-store"] == {"create"}
+    assert made["vertex-network-us-central1-attachment"] == {"create"}
     assert place.run("up", "files-vision")["vertex-kept-persistent-resource"] == {"create"}
     (kept,) = place.cloud().store.children(
         f"aiplatform/projects/{CLOUD_PROJECT}/locations/us-central1/persistentResources"

@@ -82,7 +82,6 @@ REASONS: Mapping[Path_, str] = {
     (*reach.REQUEST, "dimensions"): _MOVED,
     (*DEEP, "upgrades", "auto_upgrade"): "check refuses it: every cluster is in a release channel",
     ("environment",): "a team of another environment is another team: its clusters hold nothing of this one",
-    (*reach.BENCH, "deletion_protection"): "protects nothing where the environment protects nothing: nothing is sent",
     (*reach.SERVER, "vms"): _SEVERAL,
     (*reach.SERVER, "worker_command"): _SEVERAL,
     (*reach.RESOURCE, "deletion_protection"): "is Pulumi's own protection, in its state: nothing is sent",

@@ -417,18 +417,6 @@ SLIPS_STORAGE: dict[str, tuple[Change, Change, str, str, str]] = {
         },
         "vertex-region", "vertex.persistent_resources.kept.region", "us-central1",
     ),
-    "three T4 on a Workbench instance": (
-        {},
-        {
-            ("vertex", "workbench"): {
-                "ada": {
-                    "zone": "us-central1-a", "machine_type": "n1-standard-8", "accelerator": "t4",
-                    "accelerator_count": 3, "owner": "ada@example.com",
-                }
-            }
-        },
-        "workbench-gpus", "vertex.workbench.ada.accelerator_count", "1, 2, 4",
-    ),
 }  # fmt: skip
 
 

@@ -77,7 +77,6 @@ filestore:
   b: {location: us-central1-a, capacity_gib: 1024, iops_per_tib: 4000, share: two}
   e: {location: us-central1-a, capacity_gib: 1024}
 network_attachments: {us-central1: 10.30.0.0/24}
-metadata_stores: [us-central1]
 lustre:
   x: {location: us-central1-a, capacity_gib: 36000, mbps_per_tib: 1000, filesystem: lustre}
 data_sets:
@@ -262,7 +261,6 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     ("private_services_range",): "10.201.0.0/16",
     ("team_logs_days",): 60,
     ("network_attachments",): {"us-central1": "10.31.0.0/24"},
-    ("metadata_stores",): ["us-central1", "us-west4"],
     (*CLUSTER, "storage_classes"): {},
     (*CLUSTER, "storage_classes", "wide", "tier"): "REGIONAL",
     (*CLUSTER, "storage_classes", "wide", "multishare"): True,
@@ -560,20 +558,12 @@ vertex:
       accelerator: t4
       accelerator_count: 1
       more_pools: {v: {machine_type: n1-standard-8, accelerator: v100, accelerator_count: 1}}
-  workbench:
-    w:
-      {zone: us-central1-a, machine_type: n2-standard-8, owner: a@example.com,
-       subnet: projects/example-team/regions/us-central1/subnetworks/one}
-    gpus:
-      {zone: us-central1-a, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 1, owner: b@example.com,
-       subnet: projects/example-team/regions/us-central1/subnetworks/one}
 """)
 SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
 SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
 GPUS = ("vertex", "persistent_resources", "gpus")
 POOL = (*RESOURCE, "more_pools", "p")
-BENCH = ("vertex", "workbench", "w")
 TEAM_CHANGES: dict[Path, Any] = {
     ("cohort",): "group",
     ("weight",): 2,
@@ -672,18 +662,6 @@ TEAM_CHANGES: dict[Path, Any] = {
     (*GPUS, "accelerator_count"): 2,
     (*GPUS, "more_pools", "v", "accelerator"): "t4",
     (*GPUS, "more_pools", "v", "accelerator_count"): 2,
-    ("vertex", "workbench"): {},
-    (*BENCH, "zone"): "us-central1-c",
-    (*BENCH, "machine_type"): "g2-standard-8",
-    (*BENCH, "subnet"): "projects/example-team/regions/us-central1/subnetworks/two",
-    (*BENCH, "owner"): "b@example.com",
-    ("vertex", "workbench", "gpus", "accelerator"): "v100",
-    ("vertex", "workbench", "gpus", "accelerator_count"): 2,
-    (*BENCH, "disk_type"): "pd-ssd",
-    (*BENCH, "boot_disk_gb"): 200,
-    (*BENCH, "data_disk_gb"): 300,
-    (*BENCH, "idle_minutes"): 60,
-    (*BENCH, "deletion_protection"): False,
     (*POOL, "machine_type"): "n1-standard-8",
     (*POOL, "replicas"): 2,
     (*POOL, "max_replicas"): 4,

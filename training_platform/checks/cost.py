@@ -102,7 +102,3 @@ def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
         for pool in resource.pools.values():
             counts = (pool.replicas, pool.most)
             yield machines_cost(pool.machine, "on-demand", resource.region, *counts, book=book)
-    for instance in team.vertex.workbench.values():  # an idle one stops, and its disks stay
-        region = region_of(instance.zone)
-        yield machines_cost(instance.machine, "on-demand", region, 0, 1, book=book)
-        yield _disks(instance.disk, instance.disks_gb, region, 1, 1, book=book)

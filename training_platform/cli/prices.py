@@ -84,5 +84,4 @@ def _regions(workspace: Workspace) -> set[str]:
     places = [cluster.location for _, section in workspace.environments() for cluster in section.clusters.values()]
     for _, team, _ in workspace.teams():
         places += [row.region for row in team.vertex.persistent_resources.values()]
-        places += [row.zone for row in team.vertex.workbench.values()]
     return {region_of(place) for place in places}

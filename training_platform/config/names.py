@@ -31,7 +31,6 @@ _BEGINNINGS: Mapping[str, str] = {
     "filestore": "filestore",
     "lustre": "lustre",
     "network_attachments": "vertex-network",
-    "metadata_stores": "vertex-metadata",
     "data_sets": "data",
     "quota_requests": "quota",
     "cohorts": "cohort",
@@ -42,7 +41,6 @@ _BEGINNINGS: Mapping[str, str] = {
     "serving": "serving",
     "wandb_launch": "wandb",
     "vertex.persistent_resources": "vertex",
-    "vertex.workbench": "workbench",
 }
 _IN_CLUSTERS: Mapping[str, str] = {
     "gpu_networks": "gpu-networks",
@@ -87,7 +85,7 @@ def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
         for cluster, servers in section.serving.items():
             for server in servers:
                 yield declared_name("serving", cluster, server), ("serving", cluster, server)
-        yield from _keyed(section, "wandb_launch", "vertex.persistent_resources", "vertex.workbench")
+        yield from _keyed(section, "wandb_launch", "vertex.persistent_resources")
 
 
 def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]]:
@@ -104,7 +102,7 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         for section in ("compute_classes", "storage_classes"):
             for key in getattr(cluster, section):
                 yield name_in_cluster(name, section, key), (*path, section, key)
-    yield from _keyed(environment, "filestore", "lustre", "network_attachments", "metadata_stores", "data_sets")
+    yield from _keyed(environment, "filestore", "lustre", "network_attachments", "data_sets")
     for cohort in dict.fromkeys((*environment.cohorts, ROOT_COHORT)):  # the last has quota where the environment lends
         in_file = cohort in environment.cohorts
         yield declared_name("cohorts", cohort), ("cohorts", cohort) if in_file else ("lend_unpromised",)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import NFS_ALLOWED, Environment, opens_files
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.model.stack import Stack
@@ -23,7 +22,6 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Fin
         if resource.network_attachment == OWN_ATTACHMENT:
             for message, allowed in missing_attachment(team, home, resource.region):
                 yield stack.finding(RULE, own, message, allowed=allowed)
-    yield from _without_subnet(stack, team, home)
     for name in team.data_sets.keys() & home.data_sets.keys():
         allowed = "another name: its jobs would not know which is meant"
         yield stack.finding(RULE, ("data_sets", name), f"is a data set of {team.environment} too", allowed=allowed)
@@ -77,24 +75,6 @@ def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[t
         yield message, "the full name of an attachment that this agent may use"
 
 
-def _without_subnet(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find a Workbench instance in another region than its subnet, or without one that it may join."""
-    regions = {region_of(cluster.location) for cluster in home.own_clusters.values()}
-    for name, instance in team.vertex.workbench.items():
-        path: Path = ("vertex", "workbench", name)
-        region = region_of(instance.zone)
-        if instance.subnet and instance.subnet.split("/")[3] != region:
-            message, allowed = f"is in another region than zone {instance.zone}", f"a subnet in {region}"
-            yield stack.finding(RULE, (*path, "subnet"), message, allowed=allowed)
-        elif instance.subnet is None and team.project not in (None, home.project):
-            message = f"needs a subnet that machines of {team.project} may join: those of {home.project} are not shared"
-            yield stack.finding(RULE, path, message, allowed="subnet: the full name of one")
-        elif instance.subnet is None and region not in regions:
-            message = f"is in {region}, where no cluster of {team.environment} has a subnet"
-            allowed = f"a zone in {enumeration(regions)}, or subnet" if regions else "subnet: the full name of one"
-            yield stack.finding(RULE, (*path, "zone"), message, allowed=allowed)
-
-
 def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
     """Find a cohort and clusters that are not there, and borrowing that fair sharing leaves out.
 
@@ -122,8 +102,6 @@ def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
     regions: dict[Path, str] = {("buckets", name, "location"): spec.location for name, spec in team.buckets.items()}
     machines = team.vertex.persistent_resources
     regions |= {("vertex", "persistent_resources", name, "region"): spec.region for name, spec in machines.items()}
-    benches = team.vertex.workbench
-    regions |= {("vertex", "workbench", name, "zone"): region_of(spec.zone) for name, spec in benches.items()}
     regions |= {("vertex", "tensorboards", number): place for number, place in enumerate(team.vertex.tensorboards)}
     for path, region in regions.items():
         if region not in home.encryption.by_region:

@@ -43,13 +43,13 @@ from training_platform.views.cluster import AutoProvisioningView, ClusterView
 from training_platform.views.network import CountedView, GatewayView
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.storage import FilestoreView, LustreView, StorageClassView
-from training_platform.views.vertex import PersistentPoolView, WorkbenchView
+from training_platform.views.vertex import PersistentPoolView
 from training_platform.views.view import NeedsUnknown, View
 
 _CPU_POOLS = ("system_pool", "pathways", "cpu_pools")  # of a cluster's section: clusters, its key, the field
 _VIEWS: tuple[type[View], ...] = (
     AutoProvisioningView, ClusterView, CountedView, FilestoreView, GatewayView, LustreView, NodePoolView,
-    PersistentPoolView, StorageClassView, WorkbenchView,
+    PersistentPoolView, StorageClassView,
 )  # fmt: skip
 _TYPES = frozenset(token for view in _VIEWS for token in view.TYPES)
 
@@ -129,8 +129,6 @@ class _Stack:
             yield from self._node_pool(view)
         elif isinstance(view, PersistentPoolView):
             yield from self._persistent_pool(view)
-        elif isinstance(view, WorkbenchView):
-            yield from self._workbench(view)
         elif isinstance(view, AutoProvisioningView):
             yield from self._auto_provisioning(view)
         elif isinstance(view, FilestoreView):
@@ -238,22 +236,6 @@ class _Stack:
         field, least = ("max_replicas", fewest) if scales else ("replica_count", 1)
         for usage in vertex_usage(vms):
             yield usage.by(_holder(pool, field, usage.amount / most if most else 0, least))
-
-    def _workbench(self, instance: WorkbenchView) -> Iterator[Charge]:
-        if instance.machine is None:
-            return
-        vm = VmUsage(
-            project=instance.project or self.project,
-            machine_type=instance.machine.name,
-            nodes=1,
-            capacity="on-demand",
-            location=instance.zone,
-            disk_type=instance.disk_type,
-            disk_gb=instance.boot_disk_gb + instance.data_disk_gb,
-            accelerator_type=instance.gke_label,
-            accelerator_count=instance.gpus,
-        )
-        yield from (usage.by(_holder(instance, "machine_type", 0, 0)) for usage in vm_usage(vm))
 
     def _network_holder(self, part: CountedView) -> Holder:
         """Return who needs a part of a network: a cluster, its GPUs, a gateway, or the environment's network itself."""

@@ -94,7 +94,6 @@ from training_platform.resources.scope import Scope, environment_scope, reposito
 from training_platform.resources.storage import image_repositories, instance_id, lustre_address, lustre_instance
 from training_platform.resources.team_account import RepositoryRef, repository_grant
 from training_platform.resources.tenancy import admission
-from training_platform.resources.vertex import metadata_store
 from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
 
 HOME_CLAIM = "homes"
@@ -127,14 +126,6 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
         },
         "filestore": {key: instance._asdict() for key, instance in shared.instances.items()},
         "lustre": {key: instance._asdict() for key, instance in shared.lustre.items()},
-        "subnets": {
-            region_of(environment.clusters[key].location): {
-                "network": shared.network.network_id,
-                "subnet": cluster.subnet,
-            }
-            for key, cluster in clusters.items()
-            if cluster.subnet is not None
-        },
         "google_apis": shared.network.google_apis,
     }
     return apis
@@ -150,7 +141,7 @@ def _further_apis(environment: Environment) -> Iterator[str]:
         SERVICES_API: environment.private_services_range,
         LUSTRE_API: environment.lustre,
         DNS_API: entrance(environment) and environment.network is None,
-        AI_PLATFORM: environment.metadata_stores or attachment_project(environment),
+        AI_PLATFORM: attachment_project(environment),
         BACKUP_API: any(share.backups for share in environment.filestore.values()),
         SECRETS_API: any(hub.oauth_secret.secret_manager for hub in notebooks),
         IAP_API: any(hub.gateway for hub in notebooks),
@@ -173,8 +164,7 @@ def _let_vertex_attach(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -
 
 def _key_users(environment: Environment) -> tuple[str, ...]:
     """Return the APIs that encrypt resources of the environment."""
-    further = {LUSTRE_API: environment.lustre, AI_PLATFORM: environment.metadata_stores}
-    return (*ENVIRONMENT_KEY_USERS, *(api for api, resources in further.items() if resources))
+    return (*ENVIRONMENT_KEY_USERS, LUSTRE_API) if environment.lustre else ENVIRONMENT_KEY_USERS
 
 
 @dataclass(frozen=True)
@@ -225,9 +215,6 @@ def _shared_resources(plan: Plan, parts: EnvironmentParts) -> _SharedResources:
         name = declared_name("network_attachments", region)
         attachment = plan.component("training-platform:network:VertexAttachment", name)
         attachment_resources(region, addresses, scope, network.network_id, attachment)
-    for region in environment.metadata_stores:
-        name = declared_name("metadata_stores", region)
-        plan.component("training-platform:vertex:MetadataStore", name).add(metadata_store(region, scope))
     lustre = {}
     for key, lustre_spec in environment.lustre.items():
         component = plan.component("training-platform:storage:LustreInstance", declared_name("lustre", key))
@@ -292,7 +279,6 @@ class _ClusterResources:
 
     gke: Component
     endpoint: Any  # host name of the DNS-based control-plane endpoint
-    subnet: Any  # its id; None of a cluster that is somebody else's
     flavors: Any  # names of the ResourceFlavors that exist
 
 
@@ -307,7 +293,7 @@ class _ClusterPlan:
 
     def add(self) -> _ClusterResources:
         """Add it, and return what others take of it."""
-        gke, cluster, subnet = self._cluster()
+        gke, cluster = self._cluster()
         place = PoolPlace(
             scope=self.scope,
             location=self.spec.location,
@@ -329,18 +315,18 @@ class _ClusterPlan:
         for fabric in gpu_fabrics(self.name, self.spec).values():
             pods = self._inside("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
             gpu_software(pods, self.scope, fabric, networks[fabric.name], self.environment.node_images)
-        return _ClusterResources(gke, cluster.endpoint, subnet, deployed_flavors)
+        return _ClusterResources(gke, cluster.endpoint, deployed_flavors)
 
     def _inside(self, component_type: str, name: str, after: Sequence[Node] = ()) -> Component:
         """Return a component of objects in the cluster."""
         return self.component.component(component_type, name, after=after, provider=self.provider)
 
-    def _cluster(self) -> tuple[Component, ClusterOutputs, Any]:
-        """Add the cluster with its subnet, or read the one that is somebody else's; return it, and the subnet's id."""
+    def _cluster(self) -> tuple[Component, ClusterOutputs]:
+        """Add the cluster with its subnet, or read the one that is somebody else's; return it."""
         name, spec, scope, shared = self.name, self.spec, self.scope, self.shared
         if spec.existing:
             read = self.component.component("training-platform:gke:ExistingCluster", name)
-            return read, existing_cluster(read, scope, spec.location, spec.existing), None
+            return read, existing_cluster(read, scope, spec.location, spec.existing)
         subnet = subnet_resources(
             self.component.component("training-platform:network:ClusterSubnet", name),
             spec,
@@ -362,7 +348,7 @@ class _ClusterPlan:
         )
         # The first nodes do not join without their roles.
         cluster = created.add(declared, shared.nodes.bindings)
-        return created, created_cluster(cluster), subnet
+        return created, created_cluster(cluster)
 
     def _controllers(self, system: Sequence[Node]) -> dict[str, Component]:
         """Add the controllers once there are nodes for them; return those of JobSet and Kueue by name."""

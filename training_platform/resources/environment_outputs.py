@@ -40,13 +40,6 @@ class InstanceOutputs(_Outputs):
     ip: str
 
 
-class SubnetOutputs(_Outputs):
-    """A subnet for VMs that are in no cluster, and its VPC, both as ids."""
-
-    network: str
-    subnet: str
-
-
 class EnvironmentOutputs(_Outputs):
     """Everything that an environment exports, by the keys of its stack file."""
 
@@ -54,7 +47,6 @@ class EnvironmentOutputs(_Outputs):
     clusters: dict[str, ClusterOutputs]
     filestore: dict[str, InstanceOutputs] = {}
     lustre: dict[str, InstanceOutputs] = {}
-    subnets: dict[str, SubnetOutputs] = {}  # by region
     google_apis: str | None = None  # the range that names of Google's APIs lead to; None where it is public
 
     def cluster(self, name: str) -> ClusterOutputs:
@@ -82,10 +74,6 @@ class EnvironmentOutputs(_Outputs):
     def lustre_instance(self, name: str) -> InstanceOutputs:
         """Return a Managed Lustre instance's outputs. Raises OutputsError where the deployed environment has none."""
         return self._of(self.lustre, "Managed Lustre instance", name)
-
-    def subnet(self, region: str) -> SubnetOutputs:
-        """Return the subnet of a region. Raises OutputsError where the deployed environment has none."""
-        return self._of(self.subnets, "subnet in", region)
 
     def check_google_apis(self, wanted: str) -> None:
         """Raise OutputsError where names of Google's APIs do not lead to a range: policies would close them to pods."""

@@ -36,7 +36,6 @@ from training_platform.resources.resource_types import (
     LOG_VIEW_MEMBER,
     LUSTRE,
     MANAGED_ZONE,
-    METADATA_STORE,
     NETWORK,
     NETWORK_ATTACHMENT,
     NODE_POOL,
@@ -58,7 +57,6 @@ from training_platform.resources.resource_types import (
     SERVICE_IDENTITY,
     SUBNETWORK,
     TENSORBOARD,
-    WORKBENCH,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +80,6 @@ if TYPE_CHECKING:
     )
     from pulumi_gcp import filestore as filestores
     from pulumi_gcp import lustre as lustres
-    from pulumi_gcp import workbench as workbenches
 
 Inputs = ParamSpec("Inputs")
 
@@ -133,7 +130,6 @@ log_view = _creates(LOG_VIEW, lambda: logging.LogView._internal_init)
 log_view_member = _creates(LOG_VIEW_MEMBER, lambda: logging.LogViewIamMember._internal_init)
 lustre = _creates(LUSTRE, lambda: lustres.Instance._internal_init)
 managed_zone = _creates(MANAGED_ZONE, lambda: dns.ManagedZone._internal_init)
-metadata_store = _creates(METADATA_STORE, lambda: vertex.AiMetadataStore._internal_init)
 network = _creates(NETWORK, lambda: compute.Network._internal_init)
 network_attachment = _creates(NETWORK_ATTACHMENT, lambda: compute.NetworkAttachment._internal_init)
 node_pool = _creates(NODE_POOL, lambda: container.NodePool._internal_init)
@@ -155,4 +151,3 @@ service_connection = _creates(SERVICE_CONNECTION, lambda: servicenetworking.Conn
 service_identity = _creates(SERVICE_IDENTITY, lambda: projects.ServiceIdentity._internal_init)
 subnetwork = _creates(SUBNETWORK, lambda: compute.Subnetwork._internal_init)
 tensorboard = _creates(TENSORBOARD, lambda: vertex.AiTensorboard._internal_init)
-workbench = _creates(WORKBENCH, lambda: workbenches.Instance._internal_init)

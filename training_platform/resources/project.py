@@ -40,7 +40,6 @@ BINARY_API = "binaryauthorization.googleapis.com"  # of an environment with a cl
 IAP_API = "iap.googleapis.com"  # of an environment with a gateway for notebooks
 LUSTRE_API = "lustre.googleapis.com"  # of an environment with instances of it
 SECRETS_API = "secretmanager.googleapis.com"  # of a team with secrets
-WORKBENCH_API = "notebooks.googleapis.com"  # of a team with Workbench instances
 KMS_API = "cloudkms.googleapis.com"  # of a stack whose environment has keys of its own
 # The APIs that encrypt what an environment creates.
 ENVIRONMENT_KEY_USERS = ("artifactregistry.googleapis.com", "container.googleapis.com", "file.googleapis.com")

@@ -163,11 +163,6 @@ def persistent_resource_id(scope: Scope, key: str) -> str:
     return short_name(f"{scope.prefix}-{key}", NAME_LIMIT)
 
 
-def workbench_id(scope: Scope, key: str) -> str:
-    """Return the name of a Workbench instance: ``{environment}-{team}-{key}``, cut to 63 characters."""
-    return short_name(f"{scope.prefix}-{key}", NAME_LIMIT)
-
-
 def repository_id(environment_name: str, remote: str = "") -> str:
     """Return a repository's id, ``{environment}-images`` or ``{environment}-images-{remote}``, of 63 characters."""
     return short_name(f"{environment_name}-images{f'-{remote}' if remote else ''}", NAME_LIMIT)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from training_platform.catalog import IMAGES
-from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import reaches, with_own_data
 from training_platform.config.model.cluster import Notebooks
 from training_platform.config.model.environment import Environment
@@ -33,15 +32,7 @@ from training_platform.resources.network import attachment_project, attachment_r
 from training_platform.resources.notebooks import notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
-from training_platform.resources.project import (
-    AI_PLATFORM,
-    SECRETS_API,
-    STORAGE,
-    TEAM_APIS,
-    WORKBENCH_API,
-    ProjectApis,
-    kept_role,
-)
+from training_platform.resources.project import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, ProjectApis, kept_role
 from training_platform.resources.queues import team_queues
 from training_platform.resources.scope import (
     SERVICE_ACCOUNT,
@@ -74,7 +65,7 @@ from training_platform.resources.tenancy import (
     run_limit,
     team_namespace,
 )
-from training_platform.resources.vertex import persistent_resource, tensorboard, workbench
+from training_platform.resources.vertex import persistent_resource, tensorboard
 from training_platform.resources.volumes import (
     DATA_VOLUME,
     FILESTORE_VOLUME,
@@ -146,7 +137,7 @@ def add_team(
         team_logs(logs, environment.project, team.environment, team.name, members=team.members, days=days)
     for cluster in team.shares:
         _ClusterShare(plan, team, environment, scope, cluster, flavors[cluster], outputs, account).add()
-    boards = _add_vertex(plan, team, scope, outputs, account_component)
+    boards = _add_vertex(plan, team, scope)
     plan.outputs = {
         "service_account": account.output("email"),
         "buckets": {key: f"gs://{bucket_id(scope, key)}" for key in buckets},
@@ -173,8 +164,8 @@ def _let_agents(
 
 def _further_apis(team: Team) -> Iterator[str]:
     """Yield the APIs that only some teams call."""
-    reasons = {SECRETS_API: team.secrets, WORKBENCH_API: team.vertex.workbench}
-    return (api for api, reason in reasons.items() if reason)
+    if team.secrets:
+        yield SECRETS_API
 
 
 def key_users(team: Team) -> tuple[str, ...]:
@@ -182,7 +173,6 @@ def key_users(team: Team) -> tuple[str, ...]:
     encrypted = {
         AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards,
         STORAGE: team.buckets,
-        WORKBENCH_API: team.vertex.workbench,
     }
     return tuple(api for api, resources in encrypted.items() if resources)
 
@@ -262,23 +252,12 @@ def _data_set_buckets(team: Team, environment: Environment) -> dict[str, str]:
     }
 
 
-def _add_vertex(plan: Plan, team: Team, scope: Scope, outputs: Reference, account: Component) -> dict[str, Resource]:
-    """Add what the team has on Vertex AI, and return its TensorBoards by region.
-
-    A Workbench instance acts as the team's account and waits for all of its rights.
-    """
+def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
+    """Add what the team has on Vertex AI, and return its TensorBoards by region."""
     for key, resource in team.vertex.persistent_resources.items():
         name = declared_name("vertex.persistent_resources", key)
         component = plan.component("training-platform:vertex:PersistentResource", name)
         component.add(persistent_resource(key, resource, scope))
-    for key, instance in team.vertex.workbench.items():
-        network = subnet = None
-        if not instance.subnet:
-            region = region_of(instance.zone)
-            network = compute(subnet_network, outputs, team.environment, region)
-            subnet = compute(subnet_id, outputs, team.environment, region)
-        component = plan.component("training-platform:vertex:Workbench", declared_name("vertex.workbench", key))
-        component.add(workbench(key, instance, scope, network, subnet), [account])
     return {
         region: plan.component("training-platform:vertex:Tensorboard", f"tensorboard-{region}").add(
             tensorboard(region, scope)
@@ -466,13 +445,3 @@ def filestore_ip(outputs: Mapping[str, Any], environment: str, instance: str) ->
 def lustre_ip(outputs: Mapping[str, Any], environment: str, instance: str) -> str:
     """Return the address of a Managed Lustre instance of the environment. Raises OutputsError."""
     return parse_outputs(environment, outputs).lustre_instance(instance).ip
-
-
-def subnet_network(outputs: Mapping[str, Any], environment: str, region: str) -> str:
-    """Return the VPC of the environment's subnet in a region. Raises OutputsError."""
-    return parse_outputs(environment, outputs).subnet(region).network
-
-
-def subnet_id(outputs: Mapping[str, Any], environment: str, region: str) -> str:
-    """Return the environment's subnet in a region. Raises OutputsError."""
-    return parse_outputs(environment, outputs).subnet(region).subnet

@@ -1,28 +1,24 @@
-"""Vertex AI: persistent resources and Workbench of teams, TensorBoards, and metadata stores of environments."""
+"""Vertex AI: persistent resources and TensorBoards of teams."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from training_platform.catalog import DISK_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import BootDiskLimits, MachineType
 from training_platform.config.model import team
-from training_platform.config.model.team import WorkbenchSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.network import attachment
 from training_platform.resources.plan import Options, Resource
-from training_platform.resources.scope import Scope, jobs_account_email, persistent_resource_id, workbench_id
+from training_platform.resources.scope import Scope, persistent_resource_id
 
 if TYPE_CHECKING:
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolArgsDict as ResourcePool
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolAutoscalingSpecArgsDict as Autoscaling
     from pulumi_gcp.vertex import AiPersistentResourceResourcePoolMachineSpecArgsDict as Machine
     from pulumi_gcp.vertex import AiPersistentResourceResourceRuntimeSpecArgsDict as Runtime
-    from pulumi_gcp.workbench import InstanceGceSetupAcceleratorConfigArgsDict as Accelerator
-    from pulumi_gcp.workbench import InstanceGceSetupBootDiskArgsDict as Disk
-    from pulumi_gcp.workbench import InstanceGceSetupDataDisksArgsDict as DataDisk
 
 # As the engine writes paths; the provider sends changes of these with PUT and without a mask, a method that the API
 # does not offer (resource_vertex_ai_persistent_resource.go, persistent_resource_service.proto; read 2026-08).
@@ -153,57 +149,6 @@ def unlisted_region(machine: MachineType | None, region: str) -> RefusedValue | 
     return RefusedValue(message, ", ".join(support.regions), find_nearest(region, support.regions))
 
 
-def workbench(key: str, spec: WorkbenchSpec, scope: Scope, network: Any, subnet: Any) -> Resource:
-    """Return an instance; ``network`` and ``subnet`` are the environment's in its region, for one that names no other.
-
-    It acts as the account that the team's jobs act as. Idle time is counted in seconds, as metadata. Source: Vertex AI
-    Workbench docs, manage features through metadata, read 2026-11-22.
-    """
-    protected = scope.deletion_protection and spec.deletion_protection
-    options = Options(
-        # Its disks are deleted with it, with their data.
-        protect=protected,
-        # The name is fixed, and taken until the old instance is gone.
-        delete_before_replace=True,
-    )
-    return gcp.workbench(
-        f"{declared_name('vertex.workbench', key)}-instance",
-        options,
-        name=workbench_id(scope, key),
-        project=scope.project,
-        location=spec.zone,
-        instance_owners=[spec.owner],
-        enable_deletion_protection=protected,
-        gce_setup={
-            "machine_type": spec.machine_type,
-            "accelerator_configs": _accelerators(spec.machine),
-            "disable_public_ip": True,
-            "network_interfaces": [{"subnet": spec.subnet} if spec.subnet else {"network": network, "subnet": subnet}],
-            "service_accounts": [{"email": jobs_account_email(scope)}],
-            "boot_disk": _disk(spec, spec.boot_disk_gb, scope),
-            "data_disks": cast("DataDisk", _disk(spec, spec.data_disk_gb, scope)),
-            "metadata": {"idle-timeout-seconds": str(spec.idle_minutes * 60)},
-        },
-        labels=scope.labels,
-    )
-
-
-def _accelerators(machine: MachineType) -> list[Accelerator]:
-    """Return the GPUs of a machine, its own or attached, by the names that Vertex AI has for them."""
-    return [{"type": machine.vertex_gpus, "core_count": str(machine.chips)}] if machine.vertex_gpus else []
-
-
-def _disk(spec: WorkbenchSpec, size_gb: int, scope: Scope) -> Disk:
-    """Return a disk; the API spells types in capitals, and sizes as texts."""
-    key = scope.key(spec.zone)
-    return {
-        "disk_type": spec.disk.upper().replace("-", "_"),
-        "disk_size_gb": str(size_gb),
-        "disk_encryption": "CMEK" if key else "GMEK",
-        "kms_key": key,
-    }
-
-
 def tensorboard_name(region: str, scope: Scope) -> str:
     """Return the name by which people, and a job's submission, find a team's TensorBoard of a region."""
     return f"{scope.prefix}-{region}"
@@ -223,26 +168,4 @@ def tensorboard(region: str, scope: Scope) -> Resource:
         region=region,
         encryption_spec={"kms_key_name": key} if key else None,
         labels=scope.labels,
-    )
-
-
-DEFAULT = "default"  # the only one that experiments, pipelines and the console use
-
-
-def metadata_store(region: str, scope: Scope) -> Resource:
-    """Return the store of a region.
-
-    Vertex AI makes it by itself at the first experiment, without a key of one's own, which no change adds later.
-    """
-    key = scope.key(region)
-    # Deletion takes every experiment of every team of the project; there is one name.
-    options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return gcp.metadata_store(
-        f"{declared_name('metadata_stores', region)}-store",
-        options,
-        name=DEFAULT,
-        description=f"Experiments and lineage of {scope.prefix}",
-        project=scope.project,
-        region=region,
-        encryption_spec={"kms_key_name": key} if key else None,
     )

@@ -32,7 +32,7 @@ VIEWS: tuple[type[View], ...] = (
     storage.LustreView, storage.SnapshotView, storage.RepositoryView,
     storage.BucketView, storage.EncryptedView, storage.StorageClassView,
     storage.VolumeClaimView,
-    vertex.PersistentPoolView, vertex.WorkbenchView, kueue.FlavorView, kueue.FlavorQuotaView,
+    vertex.PersistentPoolView, kueue.FlavorView, kueue.FlavorQuotaView,
     cluster.ComputeClassView, access.AlertPolicyView, access.ReleaseView, access.LabelledView,
 )  # fmt: skip
 
@@ -133,10 +133,6 @@ _READERS: Mapping[str, tuple[str, Callable[[Json, list[str]], dict[str, Any]]]] 
     "aiplatform.persistentResources": (
         resource_types.PERSISTENT_RESOURCE,
         lambda body, parts: {**body, "name": parts[-1]},
-    ),
-    "notebooks.instances": (
-        resource_types.WORKBENCH,
-        lambda body, parts: {**body, "name": parts[-1], "location": parts[3]},
     ),
     "compute.networks": (resource_types.NETWORK, lambda body, _: body),
     "compute.resourcePolicies": (resource_types.RESOURCE_POLICY, lambda body, parts: {**body, "region": parts[3]}),

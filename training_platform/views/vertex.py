@@ -1,4 +1,4 @@
-"""Vertex AI: persistent resources, and Workbench instances."""
+"""Vertex AI: persistent resources."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, Self
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import of_vertex, vertex_gpu
-from training_platform.catalog.types import Accelerator, MachineType
+from training_platform.catalog.types import MachineType
 from training_platform.config.model.team import pool_path
 from training_platform.config.reading.finding import Path
 from training_platform.resources.planned import Planned
-from training_platform.resources.resource_types import PERSISTENT_RESOURCE, WORKBENCH
+from training_platform.resources.resource_types import PERSISTENT_RESOURCE
 from training_platform.views import fields
 from training_platform.views.inputs import at, keys
 from training_platform.views.view import View
@@ -65,44 +65,3 @@ class PersistentPoolView(View):
     def most_vms(self) -> int:
         """VMs at most: the autoscaler's maximum, else the fixed count."""
         return next((n for n in (self.max_replicas, self.replica_count) if n is not None), 1)
-
-
-class WorkbenchView(View):
-    """A Workbench instance, which is one VM; the sizes of its disks are in GB."""
-
-    TYPES = (WORKBENCH,)
-
-    project = fields.project()
-    zone = fields.required("location")
-    machine_type = fields.text("gceSetup.machineType")
-    accelerator_type = fields.text("gceSetup.acceleratorConfigs.type", place="accelerator")
-    accelerator_count = fields.whole("gceSetup.acceleratorConfigs.coreCount")
-    boot_type = fields.text("gceSetup.bootDisk.diskType", place="disk_type")
-    boot_disk_gb = fields.size("gceSetup.bootDisk.diskSizeGb")
-    data_disk_gb = fields.size("gceSetup.dataDisks.diskSizeGb")
-
-    @property
-    def gpu(self) -> Accelerator | None:
-        """The catalogue's row of its GPUs; None where it has none or the catalogue does not know them."""
-        return vertex_gpu(self.accelerator_type)
-
-    @property
-    def gpus(self) -> int:
-        """How many GPUs it asks for: one where it only says of which type."""
-        return self.accelerator_count or (1 if self.accelerator_type else 0)
-
-    @property
-    def gke_label(self) -> str | None:
-        """GKE's name of its GPUs; None as of ``gpu``."""
-        return self.gpu.gke_label if self.gpu else None
-
-    @property
-    def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
-        known = self.machine_type in MACHINE_TYPES
-        return of_vertex(self.machine_type, self.accelerator_type, self.gpus) if known else None
-
-    @property
-    def disk_type(self) -> str:
-        """The type of its disks as the catalogue spells it."""
-        return (self.boot_type or "").lower().replace("_", "-")

@@ -226,7 +226,6 @@ _CREATES: Mapping[str, Callable[[Seeded, Planned, Json, str], None]] = {
     resource_types.MANAGED_ZONE: _zone,
     resource_types.RECORD_SET: _record,
     resource_types.NETWORK_ATTACHMENT: _compute("regions/{region}", "networkAttachments"),
-    resource_types.METADATA_STORE: _located("aiplatform/v1beta1", "metadataStores", "metadataStoreId"),
     resource_types.CUSTOM_ROLE: _role,
     resource_types.NETWORK: _compute("global", "networks"),
     resource_types.SUBNETWORK: _compute("regions/{region}", "subnetworks"),

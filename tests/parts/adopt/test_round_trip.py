@@ -50,7 +50,6 @@ config:
     google_apis: restricted
     dashboards: false
     network_attachments: {us-central1: 10.30.0.0/24}
-    metadata_stores: [us-central1]
     private_services_range: 10.99.0.0/24
     google_groups_domain: example.com
     admins: [group:platform@example.com, user:ada@example.com]

@@ -413,16 +413,6 @@ def test_public_addresses_go_with_open_egress(copy: Path) -> None:
     assert edit(copy, "dev", "    project:", fields).stacks["dev"].findings == ()
 
 
-def test_a_metadata_store_without_key_is_found_at_its_own_line(copy: Path) -> None:
-    key = "projects/example-keys/locations/us-central1/keyRings/training/cryptoKeys/data"
-    fields = f"    encryption: {{keys: [{key}]}}\n    metadata_stores:\n      - us-central1\n      - us-west4\n"
-    stack = edit(copy, "dev", "    project:", f"{fields}    project:").stacks["dev"]
-    (finding,) = [each for each in stack.findings if each.path.startswith("metadata_stores")]
-
-    assert finding.path == "metadata_stores[1]"
-    assert finding.position == stack.position(("metadata_stores", 1)) != stack.position(("metadata_stores",))
-
-
 Json = dict[str, Any]
 TPU, GPU = "tpu-v5e-2x4-reservation", "h100-reservation"
 POOLS: Json = {

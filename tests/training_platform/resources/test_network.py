@@ -12,10 +12,8 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources, subnet_resources
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import (
-    METADATA_STORE,
     NETWORK_ATTACHMENT,
     PERSISTENT_RESOURCE,
-    SERVICE,
     SUBNETWORK,
 )
 from training_platform.resources.scope import Scope
@@ -250,14 +248,9 @@ def test_a_persistent_resource_names_the_one_of_its_region() -> None:
     assert interface == {"networkAttachment": f"projects/{project}/regions/us-central1/networkAttachments/{NAME}"}
 
 
-def test_the_metadata_store_is_the_default_one_with_the_key() -> None:
+def test_an_attachment_is_created_only_where_the_file_has_one() -> None:
     plan = planned(ENVIRONMENT, TEAM, "env")
-    store = plan.one(METADATA_STORE)
+    without = planned({**ENVIRONMENT, "network_attachments": {}}, TEAM, "env")
 
-    assert (store.inputs["name"], store.inputs["region"]) == ("default", "us-central1")
-    assert store.inputs["encryptionSpec"] == {"kmsKeyName": ENVIRONMENT["encryption"]["keys"][0]}
-    assert store.options["protect"]
-    assert "aiplatform.googleapis.com" in {each.inputs["service"] for each in plan.of(SERVICE)}
-    without = planned({**ENVIRONMENT, "metadata_stores": [], "network_attachments": {}}, TEAM, "env")
-    assert "aiplatform.googleapis.com" not in {each.inputs["service"] for each in without.of(SERVICE)}
-    assert not without.of(METADATA_STORE) + without.of(NETWORK_ATTACHMENT)
+    assert plan.of(NETWORK_ATTACHMENT)
+    assert not without.of(NETWORK_ATTACHMENT)

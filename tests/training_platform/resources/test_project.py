@@ -23,7 +23,6 @@ from training_platform.resources.project import (
     ENVIRONMENT_APIS,
     LUSTRE_API,
     TEAM_APIS,
-    WORKBENCH_API,
     ProjectApis,
 )
 from training_platform.resources.resource_types import APIS, BUDGET, NOTIFICATION_CHANNEL, api_of
@@ -197,8 +196,11 @@ def test_only_apis_of_the_stack_get_agents(scope: Scope) -> None:
     assert [role.inputs["role"] for role in plan.of(MEMBER)] == ["roles/aiplatform.serviceAgent"]
 
 
+OF_OWN_RESOURCES = "notebooks.googleapis.com"
+
+
 def test_the_agents_of_every_api_belong_to_some_stack() -> None:
-    assert set(AGENT_ROLES) <= {*ENVIRONMENT_APIS, *TEAM_APIS, LUSTRE_API, WORKBENCH_API}
+    assert set(AGENT_ROLES) <= {*ENVIRONMENT_APIS, *TEAM_APIS, LUSTRE_API, OF_OWN_RESOURCES}
 
 
 ACCOUNT = "01ABCD-23EF45-67AB89"

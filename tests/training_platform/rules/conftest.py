@@ -38,7 +38,7 @@ from training_platform.views.storage import (
     StorageClassView,
     VolumeClaimView,
 )
-from training_platform.views.vertex import PersistentPoolView, WorkbenchView
+from training_platform.views.vertex import PersistentPoolView
 
 Make = Callable[..., View]
 Check = Callable[..., list[Finding]]
@@ -142,13 +142,6 @@ FLAWLESS: dict[str, tuple[type[View], dict[str, Any]]] = {
         },
     ),
     "volume_claim": (VolumeClaimView, {"class_name": "zonal"}),
-    "workbench": (
-        WorkbenchView,
-        {
-            **PROJECT, "zone": "us-central1-a", "machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4",
-            "accelerator_count": 1,
-        },
-    ),
     "persistent_pool": (
         PersistentPoolView,
         {

@@ -60,11 +60,6 @@ ROCE = "gcp:compute/network:Network", {
 }  # fmt: skip
 FABRIC = {"gpu.networkConfig.additionalNodeNetworkConfigs": [{"network": "fast", "subnetwork": "fabric"}]}
 EXPORTS = "files.fileShares.nfsExportOptions"
-BENCH = "gcp:workbench/instance:Instance", {
-    **PROJECT, "location": "us-central1-a", "labels": LABELS, "gceSetup": {
-        "machineType": "n1-standard-8", "acceleratorConfigs": [{"type": "NVIDIA_TESLA_T4", "coreCount": "1"}],
-    },
-}  # fmt: skip
 SCRATCH = "gcp:lustre/instance:Instance", {
     **PROJECT, "instanceId": "scratch", "location": "us-central1-a", "network": "net", "filesystem": "lustre",
     "capacityGib": "9000", "perUnitStorageThroughput": "1000", "labels": LABELS,
@@ -348,8 +343,6 @@ ROWS = [
     Row("filestore-key", "error", {"files.tier": "BASIC_SSD", "files.fileShares.capacityGb": 2560.0}, FILES_KEY),
     Row("key-location", "error", {"tuning.encryptionSpec": {"kmsKeyName": KEY.replace("central1", "west4")}}),
     Row("disk-key-location", "error", {"gpu.nodeConfig.bootDiskKmsKey": KEY.replace("central1", "west4")}),
-    Row("workbench-gpus", "error", {"bench.gceSetup.acceleratorConfigs.0.coreCount": "3"}, {"bench": BENCH}),
-    Row("workbench-zone", "warning", {"bench.location": "us-west4-c"}, {"bench": BENCH}),
     Row("lustre-capacity", "error", {"scratch.capacityGib": "9001"}, {"scratch": SCRATCH}),
     Row("lustre-location", "error", {"scratch.location": "us-central1"}, {"scratch": SCRATCH}),
     Row("lustre-region", "warning", {"scratch.location": "us-west4-a"}, {"scratch": SCRATCH}),

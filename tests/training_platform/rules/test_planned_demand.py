@@ -9,7 +9,7 @@ from tests.demand_of_model import planned_demand
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
 from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.resource_types import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT, WORKBENCH
+from training_platform.resources.resource_types import FILESTORE, NODE_POOL, PERSISTENT_RESOURCE, ROUTER_NAT
 from training_platform.rules import views_of_plan
 from training_platform.views.view import View
 
@@ -39,18 +39,6 @@ def test_planned_pools_are_summed_at_their_maximum() -> None:
     assert found["GPUS-PER-GPU-FAMILY-per-project-region"] == (4 + 2) * 8
     assert found["SSD-TOTAL-GB-per-project-region"] == (4 + 2) * 200
     assert found["INSTANCES-per-project-region"] == 4 + 2
-
-
-@pytest.mark.parametrize(("written", "gpus"), [({"coreCount": "2"}, 2), ({}, 1)])
-def test_gpus_of_a_workbench_are_counted_and_one_where_no_number_is_written(written: dict[str, str], gpus: int) -> None:
-    setup = {
-        "machineType": "n1-standard-8", "acceleratorConfigs": [{"type": "NVIDIA_TESLA_T4", **written}],
-        "bootDisk": {"diskSizeGb": "150"}, "dataDisks": {"diskSizeGb": "100"},
-    }  # fmt: skip
-
-    found = amounts(planned_demand([planned(WORKBENCH, project="p", location="us-central1-a", gceSetup=setup)]))
-
-    assert found["GPUS-ALL-REGIONS-per-project"] == gpus
 
 
 def test_pool_of_a_regional_cluster_is_counted_in_three_zones() -> None:

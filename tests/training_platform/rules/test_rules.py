@@ -33,13 +33,11 @@ BEYOND = {
     "queued-metadata",
     "topology-group",
     "topology-request",
-    "workbench-gpus",
-    "workbench-zone",
 }  # read in Google's docs or Kueue's source; in no row of the sheet
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
-    "batch_nodes", "boot_disk_gb", "boot_type", "checks", "cidr", "clashing", "compute_class", "count",
-    "data_disk_gb", "default_machine", "dynamic_ports", "flavor", "gpu_topology", "group", "ignored",
+    "batch_nodes", "checks", "cidr", "clashing", "compute_class", "count",
+    "default_machine", "dynamic_ports", "flavor", "gpu_topology", "group", "ignored",
     "instance", "local_ssds", "makes_pools", "max_ports", "most_gib",
     "min_cpu_platform", "min_ports", "mtu", "pools_inside", "pods_range", "ports",
     "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning",

@@ -176,7 +176,6 @@ def _sections(section: Environment | Team | None) -> Iterator[Path]:
         yield from (("lustre", name) for name in section.lustre)
     elif section:
         yield from (("vertex", "persistent_resources", name) for name in section.vertex.persistent_resources)
-        yield from (("vertex", "workbench", name) for name in section.vertex.workbench)
 
 
 def _guarded(stack: Stack, resource: ResourceChange) -> Path | None:

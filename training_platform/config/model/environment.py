@@ -1,8 +1,8 @@
 """An environment stack: what the platform team owns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -290,6 +290,7 @@ class AlertsSpec(Section):
 class Environment(Consistent):
     """An environment stack: project, network, clusters with their node pools, Filestore, in-cluster software."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"metadata_stores": "a store in own_resources.py: docs/vertex.md"}
     project: ProjectId
     production: bool | None = Field(
         default=None,
@@ -351,10 +352,6 @@ class Environment(Consistent):
         ge=1,
         le=3650,
         description="Days for which a log bucket of each team keeps what its pods write; null: none is made.",
-    )
-    metadata_stores: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
-        default=(),
-        description="Regions in which Vertex AI keeps experiments and lineage; default: it makes a store by itself.",
     )
     lustre: dict[Name, LustreSpec] = Field(default=NOTHING, description="Managed Lustre instances, by name.")
     data_sets: dict[Name, DataSetSpec] = Field(
@@ -543,7 +540,6 @@ class Environment(Consistent):
         if self.images:
             places[("images", "location")] = self.images.location
             places |= {("images", "caches", number): each for number, each in enumerate(self.images.caches)}
-        places |= {("metadata_stores", index): region for index, region in enumerate(self.metadata_stores)}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"

@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.environment import BudgetSpec, Destinations
 from training_platform.config.model.node_pool import BootDiskSpec, VmSpec
 from training_platform.config.model.queues import Fallback, Preemption, Share, Weight, check_order
@@ -17,16 +16,13 @@ from training_platform.config.reading.section import (
     NOTHING,
     DeletionProtection,
     DiskTypeName,
-    Email,
     FormerName,
     Labels,
-    MachineTypeName,
     Members,
     Name,
     ProjectId,
     Region,
     Section,
-    Zone,
     above,
     refuse_conflicts,
     unique,
@@ -110,7 +106,6 @@ class ResourcePoolSpec(VmSpec):
 
 
 FIRST_POOL = "machines"
-SUBNET = r"^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$"
 OWN_ATTACHMENT = "environment"  # the network attachment that the environment has in a region
 
 
@@ -154,63 +149,14 @@ def pool_path(pool: str) -> tuple[str, ...]:
     return () if pool == FIRST_POOL else ("more_pools", pool)
 
 
-class WorkbenchSpec(VmSpec):
-    """A Vertex AI Workbench instance: a VM with JupyterLab for one person, who acts as the team's service account."""
-
-    zone: Zone = Field(description="Zone, in the region of the subnet.")
-    machine_type: MachineTypeName = Field(
-        default="n2-standard-8", description="Machine type; its GPUs come with it.", examples=["g2-standard-8"]
-    )
-    owner: Email = Field(
-        description="Whose notebooks they are: nobody else opens them. Changing it replaces the instance.",
-        examples=["ada@example.com"],
-    )
-    disk_type: DiskTypeName | None = Field(
-        default=None, description="Type of both disks; default: the first that the machine type supports."
-    )
-    boot_disk_gb: int = Field(default=150, ge=10, le=64_000, description="Size of the boot disk in GB.")
-    data_disk_gb: int = Field(
-        default=100,
-        ge=10,
-        le=64_000,
-        description="Size in GB of the disk that holds the home directory; it only grows.",
-    )
-    subnet: str | None = Field(
-        default=None,
-        pattern=SUBNET,
-        description="Subnet that it joins, by full name; default: that of the environment's cluster in the region.",
-        examples=["projects/example-vision/regions/us-central1/subnetworks/notebooks"],
-    )
-    idle_minutes: int = Field(
-        default=180, ge=10, le=1440, description="Minutes without use after which the VM stops; its disks stay."
-    )
-    deletion_protection: DeletionProtection = True
-
-    @model_validator(mode="after")
-    def _has_no_tpus(self) -> Self:
-        if self.machine.kind == "tpu":
-            raise ValueError(f"machine_type {self.machine_type} has TPUs, which Workbench does not offer")
-        return self
-
-    @property
-    def disk(self) -> str:
-        """The type of both disks."""
-        return self.disk_type or MACHINE_TYPES[self.machine_type].boot_disk_types[0]
-
-    @property
-    def disks_gb(self) -> int:
-        """Both disks together, in GB."""
-        return self.boot_disk_gb + self.data_disk_gb
-
-
 class Vertex(Section):
     """What a team uses of Vertex AI."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "workbench": "notebooks of a cluster (docs/notebooks.md), or an instance in own_resources.py: docs/vertex.md"
+    }
     persistent_resources: dict[Name, PersistentResourceSpec] = Field(
         default=NOTHING, description="Persistent resources, by name."
-    )
-    workbench: dict[Name, WorkbenchSpec] = Field(
-        default=NOTHING, description="Workbench instances, by name: machines with JupyterLab, each for one person."
     )
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(), description="Regions in which the team gets a TensorBoard instance."

@@ -35,8 +35,6 @@ RULE = {
     "backupRetentionDays": 7,
     "standardSchedule": {"recurrenceType": "DAILY", "timeZone": "UTC"},
 }
-BENCHES = "gcp:workbench/instance:Instance"
-BENCH = f"notebooks/v2/{ZONE}/instances/bench"
 NATS, POLICIES = "gcp:compute/routerNat:RouterNat", "gcp:monitoring/alertPolicy:AlertPolicy"
 CHANNELS = "gcp:monitoring/notificationChannel:NotificationChannel"
 BUDGETS, SECRETS = "gcp:billing/budget:Budget", "gcp:secretmanager/secret:Secret"
@@ -220,14 +218,6 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (LUSTRES, "accessRulesOptions"): masked(SCRATCH, {"accessRulesOptions": {"defaultSquashMode": "ROOT_SQUASH"}}),
     (LUSTRES, "capacityGib"): masked(SCRATCH, {"capacityGib": "18000"}),
     (LUSTRES, "labels"): masked(SCRATCH, {"labels": LABELS}),
-    (BENCHES, "gceSetup"): Sent(
-        "POST",
-        f"{BENCH}:resizeDisk",
-        {"dataDisk": {"diskSizeGb": "300"}},
-        {"gceSetup": {"dataDisks": [{"diskSizeGb": "300"}]}},
-        read=BENCH,
-    ),
-    (BENCHES, "labels"): masked(BENCH, {"labels": LABELS}),
     (POLICIES, "conditions"): masked("policy", {"conditions": CONDITIONS}),
     (POLICIES, "userLabels"): masked("policy", {"userLabels": LABELS}),
     (CHANNELS, "userLabels"): masked("channel", {"userLabels": LABELS}),
@@ -266,9 +256,7 @@ def lab(ask: Client) -> dict[str, str]:
     ask.done("POST", RANGE.rpartition("/")[0], {"name": "range"})
     disk = {"name": "data", "sizeGb": "100", "type": f"{DISK.rpartition('/disks')[0]}/diskTypes/hyperdisk-ml"}
     ask.done("POST", DISK.rpartition("/")[0], disk)
-    ask.enable(PROJECT, "backupdr", "dns", "notebooks", "secretmanager")
-    machine = {"machineType": "n2-standard-8", "dataDisks": [{"diskSizeGb": "100"}]}
-    ask.done("POST", BENCH.rpartition("/")[0], {"gceSetup": machine}, instanceId="bench")
+    ask.enable(PROJECT, "backupdr", "dns", "secretmanager")
     ask.done("POST", SECRET.rpartition("/")[0], {"replication": {"automatic": {}}}, secretId="token")
     ask.done("POST", ZONE_OF_APIS.rpartition("/")[0], {"name": "apis", "dnsName": "googleapis.com."})
     ask.done("POST", f"{ZONE_OF_APIS}/changes", {"additions": [RECORD]})

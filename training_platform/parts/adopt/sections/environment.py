@@ -89,11 +89,6 @@ def environment_section(stack: str, contents: Contents, queues: Queues, *, produ
         "private_services_range": f"{services['address']}/{services['prefixLength']}" if services else None,
         **_google_apis(stack, contents),
         "network_attachments": _network_attachments(stack, contents),
-        "metadata_stores": [  # Vertex AI makes stores by itself, which have another description
-            path.split("/")[3]
-            for path, body in contents.of(resource_types.METADATA_STORE).items()
-            if str(body.get("description", "")).endswith(f" {stack}")
-        ],
         "alerts": _alerts(stack, contents),
         "dashboards": None if dashboards or resource_types.DASHBOARD in contents.unread else False,
         "images": _images(stack, contents),

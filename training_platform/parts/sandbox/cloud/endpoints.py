@@ -30,7 +30,6 @@ _PATHS: Final[Mapping[str, str]] = {
     "serviceUsage": "serviceusage/v1beta1/",
     "storage": "storage/v1/",
     "vertexAi": "aiplatform/v1beta1/",
-    "workbench": "notebooks/v2/",
 }
 
 

@@ -14,12 +14,12 @@ from training_platform.parts.sandbox.cloud.services.monitoring import LOGGING, M
 from training_platform.parts.sandbox.cloud.services.networking import DNS, SERVICE_NETWORKING
 from training_platform.parts.sandbox.cloud.services.projects import BILLING_BUDGETS, RESOURCE_MANAGER, SERVICE_USAGE
 from training_platform.parts.sandbox.cloud.services.storage import ARTIFACT_REGISTRY, STORAGE
-from training_platform.parts.sandbox.cloud.services.vertex import VERTEX, WORKBENCH
+from training_platform.parts.sandbox.cloud.services.vertex import VERTEX
 
 SERVICES: Final[Mapping[str, Service]] = {
     service.name: service
     for service in (
         ARTIFACT_REGISTRY, BACKUP_DR, BILLING_BUDGETS, CLOUD_KMS, COMPUTE, DNS, FILESTORE, GKE, IAM, LOGGING, LUSTRE,
-        MONITORING, RESOURCE_MANAGER, SECRET_MANAGER, SERVICE_NETWORKING, SERVICE_USAGE, STORAGE, VERTEX, WORKBENCH,
+        MONITORING, RESOURCE_MANAGER, SECRET_MANAGER, SERVICE_NETWORKING, SERVICE_USAGE, STORAGE, VERTEX,
     )
 }  # fmt: skip

@@ -1,13 +1,13 @@
-"""Vertex AI: persistent resources, TensorBoards, metadata stores and training jobs; and instances of Workbench."""
+"""Vertex AI: persistent resources, TensorBoards and training jobs."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition, required
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition
 from training_platform.parts.sandbox.cloud.resources.actions import patch, start_operation
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
+from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.services import vertex_jobs
 from training_platform.parts.sandbox.cloud.services.vertex_jobs import name_and_date
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
@@ -103,10 +103,6 @@ VERTEX: Final = Service(
             collection="tensorboards", schema="Tensorboard", style="longrunning", id_in="", fill=_fill_tensorboard,
             etag="etag",
         ),
-        ResourceKind(
-            collection="metadataStores", schema="MetadataStore", style="longrunning", id_in="metadataStoreId",
-            id_form=r"[a-z_][a-z0-9_]{0,59}", fill=lambda cloud, _, record, old: name_and_date(cloud, record, old),
-        ),
         *vertex_jobs.KINDS,
     ),
     handlers={
@@ -116,77 +112,3 @@ VERTEX: Final = Service(
     },
     settle=vertex_jobs.settle,
 )  # fmt: skip
-
-# Workbench: VMs with JupyterLab
-
-
-def _fill_instance(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
-    body = record.body
-    setup = body.setdefault("gceSetup", {})
-    if old:
-        before = old["gceSetup"].get("machineType")
-        if setup.get("machineType") != before and old["state"] != "STOPPED":
-            raise failed_precondition(f"The machine type of '{call.path}' can be changed once it is STOPPED.")
-        return
-    for interface in setup.get("networkInterfaces", ()):
-        name = interface.get("subnet", "").partition("projects/")[2]
-        if name:
-            cloud.existing(f"compute/projects/{name}")
-    if len(body.get("instanceOwners", ())) > 1:
-        raise Refusal(400, "An instance has one owner at most")
-    body |= {
-        "id": f"{cloud.store.serial():019d}",
-        "proxyUri": f"{record.id}-dot-{call.location}.notebooks.example.com", "healthState": "HEALTHY",
-    }  # fmt: skip
-
-
-def _start_or_stop(cloud: Cloud, call: Call) -> Json:
-    record = cloud.existing(call.name)
-    passing, state = ("STARTING", "ACTIVE") if call.method.action == "start" else ("STOPPING", "STOPPED")
-    record.body["state"] = passing
-    return _write_instance(cloud, call, record, {"state": state})
-
-
-def _resize_disk(cloud: Cloud, call: Call) -> Json:
-    """Let a disk grow: of an instance's disks, none can be made smaller."""
-    record = cloud.existing(call.name)
-    setup = record.body["gceSetup"]
-    field = "bootDisk" if "bootDisk" in call.body else "dataDisk"
-    size = required(call.body.get(field, {}), "diskSizeGb", field)
-    disk = setup.get("bootDisk") if field == "bootDisk" else next(iter(setup.get("dataDisks", ())), None)
-    if disk is None:
-        raise Refusal(400, f"The instance '{call.path}' has no {field}")
-    before, after = int(disk.get("diskSizeGb", 0)), int(size)
-    if after < before:
-        raise Refusal(400, f"A disk cannot be made smaller, from {before} to {after} GB")
-    disk["diskSizeGb"] = str(after)
-    return _write_instance(cloud, call, record, {})
-
-
-def _write_instance(cloud: Cloud, call: Call, record: Record, fields: Json) -> Json:
-    """Write an instance, and start the operation at whose end it has some fields."""
-    cloud.store.put(record)
-    return start_operation(
-        cloud, call, "instances", schema="google.cloud.notebooks.v2.Instance",
-        changes=[StateChange(target=record.name, fields=fields)],
-        metadata=_WORKBENCH_METADATA(cloud, call, _INSTANCES, record),
-    )  # fmt: skip
-
-
-_WORKBENCH_METADATA: Final = operation_metadata("google.cloud.notebooks.{version}.OperationMetadata")
-_INSTANCES: Final = ResourceKind(
-    collection="instances", schema="Instance", style="longrunning", id_in="instanceId",
-    states=("state", "PROVISIONING", "ACTIVE", "ACTIVE", "DELETED"), fill=_fill_instance,
-    protection="enableDeletionProtection",
-)  # fmt: skip
-WORKBENCH: Final = Service(
-    name="notebooks",
-    package="google.cloud.notebooks",
-    metadata=_WORKBENCH_METADATA,
-    kinds=(_INSTANCES,),
-    handlers={
-        "instances.start": _start_or_stop,
-        "instances.stop": _start_or_stop,
-        "instances.resizeDisk": _resize_disk,
-    },
-)
