@@ -47,7 +47,6 @@ def _sound(environment: Json) -> Json:
     del pools["deep"]["partition"]
     pools["deep"]["accelerator_count"] = 2
     pools["sliced"] = {"machine_type": "a2-highgpu-1g", "partition": "1g.5gb"}
-    pools["confidential"] = {"machine_type": "a3-highgpu-1g", "capacity": "spot"}
     found["filestore"]["tiered"] = {"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 1024}
     plain = {"machine_type": "a3-highgpu-8g", "capacity": "on-demand"}
     cluster["compute_classes"]["best"]["priorities"].append(plain)
@@ -64,7 +63,6 @@ ELSEWHERE: Mapping[Path_, tuple[Path_, Any]] = {
     ("filestore", "a", "connection"): (("filestore", "e", "connection"), "private-service-access"),
     ("image_sources",): (("image_sources",), ["us-docker.pkg.dev/example-reach/images/", "example.com/"]),
     ("filestore", "e", "team"): (("filestore", "tiered", "team"), "team"),
-    (*POOLS, "gpu", "confidential"): ((*POOLS, "confidential", "confidential"), "TDX"),
     (*DEEP, "accelerator_count"): ((*DEEP, "accelerator_count"), 4),
     (*DEEP, "partition"): ((*POOLS, "sliced", "partition"), "2g.10gb"),
     (*reach.SECOND, "capacity"): ((*reach.BEST, "priorities", 2, "capacity"), "spot"),

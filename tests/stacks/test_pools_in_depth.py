@@ -23,6 +23,7 @@ from training_platform.config.workspace import Workspace, cross_check
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views, stack_demand
 from training_platform.resources.gke import maintenance_policy
+from training_platform.resources.plan import PlanError
 from training_platform.rules import evaluate, program, views_of_plan
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -86,6 +87,14 @@ def judged(stack: Stack) -> list[Finding]:
     return evaluate(program(views, stack="dev", environment="dev", team=None, production=False), file=stack)
 
 
+def kernel(sysctls: dict[str, str], **settings: Any) -> dict[str, Any]:
+    """Return settings of the nodes' kernel, which a pool has no fields for."""
+    return {"provider_inputs": {"node_config": {"linux_node_config": {"sysctls": sysctls, **settings}}}}
+
+
+CONFIDENTIAL = {
+    "provider_inputs": {"node_config": {"confidential_nodes": {"enabled": True, "confidential_instance_type": "TDX"}}}
+}
 NATURES: dict[str, dict[str, Any]] = {
     "T4": {**T4, "max_nodes": 5},
     "V100 by flex-start": {
@@ -102,10 +111,10 @@ NATURES: dict[str, dict[str, Any]] = {
     "block SSD": {**A100, "local_ssd": {"count": 8, "use": "block"}},
     "preloaded": {**A100, "preload_images": ["projects/example/global/images/torch"]},
     "confidential": {
-        "machine_type": "a3-highgpu-1g", "zone": "us-central1-a", "capacity": "spot", "confidential": "TDX",
+        "machine_type": "a3-highgpu-1g", "zone": "us-central1-a", "capacity": "spot", **CONFIDENTIAL,
     },
     "more pods and a taint": {**A100, "max_pods": 64, "taints": {"team": {"value": "vision"}}},
-    "kernel settings": {**A100, "sysctls": {"net.core.somaxconn": "4096"}, "hugepages": {"size_1g": 4}},
+    "kernel settings": {**A100, **kernel({"net.core.somaxconn": "4096"}, hugepages_config={"hugepage_size1g": 4})},
     "TPU 7x": IRONWOOD,
 }  # fmt: skip
 
@@ -136,6 +145,25 @@ def test_kernel_settings_reach_the_nodes_as_they_are_written() -> None:
     settings = {"sysctls": {"net.core.somaxconn": "4096"}, "hugepagesConfig": {"hugepageSize1g": 4}}
     assert node["linuxNodeConfig"] == settings
     assert "linuxNodeConfig" not in planned(A100)["nodeConfig"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "refused"),
+    [
+        (
+            {"node_config": {"machine_type": "a2-highgpu-8g", "spot": True}},
+            ["node_config.machine_type", "node_config.spot"],
+        ),
+        ({"nodeConfig": {"linux_node_config": {}}}, ["nodeConfig"]),
+        ({"name": "other"}, ["name"]),
+    ],
+)
+def test_an_input_that_is_planned_already_is_refused_at_its_line(inputs: dict[str, Any], refused: list[str]) -> None:
+    with pytest.raises(PlanError) as refusal:
+        plan_of(stack_of({**A100, "provider_inputs": inputs}))
+
+    assert str(refusal.value).startswith(", ".join(f"provider_inputs.{name}" for name in refused))
+    assert ".".join(map(str, refusal.value.path)).endswith(f"train.provider_inputs.{refused[0]}")
 
 
 def test_attached_gpus_are_asked_of_gke_and_charged() -> None:
@@ -393,8 +421,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
     "1 pod on a shared GPU": ({**A100, "sharing": {"max_clients": 1}}, {}, "gpu-sharing", "sharing.max_clients", "2"),
     "3 local SSDs": ({**A100, "local_ssd": {"count": 3}}, {}, "local-ssd-count", "local_ssd.count", "8"),
     "fewer than bundled": ({**H100, "local_ssd": {"count": 8}}, {}, "local-ssd-count", "local_ssd.count", "16"),
-    "TDX on eight H100": ({**H100, "confidential": "TDX"}, {}, "confidential-gpu", "confidential", "none"),
-    "TDX on TPUs": ({**V5E, "confidential": "TDX"}, {}, "confidential-gpu", "confidential", "none"),
+    "TDX on eight H100": (
+        {**H100, **CONFIDENTIAL}, {}, "confidential-gpu",
+        "provider_inputs.node_config.confidential_nodes.confidential_instance_type", "none",
+    ),
     "257 pods": ({**A100, "max_pods": 257}, {}, "max-pods", "max_pods", "256"),
     "GPU networks in the cluster's range": (
         H100, {"gpu_networks": {"range": "10.64.0.0/16"}}, "gpu-network-range", "gpu_networks.range",
@@ -405,7 +435,16 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str]] = {
         "gpu_networks.range", "192.168.0.0/28",
     ),
     "a kernel parameter that GKE does not set": (
-        {**A100, "sysctls": {"net.core.somaxcon": "4096"}}, {}, "node-sysctls", "sysctls", "net.core.somaxconn",
+        {**A100, **kernel({"net.core.somaxcon": "4096"})}, {}, "node-sysctls",
+        "provider_inputs.node_config.linux_node_config.sysctls", "net.core.somaxconn",
+    ),
+    "an input that the provider does not have": (
+        {**A100, "provider_inputs": {"node_config": {"linux_node_conf": {}}}}, {}, "document-unknown-field",
+        "provider_inputs.node_config.linux_node_conf", "linux_node_config",
+    ),
+    "an input of another type": (
+        {**A100, "provider_inputs": {"node_config": {"min_cpu_platform": ["Intel Ice Lake"]}}}, {}, "document-type",
+        "provider_inputs.node_config.min_cpu_platform", "",
     ),
     "a window of an hour": (
         A100, {"maintenance": {"end": "2026-01-03T07:00:00Z"}}, "maintenance-window", "maintenance", "4 hours",

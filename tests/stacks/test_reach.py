@@ -132,8 +132,7 @@ clusters:
         preload_images: [projects/example/global/images/one]
         max_pods: 32
         taints: {team: {value: one, effect: NO_SCHEDULE}}
-        sysctls: {net.core.somaxconn: "1024"}
-        hugepages: {size_2m: 512, size_1g: 2}
+        provider_inputs: {node_config: {linux_node_config: {sysctls: {net.core.somaxconn: "1024"}}}}
         upgrades:
           {auto_repair: true, auto_upgrade: true, strategy: surge, max_surge: 0, max_unavailable: 1}
       soaking: {machine_type: a2-highgpu-1g, upgrades: {strategy: blue-green, soak_minutes: 60}}
@@ -316,7 +315,6 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*POOLS, "flex", "gpu_direct"): False,
     (*POOLS, "gpu", "compact"): True,
     (*POOLS, "flex", "topology_aware"): True,
-    (*POOLS, "gpu", "confidential"): "TDX",
     (*DEEP, "accelerator"): "v100",
     (*DEEP, "accelerator_count"): 2,
     (*DEEP, "driver"): "latest",
@@ -330,10 +328,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*DEEP, "preload_images"): ["projects/example/global/images/two"],
     (*DEEP, "max_pods"): 64,
     (*DEEP, "taints"): {},
-    (*DEEP, "sysctls"): {"net.core.somaxconn": "4096"},
-    (*DEEP, "hugepages"): {},
-    (*DEEP, "hugepages", "size_2m"): 1024,
-    (*DEEP, "hugepages", "size_1g"): 4,
+    (*DEEP, "provider_inputs"): {"node_config": {"linux_node_config": {"sysctls": {"net.core.somaxconn": "4096"}}}},
     (*DEEP, "taints", "team", "value"): "two",
     (*DEEP, "taints", "team", "effect"): "NO_EXECUTE",
     (*DEEP, "upgrades"): {"max_surge": 2},

@@ -120,7 +120,7 @@ def _planned(
             try:
                 planned = _resources(stack, workspace, options)
             except PlanError as error:
-                plan_findings.append(stack.finding("plan", (), str(error)))
+                plan_findings.append(stack.finding("plan", error.path, str(error)))
                 planned = None
             if planned is not None and stack.section is not None:
                 views = views_of_plan(planned, Locator(stack.section))

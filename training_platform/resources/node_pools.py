@@ -7,7 +7,7 @@ v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import (
+    PROVIDER_INPUTS,
     BootDiskSpec,
     CpuPoolSpec,
     NodePoolSpec,
@@ -28,21 +29,20 @@ from training_platform.config.pools import (
     GkePool,
     pool_labels,
 )
+from training_platform.config.reading.finding import Path, dotted
 from training_platform.resources import gcp
-from training_platform.resources.plan import Options, Resource
+from training_platform.resources.plan import Options, PlanError, Resource
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+from training_platform.resources.spelling import python_name
 
 if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolManagementArgsDict as Management
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as Nic
     from pulumi_gcp.container import NodePoolNetworkConfigArgsDict as NetworkConfig
     from pulumi_gcp.container import NodePoolNodeConfigArgsDict as NodeConfig
-    from pulumi_gcp.container import NodePoolNodeConfigConfidentialNodesArgsDict as Confidential
     from pulumi_gcp.container import NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgsDict as EphemeralSsd
     from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorArgsDict as Gpu
     from pulumi_gcp.container import NodePoolNodeConfigGuestAcceleratorGpuSharingConfigArgsDict as Sharing
-    from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigArgsDict as LinuxNodeConfig
-    from pulumi_gcp.container import NodePoolNodeConfigLinuxNodeConfigHugepagesConfigArgsDict as Hugepages
     from pulumi_gcp.container import NodePoolNodeConfigLocalNvmeSsdBlockConfigArgsDict as BlockSsd
     from pulumi_gcp.container import NodePoolNodeConfigReservationAffinityArgsDict as Affinity
     from pulumi_gcp.container import NodePoolNodeConfigSecondaryBootDiskArgsDict as SecondaryDisk
@@ -80,7 +80,7 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
     has the same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
     """
     least, most = nodes_per_zone(pool, gke_pool)
-    return gcp.node_pool(
+    resource = gcp.node_pool(
         f"{gke_pool.name}-pool",
         _options(pool, place),
         name=node_pool_name(pool, gke_pool),
@@ -98,6 +98,37 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
         network_config=network_config(place),
         node_config=node_config(pool, place),
     )
+    if pool.spec.provider_inputs:
+        resource.inputs = with_provider_inputs(resource.inputs, pool.spec.provider_inputs, pool.path)
+    return resource
+
+
+def with_provider_inputs(inputs: Mapping[str, Any], further: Mapping[str, Any], pool: Path) -> dict[str, Any]:
+    """Return inputs with those that a stack file gives as they are. Raises PlanError for one that is planned already.
+
+    Whoever reads the stack file would still count with the planned one. Inputs are spelt in one way alone, since two
+    spellings of a block would become one on the wire.
+    """
+    refused: list[Path] = []
+
+    def merged(inputs: Mapping[str, Any], further: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        every = dict(inputs)
+        for name, value in further.items():
+            planned = every.get(name)
+            if isinstance(planned, Mapping) and isinstance(value, Mapping):
+                every[name] = merged(planned, value, (*path, name))
+            elif name in every or name != python_name(name):
+                refused.append((*path, name))
+            else:
+                every[name] = value
+        return every
+
+    every = merged(inputs, further, (*pool, PROVIDER_INPUTS))
+    if refused:
+        names = ", ".join(dotted(path[len(pool) :]) for path in refused)
+        reason = "are planned by the platform already, or not spelt as in pulumi-gcp's Python (node_config)"
+        raise PlanError(f"{names} of pool {pool[-1]} {reason}: write fields of the pool, or other inputs", refused[0])
+    return every
 
 
 def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
@@ -140,8 +171,6 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
         "ephemeral_storage_local_ssd_config": ephemeral,
         "local_nvme_ssd_block_config": block,
         "secondary_boot_disks": secondary_boot_disks(spec),
-        "confidential_nodes": confidential_nodes(spec),
-        "linux_node_config": _linux_node_config(spec),
         "reservation_affinity": reservation_affinity(spec),
         "spot": True if spec.capacity == "spot" else None,
         # Queued VMs are flex-start VMs that start all at once.
@@ -150,15 +179,6 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
     }
     common = common_node_config(machine, spec.boot_disk, place.service_account, place.scope, place.location)
     return {**common, **own}
-
-
-def _linux_node_config(spec: NodePoolSpec) -> LinuxNodeConfig | None:
-    """Return the kernel settings of a pool's VMs; a pool that names none has GKE's."""
-    pages: Hugepages = {"hugepage_size2m": spec.hugepages.size_2m, "hugepage_size1g": spec.hugepages.size_1g}
-    written = any(size is not None for size in (spec.hugepages.size_2m, spec.hugepages.size_1g))
-    if not spec.sysctls and not written:
-        return None
-    return {"sysctls": spec.sysctls or None, "hugepages_config": pages if written else None}
 
 
 def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
@@ -238,13 +258,6 @@ def secondary_boot_disks(spec: NodePoolSpec) -> list[SecondaryDisk] | None:
     """Return the disks that bring container images with them; they need image streaming, which every pool has."""
     disks: list[SecondaryDisk] = [{"disk_image": image, "mode": IMAGE_CACHE} for image in spec.preload_images]
     return disks or None
-
-
-def confidential_nodes(spec: NodePoolSpec) -> Confidential | None:
-    """Return the technology that keeps a VM's memory from its host."""
-    if spec.confidential is None:
-        return None
-    return {"enabled": True, "confidential_instance_type": spec.confidential}
 
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"

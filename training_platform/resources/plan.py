@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.finding import Path, UserError
 from training_platform.resources.planned import UNKNOWN, Planned, ResourceKey
 from training_platform.resources.spelling import wire_inputs
 
@@ -20,7 +20,14 @@ STACK_REFERENCE = "pulumi:pulumi:StackReference"
 
 
 class PlanError(UserError):
-    """A plan that nobody could register: a name that two resources have, a circle of dependencies, a missing API."""
+    """A plan that nobody could register: a name that two resources have, a circle of dependencies, a missing API.
+
+    ``path`` is where the stack file causes it, empty if its program does.
+    """
+
+    def __init__(self, message: str, path: Path = ()) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ name is a map in one type and a block or a list in another; ``make documents`` w
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -54,6 +55,12 @@ def camel_case(name: str) -> str:
     """Return a name as the wire has it."""
     first, *others = name.split("_")
     return first + "".join(other[:1].upper() + other[1:] for other in others)
+
+
+@cache
+def python_name(name: str) -> str:
+    """Return an input's name as pulumi-gcp's Python has it."""
+    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
 def _respelt(value: Any, maps: Maps, leaf: Callable[[Any], Any]) -> Any:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_type_hints
 
+from training_platform.config.model.node_pool import PROVIDER_INPUTS
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity, bug, dotted
 from training_platform.config.reading.secrets import shows
+from training_platform.resources.spelling import python_name
 from training_platform.views.program import Program
 from training_platform.views.view import NeedsUnknown, View
 
@@ -147,7 +149,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
     for rule in RULES.values() if rules is None else rules:
         for draft in _drafts(rule, program):
             same = draft.view.origin or draft.view.name
-            path = draft.view.path(draft.field) if draft.field else draft.view.origin
+            path = _place(draft, file)
             key = (rule.id, same, path, draft.message, draft.allowed)
             if key not in findings:
                 findings[key] = _finding(rule, draft, path, file)
@@ -158,6 +160,19 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
             elif finding.severity == "error" and rule.owner in _REFUSERS:
                 refused.add(place)
     return [finding for key, finding in findings.items() if of_documents.get(key) not in refused]
+
+
+def _place(draft: Draft, file: Stack | None) -> Path:
+    """Return where a draft's field is in the stack file: below the inputs that it gives as they are, if it is there."""
+    view, path = draft.view, draft.view.path(draft.field) if draft.field else draft.view.origin
+    if file is None or not view.origin:
+        return path
+    field = view.FIELDS.get(draft.field)
+    for name in field.inputs if field else (draft.field,):
+        given = (*view.origin, PROVIDER_INPUTS, *map(python_name, name.split(".")))
+        if file.says(given):
+            return given
+    return path
 
 
 def _drafts(rule: Rule, program: Program) -> Iterator[Draft]:
@@ -191,6 +206,8 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
     ours = file is not None or bool(view.origin)
     place = dotted(path) if ours else view.spelled(draft.field) or dotted(path)
     message, allowed, nearest = draft.message, draft.allowed, draft.nearest
+    if PROVIDER_INPUTS in path and rule.id == "document-unknown-field":  # names, which a stack file spells otherwise
+        allowed, nearest = (python_name(names) if names else None for names in (allowed, nearest))
     if not ours and message.startswith("is "):
         message = f"{place.removesuffix('.0').rpartition('.')[2]} {message}"
     if view.hidden and shows(f"{message} {allowed} {nearest}", view.hidden):

@@ -108,8 +108,11 @@ config:
             taints: {team: {value: vision, effect: NO_EXECUTE}}
             labels: {team: vision}
             max_pods: 64
-            sysctls: {net.core.somaxconn: "4096"}
-            hugepages: {size_2m: 1024}
+            provider_inputs:
+              node_config:
+                linux_node_config:
+                  sysctls: {net.core.somaxconn: "4096"}
+                  hugepages_config: {hugepage_size2m: 1024}
           mig:
             machine_type: a2-highgpu-1g
             zone: us-central1-a

@@ -1,8 +1,8 @@
 """Node pools of a cluster, with the options that most of them leave at their defaults; VMs of Vertex AI."""
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -104,15 +104,6 @@ class LocalSsdSpec(Section):
     )
 
 
-class Hugepages(Section):
-    """Memory of each VM that is set aside in large pages; pods ask for ``hugepages-2Mi`` and ``hugepages-1Gi``."""
-
-    size_2m: int | None = Field(default=None, ge=1, description="Pages of 2 MiB on each VM; default: none.")
-    size_1g: int | None = Field(
-        default=None, ge=1, description="Pages of 1 GiB on each VM, where the machine type has them; default: none."
-    )
-
-
 class Upgrades(Section):
     """How GKE repairs and upgrades the VMs of a node pool; a multi-host TPU slice is always recreated as a whole."""
 
@@ -139,6 +130,11 @@ class Upgrades(Section):
 class NodeOptions(Consistent):
     """Options of a node pool: attached GPUs, GPUDirect, placement, local SSD, upgrades."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "confidential": "provider_inputs: {node_config: {confidential_nodes: ...}}",
+        "hugepages": "provider_inputs: {node_config: {linux_node_config: {hugepages_config: ...}}}",
+        "sysctls": "provider_inputs: {node_config: {linux_node_config: {sysctls: ...}}}",
+    }
     accelerator: AttachedGpuName | None = Field(
         default=None, description="GPU that is attached to a machine type without GPUs of its own."
     )
@@ -168,22 +164,19 @@ class NodeOptions(Consistent):
         description="Disk images with preloaded container images, as secondary boot disks.",
         examples=[["projects/example-train/global/images/torch"]],
     )
-    confidential: Literal["TDX", "SEV", "SEV_SNP"] | None = Field(
-        default=None, description="Technology of confidential nodes; default: nodes are not confidential."
-    )
     max_pods: int | None = Field(
         default=None, ge=1, description="Most pods per VM; default: 16 on hosts of multi-host slices, else 32."
     )
-    sysctls: dict[str, str] = Field(
-        default=NOTHING,
-        description="Kernel parameters of the nodes; changing them recreates the VMs, one after another.",
-        examples=[{"net.core.somaxconn": "4096"}],
-    )
-    hugepages: Hugepages = Field(default=Hugepages(), description="Large memory pages; default: none.")
     taints: dict[str, TaintSpec] = Field(
         default=NOTHING, description="Taints of the nodes, by key, beside those of GKE."
     )
     upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")
+    provider_inputs: dict[str, Any] = Field(
+        default=NOTHING,
+        description="Inputs of the GKE node pool that have no field here, as pulumi-gcp's Python spells them.",
+        examples=[{"node_config": {"linux_node_config": {"sysctls": {"net.core.somaxconn": "4096"}}}}],
+        json_schema_extra={"additionalProperties": {}},
+    )
 
 
 _WITH_CHIPS = NamesWhere(
@@ -194,6 +187,7 @@ MOST_SLICES = 100_000  # of a stack, with its pools: more than any project could
 _BLOCK, _HOST = "cloud.google.com/gce-topology", "kubernetes.io/hostname"
 BLOCK_LEVELS = (f"{_BLOCK}-block", f"{_BLOCK}-subblock", f"{_BLOCK}-host", _HOST)
 POOL_LABEL = "cloud.google.com/gke-nodepool"
+PROVIDER_INPUTS = "provider_inputs"  # the field of inputs that are given as they are
 SLICE_LEVELS = (POOL_LABEL, _HOST)  # a slice over several VMs is a node pool of its own
 _NO_FIELD, _LEAVE_OUT = "the field left out", "leave it out"
 _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices

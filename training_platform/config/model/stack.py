@@ -68,6 +68,10 @@ class Stack:
         """The one section that the stack has."""
         return self.environment or self.team
 
+    def says(self, path: Path) -> bool:
+        """Whether the stack's section has something at a path."""
+        return value_at(self.source.value, (*self.below, *path)) is not None
+
     def position(self, path: Path) -> Position:
         """Return where a path of the stack's section stands in its file, or the nearest part of it that is written."""
         return self.source.position((*self.below, *path))

@@ -79,8 +79,6 @@ def _section(body: Json, location: str) -> dict[str, Any]:
     zones = at(body, "locations") or []  # None in the section means all zones of a regional cluster
     zone = location if is_zone(location) else str(zones[0]) if len(zones) == 1 else None
     labels = at(body, "config.labels") or {}
-    pages = {"size_2m": "hugepageSize2m", "size_1g": "hugepageSize1g"}
-    hugepages = {field: whole(body, f"config.linuxNodeConfig.hugepages.{name}") for field, name in pages.items()}
     attached = machine.accelerator if MACHINE_TYPES[machine.name].kind == "cpu" else None
     disk_type = at(body, "config.bootDisk.diskType") or at(body, "config.diskType")
     max_pods = whole(body, "maxPodsConstraint.maxPodsPerNode")
@@ -105,10 +103,7 @@ def _section(body: Json, location: str) -> dict[str, Any]:
         "gpu_direct": False if no_direct else None,
         "local_ssd": _local_ssd(body, machine),
         "preload_images": [disk["diskImage"] for disk in at(body, "config.secondaryBootDisks") or ()] or None,
-        "confidential": at(body, "config.confidentialNodes.confidentialInstanceType"),
         "max_pods": None if max_pods in (0, default_pods) else max_pods,
-        "sysctls": at(body, "config.linuxNodeConfig.sysctls"),
-        "hugepages": {field: count for field, count in hugepages.items() if count} or None,
         "taints": {
             taint["key"]: {"value": taint.get("value", ""), "effect": taint.get("effect")}
             for taint in at(body, "config.taints") or ()
@@ -116,8 +111,27 @@ def _section(body: Json, location: str) -> dict[str, Any]:
         }
         or None,
         "upgrades": _upgrades(body),
+        "provider_inputs": _provider_inputs(body),
         **(_gpu(body) if machine.kind == "gpu" else {}),
     }
+
+
+_PAGES = "config.linuxNodeConfig.hugepages"
+
+
+def _provider_inputs(body: Json) -> dict[str, Any] | None:
+    """Return the inputs for which a pool's section has no field."""
+    config: dict[str, Any] = {}
+    if kind := at(body, "config.confidentialNodes.confidentialInstanceType"):
+        config["confidential_nodes"] = {"enabled": True, "confidential_instance_type": kind}
+    pages = {f"hugepage_size{size}": whole(body, f"{_PAGES}.hugepageSize{size}") for size in ("2m", "1g")}
+    linux = {
+        "sysctls": at(body, "config.linuxNodeConfig.sysctls"),
+        "hugepages_config": {name: count for name, count in pages.items() if count},
+    }
+    if written := {name: value for name, value in linux.items() if value}:
+        config["linux_node_config"] = written
+    return {"node_config": config} if config else None
 
 
 def _machine(body: Json) -> MachineType:

@@ -14,6 +14,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.model.node_pool import SLICE_LEVELS
 from training_platform.config.names import data_claim
 from training_platform.config.pools import ExpandedPool, Flavor
+from training_platform.config.reading.source import value_at
 from training_platform.parts.jobs.container import container, image, mount_path, output_variables, share_folder
 from training_platform.parts.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.parts.jobs.model import GkeTarget, Mount
@@ -301,6 +302,9 @@ def resources(job: ResolvedJob, chips: dict[str, str], parts: Parts | None = Non
     return {"requests": {**chips, **cpu, **requests}, "limits": {**chips, **limits}}
 
 
+_PAGES: Final = ("node_config", "linux_node_config", "hugepages_config")
+
+
 def usable_memory_gib(pool: ExpandedPool) -> int:
     """Return the GiB of a VM's memory that a job may use: nine tenths of what GKE and large pages leave.
 
@@ -309,8 +313,9 @@ def usable_memory_gib(pool: ExpandedPool) -> int:
     rest = has = float(pool.machine.memory_gb)
     for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (has, 0.02)):
         has, rest = has - min(rest, step) * share, max(0.0, rest - step)
-    pages = pool.spec.hugepages
-    has -= 0.1 + (pages.size_2m or 0) / 512 + (pages.size_1g or 0)  # 100 MiB: the kubelet evicts below
+    pages = value_at(pool.spec.provider_inputs, _PAGES) or {}
+    has -= 0.1  # the kubelet evicts below 100 MiB
+    has -= pages.get("hugepage_size2m", 0) / 512 + pages.get("hugepage_size1g", 0)
     return max(1, int(has * 0.9))
 
 
