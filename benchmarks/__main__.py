@@ -9,17 +9,12 @@ import os
 import platform
 import sys
 
-from benchmarks import commands, engine, queues, rules, traces
+from benchmarks import commands, engine, queues
 
 BENCHMARKS = {
     "commands": commands.measure,
-    "jobs": commands.measure_jobs,
-    "rules": rules.measure,
     "engine": engine.measure,
     "simulate": queues.measure,
-    "traces": traces.measure,
-    "sandbox": engine.measure_sandbox,
-    "start": commands.measure_start,
 }
 
 

@@ -1,4 +1,4 @@
-"""The real engine: ``pulumi preview --policy-pack`` beside a check of one stack, and the sandbox beside its preview.
+"""The real engine: ``pulumi preview --policy-pack`` beside a check of one stack.
 
 What the pack adds to a preview is the difference of two that follow each other, by the clock and in CPU of all
 processes, the pack's own among them, which the engine kills and leaves to others. A part of the pack's work is done
@@ -6,17 +6,11 @@ on a second core while the program loads its SDK and the provider works.
 
 Without the engine and its gcp plugin on PATH only the checks are measured. The preview is of a stack without state,
 in a copy of the repository with the tests' organisation; a stand-in takes the Kubernetes objects.
-
-Of the sandbox, ``sandbox up`` is measured beside ``sandbox preview``, and beside the chain of resources that it waits
-for. With operations of no length the engine's own work is measured, with long ones whether a resource waits for
-others that it does not need. The gcp provider's fixed wait after a new service account is taken from the time that is
-compared with a preview, and is in the chain like every resource's own time.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import resource
 import shutil
@@ -26,9 +20,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
-from benchmarks.measure import ORGANISATION, PROGRAM, ROOT, run, spread, table
+from benchmarks.measure import ORGANISATION, PROGRAM, run, spread, table
 from tests.engine.workspace import Workspace
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -106,39 +99,3 @@ def _check() -> None:
 def _preview(workspace: Workspace, packs: Sequence[str] = ("--policy-pack", "policies")) -> None:
     ran = workspace.run("preview", "--stack", STACK, *packs)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
-SANDBOX_STACK: Final = "dev"
-DURATIONS: Final = ("*=0", "real/20", "real/10")
-ACCOUNT_WAIT: Final = 10.0  # seconds that the provider sleeps after it made a service account
-
-
-def measure_sandbox() -> None:
-    """Bring the stack up once for each length of operations, each time from nothing, and print a table."""
-    title = f"The sandbox, stack {SANDBOX_STACK}"
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if missing:
-        print(f"\n## {title}\n\nNot installed: {', '.join(missing)}")
-        return
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        root = folder / "checkout"
-        shutil.copytree(ORGANISATION, root)
-        for part in ("modules", "policies", "training_platform"):
-            (root / part).symlink_to(ROOT / part)
-        preview = _sandbox(root, folder / "preview", "preview")
-        rows: list[tuple[str, ...]] = [("preview", f"{preview:.1f}", "", "", "", "")]
-        for index, duration in enumerate(DURATIONS):
-            place = folder / str(index)
-            wall = _sandbox(root, place, "up", "--duration", duration)
-            summary = json.loads((place / "stacks" / SANDBOX_STACK / "summary.json").read_text(encoding="utf-8"))
-            times, seconds, chain = (wall - ACCOUNT_WAIT) / preview, summary["seconds"], summary["path_seconds"]
-            figures = (f"{wall:.1f}", f"{times:.1f}", f"{seconds:.1f}", f"{chain:.1f}", f"{seconds / chain:.2f}")
-            rows.append((f"up, {duration}", *figures))
-    head = ("run", "wall s", "without the fixed wait, previews", "changes s", "chain s", "changes / chain")
-    table(title, head, rows)
-
-
-def _sandbox(root: Path, workspace: Path, command: str, *args: str) -> float:
-    place = ("--root", str(root), "--workspace", str(workspace))
-    return run([PROGRAM, "sandbox", command, SANDBOX_STACK, *place, *args]).wall

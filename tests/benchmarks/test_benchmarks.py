@@ -97,7 +97,7 @@ def test_a_planted_fault_is_found_in_every_environment_and_nothing_else_is(rule:
 
 def test_a_name_that_is_no_benchmark_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["rules", "nothing"])
+        main(["engine", "nothing"])
 
     assert ended.value.code == 2
     assert capsys.readouterr().err == f"There is no benchmark nothing. There are: {', '.join(BENCHMARKS)}.\n"

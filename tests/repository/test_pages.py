@@ -20,8 +20,8 @@ import pytest
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
-from benchmarks.commands import clone
 from tests.places import ROOT
+from tests.repository.clones import clone
 from training_platform.cli.main import app
 
 SCHEMAS: Final = ROOT.parent / "shared" / "schemas"

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.commands import CLOUD, FILES, REHEARSAL, clone, commands
 from benchmarks.measure import BIN, ROOT
+from tests.repository.clones import CLOUD, FILES, REHEARSAL, clone, commands
 from tests.repository.test_pages import START, type_page
 from training_platform.config.workspace import read_workspace
 
