@@ -1,4 +1,4 @@
-"""The engine's events as a timeline, the longest chain of needs in it, and the summary."""
+"""The engine's events as a timeline, and the summary."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 from pulumi.automation.events import EngineEvent
 
 from training_platform.parts.sandbox.run.reports import (
-    Leg,
     QuotaRow,
     Timeline,
     as_json,
     as_text,
-    longest_chain,
-    needs_of,
-    reversed_needs,
     summarize,
 )
 
@@ -105,26 +101,24 @@ def test_an_error_is_told_once_with_its_resource_and_without_the_plugins_own_log
     assert found.warnings == []
 
 
-def test_the_summary_has_order_path_quota_and_failures() -> None:
+def test_the_summary_has_order_duration_quota_and_failures() -> None:
     found = timeline(
         (0, step("resourcePreEvent", "a")),
         (4, step("resOutputsEvent", "a")),
         (5, step("resourcePreEvent", "b")),
         (8, step("resOpFailedEvent", "b", status=1, steps=1)),
     )
-    needs = needs_of([{"urn": urn("b"), "dependencies": [urn("a")]}])
     row = QuotaRow(project="p", service="compute.googleapis.com", quota="CPUS in us-central1", used=24, limit=200)
 
-    summary = summarize("dev", "up", found, needs, failed=True, quotas=[row], notes=["A note."])
+    summary = summarize("dev", "up", found, failed=True, quotas=[row], notes=["A note."])
 
     assert [(each["name"], each["failed"]) for each in summary.steps] == [("a", False), ("b", True)]
-    assert summary.path_seconds == 4 + 3
     assert summary.seconds == 8
-    assert json.loads(as_json(summary))["path"][1]["urn"] == urn("b")
+    assert json.loads(as_json(summary))["steps"][1]["urn"] == urn("b")
     text = as_text(summary)
     assert text.startswith("dev: up failed: ")
     assert "    created 1 gcp Cluster\n    failed to create 1 gcp Cluster\n" in text
-    assert "Critical path 7.0 s, the run 8.0 s (1.14 times the path)" in text
+    assert "  From the first change to the last: 8.0 s\n" in text
     assert "p  compute.googleapis.com  CPUS in us-central1: 24 of 200" in text
     assert text.endswith("  A note.")
 
@@ -143,7 +137,7 @@ def test_a_summary_counts_resources_as_a_check_does() -> None:
     )
     found.counts = {"create": 3}  # of the engine: without its own provider, with the component
 
-    text = as_text(summarize("dev", "up", found, {}))
+    text = as_text(summarize("dev", "up", found))
 
     assert text.startswith("dev: up done: 2 created\n")
     assert "    created 1 kubernetes provider\n    created 1 gcp Cluster\n" in text
@@ -154,56 +148,11 @@ def test_a_refresh_counts_neither_components_nor_a_stack_that_is_read() -> None:
     found = timeline()
     found.counts = {"same": 3}
 
-    assert as_text(summarize("dev", "refresh", found, {}, unseen=2)).startswith("dev: refresh done: 1 unchanged")
+    assert as_text(summarize("dev", "refresh", found, unseen=2)).startswith("dev: refresh done: 1 unchanged")
 
 
 def test_a_preview_says_what_would_be_done() -> None:
     found = timeline()
     found.counts = {"create": 3, "same": 1}
 
-    assert as_text(summarize("dev", "preview", found, {})).startswith("dev: preview done: 3 to create, 1 unchanged")
-
-
-SECONDS = {"network": 2.0, "cluster": 6.0, "pool": 3.0, "filestore": 10.0, "alert": 1.0}
-NEEDS = {"cluster": {"network"}, "pool": {"cluster"}, "filestore": {"network"}, "alert": set[str]()}
-
-
-def test_the_path_is_the_longest_chain_and_not_the_longest_resource() -> None:
-    path = longest_chain(SECONDS | {"filestore": 8.0}, NEEDS)
-
-    assert path == [Leg("network", 2.0, 2.0), Leg("cluster", 6.0, 8.0), Leg("pool", 3.0, 11.0)]
-
-
-def test_a_longer_resource_elsewhere_takes_the_path_over() -> None:
-    assert [leg.urn for leg in longest_chain(SECONDS, NEEDS)] == ["network", "filestore"]
-
-
-def test_a_resource_that_took_no_part_costs_nothing_and_leads_on() -> None:
-    needs = {"pool": {"component"}, "component": {"cluster"}}
-
-    path = longest_chain({"cluster": 6.0, "pool": 3.0}, needs)
-
-    assert path == [Leg("cluster", 6.0, 6.0), Leg("pool", 3.0, 6.0 + 3.0)]
-
-
-def test_nothing_done_has_no_path() -> None:
-    assert longest_chain({}, {"pool": {"cluster"}}) == []
-
-
-def test_a_destroy_waits_for_those_that_need_a_resource() -> None:
-    path = longest_chain({"network": 1.0, "cluster": 5.0, "pool": 2.0}, reversed_needs(NEEDS))
-
-    assert [leg.urn for leg in path] == ["pool", "cluster", "network"]
-
-
-def test_a_state_names_needs_in_four_places() -> None:
-    pool = {
-        "urn": "pool",
-        "dependencies": ["cluster"],
-        "propertyDependencies": {"nodeConfig": ["account"], "name": None},
-        "provider": "urn:pulumi:dev::p::pulumi:providers:gcp::default::0f1e",
-        "parent": "component",
-    }
-
-    provider = "urn:pulumi:dev::p::pulumi:providers:gcp::default"
-    assert needs_of([pool]) == {"pool": {"cluster", "account", provider, "component"}}
+    assert as_text(summarize("dev", "preview", found)).startswith("dev: preview done: 3 to create, 1 unchanged")

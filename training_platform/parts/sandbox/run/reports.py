@@ -1,4 +1,4 @@
-"""What a run did: its timeline from the engine's events, its critical path, its summary; and its progress meanwhile."""
+"""What a run did: its timeline from the engine's events, its summary; and its progress meanwhile."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 import signal
 import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -35,7 +34,6 @@ _PAST: Final = {
     "discard": "forgotten", "same": "unchanged", "refresh": "compared", "read": "read",
 }  # fmt: skip
 _FUTURE: Final = {op: f"to {op}" for op in ("create", "update", "delete", "replace", "import")} | {"same": "unchanged"}
-_MOST_LEGS: Final = 15  # of the critical path in a summary's text; the file has all
 _MOST_UNDER_WAY: Final = 8  # operations that the progress shows, the longest first
 
 
@@ -181,54 +179,6 @@ def _op(metadata: Any) -> str:
     return str(getattr(metadata.op, "value", metadata.op))
 
 
-class Leg(NamedTuple):
-    """One resource of the path: its own ``seconds``, and at which second it could have been done at the earliest."""
-
-    urn: str
-    seconds: float
-    done: float
-
-
-def longest_chain(seconds: Mapping[str, float], needs: Mapping[str, Collection[str]]) -> list[Leg]:
-    """Return the longest chain, first resource first, of resources that each need the one before.
-
-    ``needs`` may name resources that took no part; they cost nothing, and lead on to what they need themselves.
-    """
-    legs: dict[str, Leg] = {}
-    before: dict[str, str | None] = {}
-    for urn in TopologicalSorter({urn: needs.get(urn, ()) for urn in {*seconds, *needs}}).static_order():
-        last = max(needs.get(urn, ()), key=lambda need: legs[need].done, default=None)
-        own = seconds.get(urn, 0.0)
-        before[urn] = last
-        legs[urn] = Leg(urn, own, own + (legs[last].done if last else 0.0))
-    end = max(legs, key=lambda urn: legs[urn].done, default=None)
-    path: list[Leg] = []
-    while end is not None:
-        path.append(legs[end])
-        end = before[end]
-    return [leg for leg in reversed(path) if leg.urn in seconds]
-
-
-def needs_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """Return the URNs that each resource of a state waits for: dependencies, its provider, its parent."""
-    needs = {}
-    for resource in resources:
-        urns = {*(resource.get("dependencies") or ()), resource.get("parent")}
-        urns.update(*(listed or () for listed in (resource.get("propertyDependencies") or {}).values()))
-        urns.add((resource.get("provider") or "").rpartition("::")[0])  # its id follows the URN
-        needs[resource["urn"]] = {urn for urn in urns if urn} - {resource["urn"]}
-    return needs
-
-
-def reversed_needs(needs: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
-    """Return the order of a destroy: a resource is deleted once all that need it are deleted."""
-    reverse: dict[str, set[str]] = {urn: set() for urn in needs}
-    for urn, needed in needs.items():
-        for need in needed:
-            reverse.setdefault(need, set()).add(urn)
-    return reverse
-
-
 @dataclass(frozen=True, kw_only=True)
 class QuotaRow:
     """A quota in use; ``limit`` is None where none is known, or it is unlimited."""
@@ -253,23 +203,16 @@ class Summary:
     counts: dict[str, int]
     steps: list[dict[str, Any]]
     seconds: float
-    path: list[Leg]
     quotas: list[QuotaRow]
     notes: list[str]
     file: str | None  # which has all of this
     warnings: list[str]
-
-    @property
-    def path_seconds(self) -> float:
-        """How long the run would have taken, had nothing but needs held it up."""
-        return self.path[-1].done if self.path else 0.0
 
 
 def summarize(
     stack: str,
     command: str,
     timeline: Timeline,
-    needs: Mapping[str, Collection[str]],
     *,
     failed: bool = False,
     quotas: Collection[QuotaRow] = (),
@@ -277,16 +220,13 @@ def summarize(
     unseen: int = 0,
     file: Path | None = None,
 ) -> Summary:
-    """Return the summary of a run; ``needs`` names for each resource those that had to be done before it.
+    """Return the summary of a run.
 
     ``unseen`` is the number of components and references that a refresh counts without an event for each.
     """
     changed = timeline.changed()
     counts = Counter(timeline.counts or (step.op for step in timeline.steps))
     others = Counter(step.op for step in timeline.steps if not step.custom) + Counter(same=unseen)
-    took: dict[str, float] = defaultdict(float)
-    for step in changed:
-        took[step.urn] += step.seconds
     return Summary(
         stack=stack,
         command=command,
@@ -298,7 +238,6 @@ def summarize(
             for step in changed
         ],
         seconds=timeline.length(),
-        path=longest_chain(took, needs) if took else [],
         quotas=list(quotas),
         notes=list(notes),
         file=str(file) if file else None,
@@ -308,11 +247,7 @@ def summarize(
 
 def as_json(summary: Summary) -> str:
     """Return the summary for programs."""
-    content = asdict(summary) | {
-        "path": [leg._asdict() for leg in summary.path],
-        "path_seconds": summary.path_seconds,
-    }
-    return json.dumps(content, indent=1)
+    return json.dumps(asdict(summary), indent=1)
 
 
 def as_text(summary: Summary) -> str:
@@ -329,7 +264,7 @@ def _lines(summary: Summary) -> Iterator[str]:
         kinds = Counter((step["op"], step["failed"], _short(step["type"])) for step in summary.steps)
         for (op, failed, kind), count in kinds.items():
             yield f"    {f'failed to {op}' if failed else _PAST.get(op, op)} {count} {kind}"
-        yield from _path_lines(summary)
+        yield f"  From the first change to the last: {summary.seconds:.1f} s"
     if summary.quotas:
         yield "  Quota in use:"
         for row in summary.quotas:
@@ -341,17 +276,6 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"  {note}"
     if summary.file is not None:
         yield f"  Everything, in the order in which it was done: {summary.file}"
-
-
-def _path_lines(summary: Summary) -> Iterator[str]:
-    path = [leg for leg in summary.path if leg.seconds >= 0.05]
-    share = f" ({summary.seconds / summary.path_seconds:.2f} times the path)" if summary.path_seconds else ""
-    yield f"  Critical path {summary.path_seconds:.1f} s, the run {summary.seconds:.1f} s{share}:"
-    for leg in path[:_MOST_LEGS]:
-        kind = leg.urn.split("::", 3)[2].rpartition("$")[2]
-        yield f"    {leg.seconds:8.1f} s  {name_of(leg.urn)}  ({_short(kind)})"
-    if len(path) > _MOST_LEGS:
-        yield f"    and {len(path) - _MOST_LEGS} more"
 
 
 def _short(kind: str) -> str:

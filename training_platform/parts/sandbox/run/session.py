@@ -54,9 +54,7 @@ from training_platform.parts.sandbox.run.reports import (
     as_json,
     live_progress,
     name_of,
-    needs_of,
     patient,
-    reversed_needs,
     summarize,
 )
 from training_platform.parts.sandbox.run.servers import Servers, api_server_programs, provider_settings, running
@@ -175,13 +173,11 @@ class Session:
                 problem = error
         if problem is not None and not timeline.steps:
             raise problem  # nothing was done, and the summary of the run before stays
-        needs = needs_of([*before, *self.folder.resources(name)])
         objects = kubernetes_notes(self.folder, name, self.options.crds, self.servers.controllers)
         summary = summarize(
             name,
             command,
             timeline,
-            reversed_needs(needs) if command == "destroy" else needs,
             unseen=sum(
                 not resource["custom"] or resource["type"] == REFERENCE for resource in before if command == "refresh"
             ),
