@@ -1,4 +1,4 @@
-"""Values that a command takes by flags, by questions or by default, and the first files that it writes."""
+"""Values that a command takes by flags, by default or by questions, and the first files that it writes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _Value = TypeVar("_Value")
 
 
 class Answers:
-    """Values by flags, else by questions on a terminal, else by default; ``wrong`` has a sentence for each mistake.
+    """Values by flags, else by default, else by questions on a terminal; ``wrong`` has a sentence for each mistake.
 
-    On a terminal a wrong value is asked for again, and no other answer is lost.
+    Only what has no default is asked for. On a terminal a wrong value is asked for again, and no other answer is lost.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,9 @@ class Answers:
                 return parse(flag)
             except ValueError as error:
                 self._refuse(f"{option} {error}")
-        elif default is None and not self.terminal:
+        elif default is not None:
+            return parse(default)
+        elif not self.terminal:
             self._refuse(f"{option} is missing: {question}.")
         if self.terminal:
             return click.prompt(question or option, default=default, value_proc=_again_if_wrong(parse))

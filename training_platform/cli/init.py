@@ -1,9 +1,8 @@
-"""``training-platform init``: first files of environments, teams and jobs, and more pools: by flags or questions."""
+"""``training-platform init``: first files of environments, teams and jobs, and more pools; it asks for the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -249,7 +248,7 @@ def _say_next(workspace: Workspace, home: str) -> None:
 
 
 def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence[str]) -> Amounts:
-    """Return a new team's GPUs or chips: as flags have them, else by questions, else all that no team has."""
+    """Return a new team's GPUs or chips: as flags have them, else all that no team has."""
     from training_platform.config.workspace import unpromised
 
     section = workspace.stacks[home].environment
@@ -289,12 +288,11 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
     for share in shares:
         at, flavor, amount = answers.of(share, "--share", "", share_of, example=f"{known[0]}=0" if known else None)
         amounts.setdefault(at, {})[flavor] = amount
-    for at, free in {} if shares else left.items():
-        for flavor, most in free.items():
-            taken = partial(lambda at, flavor, text: fitting(at, flavor, whole(text)), at, flavor)
-            if amount := answers.of(None, "--share", f"Share of {flavor} in {at}", taken, default=str(most)):
-                amounts.setdefault(at, {})[flavor] = amount
-    return amounts
+    return amounts if shares else {at: free for at, flavors in left.items() if (free := _positive(flavors))}
+
+
+def _positive(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {flavor: amount for flavor, amount in amounts.items() if amount}
 
 
 def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
