@@ -24,7 +24,7 @@ from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.clock import today
-from training_platform.config.reading.secrets import SECRETS, can_be_secret, marked, shows
+from training_platform.config.reading.secrets import SECRETS, can_be_secret, shows
 from training_platform.resources.planned import Planned
 from training_platform.rules import evaluate, program, views_of_plan
 
@@ -171,17 +171,6 @@ def test_no_finding_has_a_value_that_its_program_marks_as_secret() -> None:
     ]
 
     assert wrong == []
-
-
-SENT = {
-    "machineType": {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": MARKER},
-    "a": "b",
-}
-
-
-def test_marks_of_the_wire_are_read() -> None:
-    assert list(marked(SENT)) == [MARKER]
-    assert list(marked({"a": [{"b": SENT["machineType"]}]})) == [MARKER]
 
 
 def test_a_part_of_a_secret_is_known_and_a_word_is_none() -> None:

@@ -65,20 +65,6 @@ def secrets_in(inputs: Any, keys: tuple[str, ...] = ()) -> Iterator[Any]:
         yield inputs
 
 
-def marked(value: Any, *, inside: bool = False) -> Iterator[Any]:
-    """Yield the values, at any depth of what was sent on the wire, that are marked as secret."""
-    if isinstance(value, Mapping):
-        mark = value.get(SIGNATURE)
-        inside = inside or mark == SECRET or (mark == OUTPUT and bool(value.get("secret")))
-        for key in value.keys() - {SIGNATURE, "dependencies"} if mark else value:
-            yield from marked(value[key], inside=inside)
-    elif isinstance(value, list):
-        for item in value:
-            yield from marked(item, inside=inside)
-    elif inside:
-        yield value
-
-
 def shows(text: str, secrets: Iterable[Any]) -> bool:
     """Whether a text has one of some values in it, or sixteen characters of one in a row."""
     windows = {text[start : start + _WINDOW] for start in range(len(text) - _WINDOW + 1)}
