@@ -20,7 +20,7 @@ from training_platform.parts.sandbox.cloud.requests.errors import Refusal
 
 VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_CONTENT: Final = frozenset({"application/gzip", "application/json", "application/yaml"})
+_CONTENT: Final = frozenset({"application/gzip", "application/json", "application/yaml", "multipart/related"})
 MOST_BYTES: Final = 16 * 2**20
 DEEPEST: Final = 100  # messages inside messages, as Google's JSON readers have it
 _TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
