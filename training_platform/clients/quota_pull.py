@@ -52,6 +52,9 @@ class QuotaInfo(NamedTuple):
     rows: tuple[LimitRow, ...]
 
 
+_NO_QUOTA_PROJECT = "requires a quota project"
+
+
 class CloudQuotas(GoogleApi):
     """The quotas of a project, as the Cloud Quotas API lists them (extra ``quota``).
 
@@ -90,7 +93,12 @@ class CloudQuotas(GoogleApi):
             error = answer.json()["error"]
             words = f"It says: {' '.join(str(error['message']).split())}"
             reasons = {str(detail.get("reason")) for detail in error.get("details", ()) if isinstance(detail, dict)}
-        if "SERVICE_DISABLED" in reasons:
+        if _NO_QUOTA_PROJECT in words:  # which has the reason of an API that is not enabled
+            message = (
+                "Cloud Quotas asks people for a quota project: "
+                f"gcloud auth application-default set-quota-project {project}."
+            )
+        elif "SERVICE_DISABLED" in reasons:
             message = (
                 f"The Cloud Quotas API is not enabled for {project} or the credentials' project: "
                 f"gcloud services enable cloudquotas.googleapis.com --project {project}."

@@ -348,6 +348,15 @@ def test_a_refusal_says_what_to_do_and_what_google_said(code: int, reason: str, 
     assert message.endswith("It says: No way.")
 
 
+def test_credentials_without_a_quota_project_are_told_how_to_set_one() -> None:
+    words = "The cloudquotas.googleapis.com API requires a quota project, which is not set by default."
+    details = [{"@type": "x", "reason": "SERVICE_DISABLED"}]
+    message = refused(403, {"error": {"code": 403, "message": words, "details": details}})
+
+    assert "gcloud auth application-default set-quota-project example-train." in message
+    assert "gcloud services enable" not in message
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", {"error": "no"}, ["no"]])
 def test_an_error_that_cannot_be_read_is_one_sentence_too(body: Any) -> None:
     assert refused(500, body).endswith("It says nothing that can be read.")
