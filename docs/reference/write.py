@@ -81,7 +81,8 @@ def _rights() -> Iterator[str]:
         "\nThe operations of each principal in Google Cloud, the permissions that they require, and the grants that\n"
         "give them, in the stacks of `docs/reference/examples`; then how many permissions of a grant's role are used.\n"
         "`*` marks a permission whose row in `training_platform/catalog/permissions.yaml` has a single source.\n"
-        "Nothing grants an operation that only another kind of project has. Rights inside Kubernetes are not here."
+        "Nothing grants an operation that only another kind of project has. A list of log entries requires one of\n"
+        "its two permissions: that of a view, or that of the project. Rights inside Kubernetes are not here."
     )
     workspace = read_workspace(EXAMPLES)
     teams = {member for _, team, _ in workspace.teams() for member in team.members}
