@@ -78,7 +78,7 @@ policy-pack: $(BASE) ## Build the folder to publish, build/policy-pack: docs/pol
 bench: $(COMPLETE) ## Measure what benchmarks/ measures.
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-holdout: $(COMPLETE) ## Measure the rules on others' objects, docs/fidelity.md; ARGS="--seed 7 --checkout FOLDER ...".
+holdout: $(COMPLETE) ## Measure the rules on others' objects, docs/development/fidelity.md; ARGS="--seed 7 --checkout FOLDER ...".
 	@$(BIN)/python -m tests.violations.holdout $(ARGS)
 
 test-engine: $(COMPLETE) ## Run the tests under the real Pulumi engine; fail where a tool is missing.

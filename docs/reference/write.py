@@ -1,6 +1,6 @@
 """Writes the pages of the reference beside itself from commands and schemas; run by ``make reference``.
 
-Writes the part of ``docs/status.md`` on Google Cloud too, from the reports of ``verify`` in ``docs/verified``.
+Writes the part of ``docs/development/status.md`` on Google Cloud too, from reports of ``verify`` in ``docs/verified``.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def status(page: str, reports: Iterable[Path]) -> str:
 
 def main() -> None:
     """Write every page."""
-    page = FOLDER.parent / "status.md"
+    page = FOLDER.parent / "development" / "status.md"
     page.write_text(status(page.read_text(encoding="utf-8"), VERIFIED.glob("*.json")), encoding="utf-8")
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")

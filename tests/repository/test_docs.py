@@ -30,7 +30,7 @@ from training_platform.rules import RULES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which has commands and options of earlier versions
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+DECISIONS = sorted((ROOT / "docs" / "development" / "decisions").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -51,7 +51,8 @@ def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
 
 
-KINDS = [page for page in PAGES if page.parent.name == "docs" and page.suffixes == [".md"] and page.stem != "index"]
+FOLDERS = {"docs", "development"}
+KINDS = [page for page in PAGES if page.parent.name in FOLDERS and page.suffixes == [".md"] and page.stem != "index"]
 
 
 @pytest.mark.parametrize("page", KINDS, ids=lambda page: page.stem)
@@ -76,7 +77,7 @@ def test_each_decision_has_a_number_of_its_own() -> None:
 
 
 def test_the_map_names_every_folder_and_nothing_else() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "development" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([^`]+)`", "\n".join(line for line in text.splitlines() if line.startswith("| `"))))
     listed = ["git", "ls-files", "-z"]
     files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -203,7 +204,7 @@ def test_a_page_of_the_reference_is_current(name: str) -> None:
 
 
 def test_the_page_on_what_is_proven_is_current() -> None:
-    page = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "development" / "status.md").read_text(encoding="utf-8")
 
     assert page == status(page, VERIFIED.glob("*.json")), "run `make reference`"
 
@@ -216,7 +217,7 @@ def verified(folder: Path, day: str, verdict: str, where: str = "Google Cloud") 
 
 
 def test_the_last_report_of_a_project_says_what_is_proven(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "development" / "status.md").read_text(encoding="utf-8")
     late, early = verified(tmp_path, "2027-02-03", "proven"), verified(tmp_path, "2027-01-02", "refuted")
 
     changed = status(page, [late, early])

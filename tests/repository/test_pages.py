@@ -32,7 +32,8 @@ NEEDS: Final = {*NOT_TYPED, ENGINE, QUEUES}
 LANGUAGES: Final = {"sh", "console", "yaml", "python", "mermaid", "text"}
 PAGES: Final = {
     str(path.relative_to(ROOT)): path
-    for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "development")
+    for path in sorted(folder.glob("*.md"))
     if path.name != "CHANGELOG.md" and path.suffixes != [".ja", ".md"]  # a translation has the same blocks
 }
 

@@ -91,7 +91,7 @@ def _comes_last(path: Path_) -> bool:
     """Whether a change goes into the last round: no other can follow it, or come with it.
 
     What is protected is not replaced; a request that is taken back stays there; and of a disk the provider sends other
-    changes beside these in a form that the API does not document (docs/surprises.md).
+    changes beside these in a form that the API does not document (docs/development/surprises.md).
     """
     return path[-1] in (PROTECTION, "throughput_mibps", "filled") or path == ("quota_requests",)
 

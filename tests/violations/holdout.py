@@ -1,7 +1,7 @@
 """How many violations the rules find, and how much of what is accepted they refuse: ``make holdout``.
 
 Objects are drawn from manifests in checkouts of their owners' repositories, at commits that no test here and no figure
-of docs/fidelity.md has used: objects of Kubernetes, and Google Cloud's resources as Config Connector writes them. What
+of docs/development/fidelity.md has used: objects of Kubernetes, and Google Cloud's resources as Config Connector writes them. What
 an object's own authority refuses is left out. A violation is such an object with one damaged value, or one that its
 owner keeps among examples of what is invalid; whether it is a violation, the authority decides: the released provider,
 or an API server with the webhooks of Kueue, JobSet and LeaderWorkerSet. Both have to be on PATH, as for the tests
@@ -38,7 +38,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.rules.documents import shapes
 
 SETTING: Final = "TRAINING_PLATFORM_HOLDOUT"  # checkouts, with os.pathsep between them
-PAGE: Final = Path(__file__).parents[2] / "docs" / "fidelity.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "development" / "fidelity.md"
 # Not deployed as they are: tests of what is wrong or odd, templates, and definitions, which our documents are made of.
 _ASIDE: Final = re.compile(r"(^|/)(tests?|testdata|testing|e2e|templates|charts?|crds?|bases|hack|\.github)(/|$)")
 _INVALID: Final = re.compile(r"(^|/)invalid[^/]*(/|$)")

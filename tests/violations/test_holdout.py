@@ -78,7 +78,7 @@ def test_a_seed_and_a_commit_are_used_once() -> None:
         refuse_what_was_used(911, {})
     with pytest.raises(SystemExit, match="own at 4184780d7507"):
         refuse_what_was_used(5, {Path("own"): "4184780d7507525b5411dbfe73644bb0c8572675"})
-    assert "4184780d7507" in (ROOT / "docs/fidelity.md").read_text(encoding="utf-8")
+    assert "4184780d7507" in (ROOT / "docs/development/fidelity.md").read_text(encoding="utf-8")
 
 
 def test_kinds_take_turns() -> None:

@@ -28,4 +28,4 @@ def test_the_page_on_what_is_proven_counts_what_is_recorded() -> None:
         f"{len(ROWS)} recorded scenarios, {jobs:,} jobs, {evictions:,} evictions; all {sum(map(len, plays)):,} steps"
     )
 
-    assert counts in (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    assert counts in (ROOT / "docs" / "development" / "status.md").read_text(encoding="utf-8")

@@ -44,7 +44,7 @@ def test_every_input_that_a_row_names_is_one_of_a_type_that_it_is_of() -> None:
 
 
 def test_the_page_explains_every_word_of_a_row() -> None:
-    page = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/development/documents.md").read_text(encoding="utf-8")
     rows = [row for part in ("additions", "described") for row in _rows(_yaml(part))]
     words = {word for row in rows for word in row} | {
         word for row in rows for group in ("cases", "groups") for each in row.get(group, ()) for word in each
