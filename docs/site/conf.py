@@ -50,6 +50,7 @@ NAVIGATION = {
     ],
     "Develop it": [
         "development/architecture",
+        "development/glossary",
         "development/status",
         "development/documents",
         "development/performance",
