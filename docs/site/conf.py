@@ -55,6 +55,7 @@ NAVIGATION = {
         "development/documents",
         "development/performance",
         "development/fidelity",
+        "development/traces",
         "development/surprises",
     ],
     "日本語": ["start.ja"],
