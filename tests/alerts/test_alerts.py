@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.alerts.promtool import PROGRAM, digest, play, program, scenarios, verdicts, written
-from tests.places import ROOT
 from tests.promql import selectors
 from training_platform.resources.monitoring import AlertRule, alert_rules
 
@@ -87,15 +86,6 @@ def test_a_change_of_expression_time_or_scenario_changes_the_digest() -> None:
 
     assert len({*digests[:3], digest("GpuHot", other)}) == 4
     assert digests[3] == digests[0]
-
-
-def test_the_page_for_who_is_on_call_ends_each_section_with_what_was_played() -> None:
-    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", page, re.DOTALL | re.MULTILINE))
-
-    for name, played in scenarios().items():
-        fires, quiet = ("; ".join(f"*{each.name}*" for each in played if each.fires == kind) for kind in (True, False))
-        assert " ".join(sections[name].split()).endswith(f"Tested. Fires: {fires}. Quiet: {quiet}.")
 
 
 @needs_promtool
