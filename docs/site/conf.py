@@ -50,7 +50,7 @@ NAVIGATION = {
     ],
     "Develop it": [
         "development/architecture",
-        "development/glossary",
+        "development/words",
         "development/status",
         "development/documents",
         "development/performance",
