@@ -88,6 +88,22 @@ def test_the_map_names_every_folder_and_nothing_else() -> None:
     assert [name for name in sorted(named) if "/" in name and not (ROOT / name).exists()] == []
 
 
+def test_the_whole_environment_and_its_team_are_clean(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "environment.md").read_text(encoding="utf-8")
+    files = re.findall(r"^`(stacks/[^`]+)`:.+?^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert [file for file, _ in files] == ["stacks/Pulumi.prod.yaml", "stacks/Pulumi.prod-vision.yaml"]
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    (tmp_path / "stacks").mkdir()
+    for file, text in files:
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    options = ["--today", "2026-11-24", "--root", str(tmp_path)]
+    assert CliRunner().invoke(app, ["quota", "init", *options]).exit_code == 0
+
+    result = CliRunner().invoke(app, ["check", "--format", "json", *options])
+
+    assert {finding["rule"] for finding in json.loads(result.stdout)["findings"]} == {"quota-placeholder"}
+
+
 def test_the_example_of_a_job_is_a_job_of_the_samples(tmp_path: Path) -> None:
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
