@@ -61,6 +61,20 @@ NAVIGATION = {
     "日本語": ["start.ja"],
 }
 """The tree beside each page, by task. A page that is missing here, or is here twice, fails the build."""
+SUBJECTS = {
+    "capacity": ["spot", "flex-start", "dws", "dynamic workload scheduler", "queued provisioning", "reservation"],
+    "changes": ["rename a team", "rename an environment", "replace a pool", "deletion protection"],
+    "data": ["filestore", "bucket", "lustre", "hyperdisk", "price"],
+    "environment": ["example", "sample"],
+    "job-files": ["sweep", "checkpoint"],
+    "jobs": ["submit a job", "why does my job wait"],
+    "pools": ["node pool", "gpudirect", "image"],
+    "queues": ["borrow", "cohort", "preemption", "priority"],
+    "quota": ["limit", "quota"],
+    "recover": ["locked stack", "already exists"],
+    "start": ["install", "deploy", "add a team"],
+}
+"""What a search shows a page first for: entries of Sphinx's index, which no reader sees on the page."""
 BELOW = {"development/architecture": "decisions/*"}
 """Pages that are shown below another one."""
 
@@ -74,7 +88,11 @@ def setup(app: Sphinx) -> None:
 
 
 def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001 # Sphinx passes it
-    """Add the tree to the pages that hold it, in Sphinx's words, which the files themselves do without."""
+    """Add index entries and the tree to pages, in Sphinx's words, which the files themselves do without."""
+    if page in SUBJECTS:
+        entries = ", ".join(f"! {subject}" for subject in SUBJECTS[page])
+        title, _, rest = source[0].partition("\n")
+        source[0] = f"{title}\n\n```{{index}} {entries}\n```\n{rest}"
     if page == root_doc:
         for caption, pages in NAVIGATION.items():
             source[0] += "\n".join(["\n\n```{toctree}", ":hidden:", f":caption: {caption}", *pages, "```\n"])

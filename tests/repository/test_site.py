@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -212,15 +213,38 @@ def test_every_page_fits_a_screen_and_asks_nobody_for_anything(site: Path, page:
     assert wide == {}
 
 
-@pytest.mark.browser
-def test_the_search_finds_a_rule_by_its_name(site: Path, page: Page) -> None:
-    page.open(f"{(site / 'search.html').as_uri()}?q=tpu-topology")
+GUIDES = {"spot": "capacity", "DWS": "capacity", "rename a team": "changes", "install": "start"}
+
+
+@pytest.mark.parametrize(("words", "guide"), GUIDES.items())
+def test_the_index_of_the_search_leads_to_one_guide(site: Path, words: str, guide: str) -> None:
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
+
+    main = [index["docnames"][page] for page, _, is_main in index["indexentries"][words.lower()] if is_main]
+
+    assert main == [guide]  # Sphinx counts such an entry 100, a word of a title 15
+
+
+def found_by_search(site: Path, page: Page, words: str) -> list[str]:
+    page.open(f"{(site / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
     found = "[...document.querySelectorAll('#search-results a')].map((each) => each.getAttribute('href'))"
     waited = f"new Promise((done) => setInterval(() => {{ const f = {found}; if (f.length) done(f) }}, 50))"
-
     result = page.call("Runtime.evaluate", expression=waited, awaitPromise=True, returnByValue=True)
+    return list(result["result"]["value"])
 
-    assert any("reference/rules.html#tpu-topology" in each for each in result["result"]["value"])
+
+@pytest.mark.browser
+def test_the_search_finds_a_rule_by_its_name(site: Path, page: Page) -> None:
+    assert any("reference/rules.html#tpu-topology" in link for link in found_by_search(site, page, "tpu-topology"))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("words", "guide"), GUIDES.items())
+def test_the_search_shows_a_guide_first(site: Path, page: Page, words: str, guide: str) -> None:
+    first, *_ = found_by_search(site, page, words)
+
+    assert f"{guide}.html" in first
 
 
 @pytest.mark.browser
