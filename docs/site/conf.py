@@ -11,6 +11,7 @@ from typing import Any
 
 import mermaidx
 from docutils import nodes
+from sphinx.addnodes import index
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 
@@ -55,7 +56,7 @@ NAVIGATION = {
         "development/documents",
         "development/performance",
         "development/fidelity",
-        "development/traces",
+        "development/simulation",
         "development/surprises",
     ],
     "日本語": ["start.ja"],
@@ -83,16 +84,13 @@ def setup(app: Sphinx) -> None:
     """Hang our functions on the steps of a build."""
     app.connect("source-read", add_navigation)
     app.connect("doctree-read", draw)
+    app.connect("doctree-read", add_subjects)
     app.connect("doctree-read", set_aside)
     app.connect("html-page-context", set_language)
 
 
 def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001 # Sphinx passes it
-    """Add index entries and the tree to pages, in Sphinx's words, which the files themselves do without."""
-    if page in SUBJECTS:
-        entries = ", ".join(f"! {subject}" for subject in SUBJECTS[page])
-        title, _, rest = source[0].partition("\n")
-        source[0] = f"{title}\n\n```{{index}} {entries}\n```\n{rest}"
+    """Add the tree to the pages that hold it, in Sphinx's words, which the files themselves do without."""
     if page == root_doc:
         for caption, pages in NAVIGATION.items():
             source[0] += "\n".join(["\n\n```{toctree}", ":hidden:", f":caption: {caption}", *pages, "```\n"])
@@ -121,6 +119,12 @@ def draw(app: Sphinx, document: nodes.document) -> None:  # noqa: ARG001 # Sphin
         picture = picture.replace('width="100%"', f'width="{width and width[1]}"', 1)
         picture = picture.replace("my-svg", f"diagram-{number}")  # Mermaid's id, which its style sheet names
         block.replace_self(nodes.raw("", f'<div class="diagram" tabindex="0">{picture}</div>', format="html"))
+
+
+def add_subjects(app: Sphinx, document: nodes.document) -> None:
+    """Enter a page into Sphinx's index under its subjects; the entry leads to the page's beginning."""
+    subjects = SUBJECTS.get(app.env.docname, [])
+    document.append(index(entries=[("single", subject, "", "main", None) for subject in subjects]))
 
 
 def set_aside(app: Sphinx, document: nodes.document) -> None:  # noqa: ARG001 # Sphinx passes it
