@@ -34,7 +34,7 @@ def job(name: str, team: str, hour: float, gpus: int, hours: float) -> TraceJob:
 
 @pytest.fixture(scope="module")
 def borrowed() -> Played:
-    """The example of docs/simulate.md."""
+    """The example of docs/development/simulation.md."""
     queues = cluster({"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
     jobs = [job("a", "vision", 0, 16, 10), job("b", "nlp", 1, 8, 4), job("c", "vision", 2, 8, 1)]
     return play(queues, jobs, DEFAULTS)
@@ -58,7 +58,7 @@ def test_what_is_held_borrowed_and_lent_adds_up(borrowed: Played) -> None:
 
 
 def test_a_job_whose_team_would_borrow_less_and_the_jobs_that_it_evicts_are_a_loop() -> None:
-    """The example of a loop in docs/simulate.md."""
+    """The example of a loop in docs/development/simulation.md."""
     queues = cluster({"vision": shares(h100_reservation=4), "nlp": shares(h100_reservation=12)})
     jobs = [job("a", "vision", 0, 2, 10), job("b", "vision", 1, 10, 10), job("c", "nlp", 2, 16, 1)]
 
