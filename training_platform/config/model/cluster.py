@@ -106,7 +106,7 @@ class Maintenance(Section):
     )
     upgrade_freeze: bool | None = Field(
         default=None,
-        description="Keep minor versions and nodes until their support ends; default: where there are node_pools.",
+        description="Keep minor versions and nodes until their support ends; default: true with node_pools.",
     )
     exclusions: dict[Name, MaintenanceExclusion] = Field(
         default=NOTHING, description="Times without upgrades, by name."
@@ -220,7 +220,7 @@ class ClusterSpec(Consistent):
     )
     intranode_visibility: bool | None = Field(
         default=None,
-        description="Log flows between pods of one node too; a change restarts parts of each node. Default: as it is.",
+        description="Also log flows between pods of one node; a change restarts parts of each node. Default: unset.",
     )
     fqdn_policies: bool = Field(
         default=False,
@@ -245,7 +245,7 @@ class ClusterSpec(Consistent):
     )
     deletion_protection: bool = Field(
         default=True,
-        description="false allows a change to delete or replace it with what is in it, where the environment protects.",
+        description="false lets a change delete or replace it with its content, although the environment protects it.",
     )
 
     @cached_property

@@ -244,7 +244,7 @@ class ImageRepositorySpec(Consistent):
     """The Artifact Registry repository for the platform's and the teams' images. Another location replaces it."""
 
     location: ImageLocation = Field(
-        description="Region of the repository, or us, europe or asia: nodes stream images from their own alone.",
+        description="Region of the repository, or us, europe or asia: nodes stream images only from their own.",
         examples=["us"],
     )
     caches: Annotated[tuple[ImageLocation, ...], AfterValidator(unique)] = Field(
@@ -303,7 +303,7 @@ class Environment(Consistent):
         description="Protects clusters, Filestore instances, buckets and other resources that hold data from deletion.",
     )
     encryption: EncryptionSpec | None = Field(
-        default=None, description="Keys of your own for all that is kept; default: Google's keys."
+        default=None, description="Your own keys for stored data; default: Google's keys."
     )
     google_groups_domain: HostName | None = Field(
         default=None,
@@ -318,15 +318,15 @@ class Environment(Consistent):
         examples=[["serviceAccount:submit@example-ci.iam.gserviceaccount.com"]],
     )
     clusters: dict[Name, ClusterSpec] = Field(
-        default=NOTHING, description="GKE clusters, by name; none where teams use Vertex AI alone."
+        default=NOTHING, description="GKE clusters, by name; none if teams use only Vertex AI."
     )
     network: ExistingNetwork | None = Field(
-        default=None, description="VPC that exists already; default: one of the environment's own."
+        default=None, description="An existing VPC; default: one that the environment creates."
     )
     nat_addresses: int = Field(
         default=0,
         ge=0,
-        description="Addresses to reserve for the NAT gateway of each region; 0 takes what the load asks for.",
+        description="Addresses to reserve for the NAT gateway of each region; 0 takes as many as the load needs.",
     )
     private_services_range: Cidr | None = Field(
         default=None, description="Addresses for services of Google that join the VPC by private service access."
@@ -396,7 +396,7 @@ class Environment(Consistent):
     )
     fair_sharing: bool = Field(
         default=True,
-        description="What is idle goes to the team that borrows least for its weight; false: to whoever asks first.",
+        description="Idle quota goes to the team that borrows least for its weight; false: to the first job.",
     )
     lend_unpromised: bool = Field(
         default=False,

@@ -141,7 +141,7 @@ class NodeOptions(Consistent):
     accelerator_count: int = Field(default=1, ge=1, description="GPUs that are attached to each VM.")
     gpu_direct: bool = Field(
         default=True,
-        description="Networks for GPUDirect, where the machine type supports it; without, use one VM per job.",
+        description="Networks for GPUDirect, if the machine type supports it; without them, use one VM per job.",
     )
     topology_aware: bool | None = Field(
         default=None,

@@ -43,7 +43,7 @@ class CohortSpec(Section):
     """Teams that borrow from each other before they borrow from others: a department, with quota of its own."""
 
     parent: Name | None = Field(
-        default=None, description="Cohort that it is in; default: that of the cluster, which all others are in."
+        default=None, description="Parent cohort; default: the cluster's, which contains all others."
     )
     weight: Weight = 1
     shares: dict[Name, dict[str, Share]] = Field(

@@ -49,7 +49,7 @@ class ExportSpec(Consistent):
         default=None,
         ge=0,
         lt=2**32,
-        description="User and group id of the anonymous user, where root is squashed; default: 65534.",
+        description="User and group id of the anonymous user if root is squashed; default: 65534.",
         examples=[65534],
     )
 
@@ -132,7 +132,7 @@ class FilestoreSpec(Consistent):
     iops: int | None = Field(default=None, ge=1, description="IOPS in total, paid for apart from the capacity.")
     iops_per_tib: int | None = Field(default=None, ge=1, description="IOPS per TiB, paid for apart from the capacity.")
     snapshots: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
-        default=(), description="Snapshots to take, by name: a new name takes one, a name that goes deletes it."
+        default=(), description="Snapshots by name: a new name takes one, a removed name deletes it."
     )
     backups: BackupScheduleSpec | None = Field(default=None, description="Backups on a schedule; default: none.")
     restore_from: str | None = Field(

@@ -37,7 +37,7 @@ class DirectorySpec(Section):
         ge=1, description="Size of the volume claim in GiB; Filestore does not enforce it.", examples=[1024]
     )
     whole_share: bool = Field(
-        default=False, description="The instance is this team's alone; else the volume is the folder of its name."
+        default=False, description="Only this team uses the instance; otherwise the volume is the folder of its name."
     )
 
     def of_folder(self, instance: FilestoreSpec) -> bool:
@@ -55,7 +55,7 @@ class BucketSpec(Section):
     size_gib: int | None = Field(
         default=None,
         ge=1,
-        description="GiB that it is expected to hold, to estimate its cost; default: no estimate.",
+        description="Expected GiB, to estimate its cost; default: no estimate.",
     )
     delete_after_days: int | None = Field(
         default=None, ge=1, description="Days after which objects are deleted; default: never."

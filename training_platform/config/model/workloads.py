@@ -153,7 +153,7 @@ class ServerSpec(Consistent):
         description="Program on all VMs of a replica but the first; default: the same as on the first.",
         examples=[["sh", "-c", "ray start --address=$LWS_LEADER_ADDRESS:6379 --block"]],
     )
-    port: Port | None = Field(default=None, description="Port that it answers on; default: the server's own.")
+    port: Port | None = Field(default=None, description="Port of the server; default: the software's.")
     env: dict[Variable, str] = Field(default=NOTHING, description="Variables of the container.")
     secrets: dict[Variable, SecretVersion] = Field(
         default=NOTHING, description="Variables whose values are secrets of the team, by name; they need a command."
@@ -166,7 +166,7 @@ class ServerSpec(Consistent):
     metric: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$",
-        description="Gauge metric of the server that it is scaled by; default: its queue of requests.",
+        description="Gauge metric of the server to scale by; default: its queue of requests.",
         examples=["vllm:gpu_cache_usage_perc"],
     )
     target: int | None = Field(

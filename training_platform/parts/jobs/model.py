@@ -200,7 +200,7 @@ class Sweep(Consistent):
         description="Parameters by name; each is an argument, --NAME=VALUE.",
     )
     method: Literal["grid", "random", "bayesian"] = Field(
-        default="grid", description="grid: every combination. random, bayesian: a search, on Vertex AI alone."
+        default="grid", description="grid: every combination. random, bayesian: a search, only on Vertex AI."
     )
     metric: str | None = Field(
         default=None, min_length=1, description="Metric that trials report (cloudml-hypertune); Vertex AI needs it."
@@ -240,7 +240,7 @@ class Placement(Section):
     """How near each other Kueue puts the VMs of a job."""
 
     level: str = Field(
-        description="Level of the flavor's topology in one domain of which the VMs are: block, subblock or host.",
+        description="Level of the flavor's topology that the VMs share: block, subblock or host.",
         examples=["block"],
     )
     required: bool = Field(
@@ -253,7 +253,7 @@ class GkeTarget(Consistent):
 
     cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
     flavor: str | None = Field(
-        default=None, description="A flavor of which the team has a share in that cluster.", examples=["h100-spot"]
+        default=None, description="A flavor in the team's shares of that cluster.", examples=["h100-spot"]
     )
     pool: Name | None = Field(
         default=None,
