@@ -57,6 +57,7 @@ NAVIGATION = {
         "development/performance",
         "development/fidelity",
         "development/simulation",
+        "development/outages",
         "development/surprises",
     ],
     "日本語": ["start.ja"],
