@@ -1,11 +1,11 @@
 """How many violations the rules find, and how much of what is accepted they refuse: ``make holdout``.
 
 Objects are drawn from manifests in checkouts of their owners' repositories, at commits that no test here and no figure
-of docs/development/fidelity.md has used: objects of Kubernetes, and Google Cloud's resources as Config Connector writes
-them. What an object's own authority refuses is left out. A violation is such an object with one damaged value, or one that its
-owner keeps among examples of what is invalid; whether it is a violation, the authority decides: the released provider,
-or an API server with the webhooks of Kueue, JobSet and LeaderWorkerSet. Both have to be on PATH, as for the tests
-marked ``engine`` and ``kube``. Nothing is fetched, and nothing drawn is kept in the repository.
+of docs/development/fidelity.md has used: objects of Kubernetes, and Google Cloud's resources as Config Connector
+writes them. What an object's own authority refuses is left out. A violation is such an object with one damaged value,
+or one that its owner keeps among examples of what is invalid; whether it is a violation, the authority decides: the
+released provider, or an API server with the webhooks of Kueue, JobSet and LeaderWorkerSet. Both have to be on PATH, as
+for the tests marked ``engine`` and ``kube``. Nothing is fetched, and nothing drawn is kept in the repository.
 """
 
 from __future__ import annotations
