@@ -9,6 +9,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+from training_platform.catalog import BOOT_DISK_LIMITS, DISK_TYPES
 from training_platform.config.data_sets import far_data_sets
 from training_platform.config.reading.finding import Finding, Path, Place, Severity, dotted
 from training_platform.config.workspace import Workspace
@@ -22,6 +23,7 @@ from training_platform.resources.notebooks import notebook_findings
 from training_platform.resources.serving import serving_findings
 
 MOST_NAMED = 4  # holders that a message names; the rest is summed up
+DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
 _GUESS = "; the catalogue's spelling of it is not verified"
 
@@ -133,14 +135,20 @@ def _exceeded(
         )  # fmt: skip
         if cause is None:
             cause = finding.place
-            allowed, fits = _fitting(lines, line, held)
+            allowed, fits = _fitting(lines, line, held, others)
             ways = [*([fits] if fits else []), *others.of(line, held, more=len(more))]
             finding = replace(finding, allowed=allowed, nearest="; or ".join(ways))
         yield finding
 
 
-def _fitting(lines: Sequence[tuple[Line, Held]], line: Line, held: Held) -> tuple[str, str | None]:
-    """Return what a limit allows, and the largest value of the holder's field that fits all limits beside others."""
+def _fitting(
+    lines: Sequence[tuple[Line, Held]], line: Line, held: Held, others: Alternatives
+) -> tuple[str, str | None]:
+    """Return what a limit allows, and the largest value of the holder's field that fits all limits beside others.
+
+    If disks are too large for even one VM, that is the largest disk with which as many VMs fit as the other limits
+    allow.
+    """
     holder, allowed = held.holder, f"{shown(line.limit or 0)} {line.unit}"
     if not holder.step or not holder.field:
         return allowed, None
@@ -152,11 +160,32 @@ def _fitting(lines: Sequence[tuple[Line, Held]], line: Line, held: Held) -> tupl
     fits, tightest = min(fitting, key=itemgetter(0))
     if fits >= max(1, holder.base):
         return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
-    others = [other for other in tightest.holders if other.holder.label != holder.label]
+    if smaller := _smaller_disk(lines, others):
+        return allowed, f"boot_disk.size_gb {smaller} for {holder.label}"
+    beside_it = [other for other in tightest.holders if other.holder.label != holder.label]
     beside = (
-        f" beside {others[0].holder.label}, which holds {shown(others[0].amount)} {tightest.unit}" if others else ""
+        f" beside {beside_it[0].holder.label}, which holds {shown(beside_it[0].amount)} {tightest.unit}"
+        if beside_it
+        else ""
     )
     return f"{allowed}; no {holder.field[-1]} of {holder.label} fits{beside}", None
+
+
+def _smaller_disk(lines: Sequence[tuple[Line, Held]], others: Alternatives) -> int | None:
+    """Return the size in GB of a pool's boot disks that fits the limits on disks; None if the default does not."""
+    pool = others.pool(lines[0][1].holder)
+    if pool is None:
+        return None
+    rooms = {short.key: ((short.limit or 0) - (short.used - own.amount), own) for short, own in lines}
+    disks = [room for key, room in rooms.items() if key.quota_id in DISK_QUOTAS]
+    counts = [own.amount / own.holder.step for _, own in disks]
+    counts += [room // own.holder.step for key, (room, own) in rooms.items() if key.quota_id not in DISK_QUOTAS]
+    default = BOOT_DISK_LIMITS["gke"].default_gb
+    size, count = pool.spec.boot_disk.size_gb or default, min(counts)
+    if not disks or count < 1:
+        return None
+    smaller = math.floor(min(size * room / (count * own.holder.step) for room, own in disks))
+    return smaller if smaller >= default else None
 
 
 def capacity_findings(

@@ -44,6 +44,9 @@ LISTED = (
 )
 
 
+BESIDE = 2 * 100 + 200  # GB of disks: of eval, of the system pool, and of its upgrades
+
+
 def verdict(workspace: Workspace, snapshots: Snapshots) -> list[Finding]:
     return quota_findings(project_ledgers(workspace_demand(workspace), snapshots).values(), workspace)
 
@@ -81,6 +84,30 @@ def test_nothing_fits_where_others_hold_the_limit_alone(build: Build, limits: Li
     assert finding.nearest == nearest
     nothing = f"{limit} GPUs; no max_nodes of h100 fits beside eval, which holds 16 GPUs"
     assert (finding.allowed == nothing) is nearest.startswith("request")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "limit", "nearest"),
+    [
+        (64, 2000, f"boot_disk.size_gb {(2000 - BESIDE) // 6} for h100; or request "),
+        (16 + 2 * 8, 2000, f"boot_disk.size_gb {(2000 - BESIDE) // 2} for h100; or request "),  # GPUs for 2 VMs
+        (64, BESIDE + 6 * 99, "request "),  # not even the default of 100 GB
+        (64, BESIDE + 3000, "max_nodes 1 for h100; or request "),
+    ],
+)
+def test_a_disk_too_large_for_one_vm_is_named_and_not_the_number_of_vms(
+    build: Build, limits: Limits, gpus: int, limit: int, nearest: str
+) -> None:
+    disk = "boot_disk: {type: pd-ssd, size_gb: 3000}"
+    pools = POOLS.replace("max_nodes: 6", f"max_nodes: 6, {disk}").replace("1-b,", "1-b, boot_disk: {type: pd-ssd},")
+    text = LISTED.replace(
+        "SSD-TOTAL-GB-per-project-region: [{limit: -1}]", f"SSD-TOTAL-GB-per-project-region: [{{limit: {limit}}}]", 1
+    )
+
+    findings = verdict(build(dev=pools), limits(text % gpus))
+
+    (said,) = (finding.nearest for finding in findings if finding.nearest and finding.path.endswith("h100.max_nodes"))
+    assert said.startswith(nearest)
 
 
 def test_nearest_never_falls_below_the_fields_own_minimum(build: Build, limits: Limits) -> None:
