@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.kube.clusters import kueue_cluster
-from tests.kube.queues import ENVIRONMENT, Json, Queues, planned, stacks, until
+from tests.kube.queues import ENVIRONMENT, KUEUE, Json, Queues, planned, stacks, until
 from training_platform.checks.comparison.refusals import placed_flavors
 from training_platform.config.model.node_pool import BLOCK_LEVELS
 from training_platform.config.workspace import Workspace
@@ -121,6 +121,28 @@ def test_a_held_queue_starts_nothing_and_a_drained_one_stops_what_runs(queues: Q
     queues.deploy({"vision": team})
     queues.runs("vision", "first")
     queues.runs("vision", "second")
+
+
+def test_after_a_drain_either_job_may_be_first_and_both_run(queues: Queues) -> None:
+    team: dict[str, Any] = {"shares": shares(h100_reservation=8)}
+    queues.deploy({"vision": team})
+    queues.submit("vision", "older", 8)
+    queues.runs("vision", "older")
+
+    queues.deploy({"vision": {**team, "hold": {"main": "HoldAndDrain"}}})
+    queues.waits("vision", "older")
+    queues.submit("vision", "younger", 8)
+    queues.deploy({"vision": team})
+
+    jobs = ("older", "younger")
+    (first,) = until(
+        lambda: [name for name in jobs if queues.flavor("vision", name)], lambda running: len(running) == 1
+    )
+    (second,) = {*jobs} - {first}
+    queues.waits("vision", second)
+    workload = queues.workload("vision", first)["metadata"]["name"]
+    queues.change(f"{KUEUE}/namespaces/vision/workloads/{workload}", {"spec": {"active": False}})
+    queues.runs("vision", second)
 
 
 def test_what_a_cohort_has_is_for_all_teams_below_it(queues: Queues) -> None:
