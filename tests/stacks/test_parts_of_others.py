@@ -118,7 +118,7 @@ def test_roles_in_the_host_project_are_granted_where_that_is_asked_for_and_clust
         "cloudservices-compute.networkUser": "roles/compute.networkUser",
         "container-engine-robot-compute.networkUser": "roles/compute.networkUser",
         "container-engine-robot-container.hostServiceAgentUser": "roles/container.hostServiceAgentUser",
-        of_vertex: "projects/example-host/roles/env_vertex_network",
+        of_vertex: "projects/example-host/roles/training_platform_vertex_network",
     }
     assert {each.key for each in granted if each.name != of_vertex} <= set(plan.one(CLUSTER).options["dependsOn"])
 

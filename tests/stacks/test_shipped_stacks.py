@@ -135,7 +135,6 @@ NAMED: Mapping[str, str] = {
     "monitoring/alertPolicy:AlertPolicy": "alert policies",
     "monitoring/dashboard:Dashboard": "dashboards",
     "monitoring/notificationChannel:NotificationChannel": "notification channels",
-    "projects/iAMCustomRole:IAMCustomRole": "custom roles",
     "projects/iAMMember:IAMMember": "bindings of a project",
     "secretmanager/secret:Secret": "secrets",
     "serviceaccount/account:Account": "service accounts",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _ID = re.compile(r"[0-9]+")
 _URL = re.compile(r"https://[\w.:/-]+")
+_BUCKET = re.compile(r"gs://[a-z0-9._-]+")
+_KEY = re.compile(r"projects/[\w./-]+/cryptoKeys/[\w-]+")
+_MEMBER = re.compile(r"(user|group|serviceAccount):[\w.+-]+@[\w.-]+")
 _BRANCH = re.compile(r"[\w./-]+")
 
 
@@ -33,15 +36,20 @@ def _check(form: re.Pattern[str], allowed: str) -> Callable[[click.Context, clic
     return check
 
 
-def _check_id(_ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    return (
-        value
-        if value is None
-        else _check(re.compile(r"\d+"), "an id, which consists of digits")(_ctx, parameter, value)
-    )
+def _check_optional(
+    form: re.Pattern[str], allowed: str
+) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    check = _check(form, allowed)
+    return lambda context, parameter, value: value if value is None else check(context, parameter, value)
+
+
+def _check_members(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    check = _check(_MEMBER, "a member such as user:ada@example.com")
+    return tuple(check(context, parameter, value) for value in values)
 
 
 _project = click.argument("project", callback=_check(_PROJECT, "a project's id"), help="The accounts' project.")
+_check_id = _check_optional(_ID, "an id, which consists of digits")
 _github = click.option(
     "--github", metavar="ID", callback=_check_id, help="A repository's id: `gh api repos/OWNER/NAME --jq .id`."
 )
@@ -57,15 +65,43 @@ _branch = click.option(
 )
 
 
+_state = click.option(
+    "--state", metavar="gs://BUCKET", callback=_check_optional(_BUCKET, "a bucket, gs://NAME"), help="Pulumi's state."
+)
+_state_key = click.option(
+    "--state-key", callback=_check_optional(_KEY, "a key, projects/.../cryptoKeys/NAME"), help="The key of its secrets."
+)
+_operators = click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    metavar="MEMBER",
+    callback=_check_members,
+    help="A person who may deploy by hand, user:ada@example.com.",
+)
+
+
 @click.command("pipeline-accounts", epilog=example("training-platform pipeline-accounts example-admin --github 123456"))
 @_project
 @_github
 @_gitlab
 @_gitlab_url
 @_branch
+@_state
+@_state_key
+@_operators
 @root_option
 def pipeline_accounts(
-    *, project: str, github: str | None, gitlab: str | None, gitlab_url: str, branch: str, root: Path | None
+    *,
+    project: str,
+    github: str | None,
+    gitlab: str | None,
+    gitlab_url: str,
+    branch: str,
+    state: str | None,
+    state_key: str | None,
+    operators: tuple[str, ...],
+    root: Path | None,
 ) -> None:
     """Print a script that creates the service accounts of pipelines, with their rights.
 
@@ -73,12 +109,13 @@ def pipeline_accounts(
     file is rejected.
     """
     from training_platform.config.workspace import read_workspace
-    from training_platform.resources.pipeline_accounts import setup_script
+    from training_platform.resources.pipeline_accounts import PulumiState, setup_script
 
     workspace = read_workspace(repository(root))
     _refuse(project, workspace)
     federation = _federation(github, gitlab, gitlab_url, branch)
-    click.echo(setup_script(project, workspace, federation), nl=False)
+    pulumi = PulumiState(bucket=state, key=state_key, operators=operators)
+    click.echo(setup_script(project, workspace, federation, pulumi), nl=False)
 
 
 def _refuse(project: str, workspace: Workspace) -> None:

@@ -27,6 +27,7 @@ from training_platform.resources.controllers import (
     operator,
     system_priority,
 )
+from training_platform.resources.custom_roles import custom_role
 from training_platform.resources.data_sets import data_disk, notebook_data_sets, reads_lustre, team_data_sets
 from training_platform.resources.filestore import InstanceOutputs, cluster_classes, filestore_resources
 from training_platform.resources.gke import (
@@ -43,7 +44,16 @@ from training_platform.resources.gke import (
 from training_platform.resources.gpu_networks import GpuNetworks, gpu_network_resources, gpu_nics
 from training_platform.resources.gpu_software import gpu_software
 from training_platform.resources.jupyterhub import hub_gateway, jupyterhub
-from training_platform.resources.kubernetes_objects import cluster_provider
+from training_platform.resources.kubernetes_objects import (
+    RBAC,
+    ROLE,
+    ROLE_BINDING,
+    SECRET_OBJECT,
+    binding,
+    cluster_provider,
+    kubernetes_object,
+    rules_of_role,
+)
 from training_platform.resources.kueue import priorities
 from training_platform.resources.metrics_adapter import let_pods_act, metrics_account, metrics_adapter
 from training_platform.resources.monitoring import (
@@ -59,8 +69,6 @@ from training_platform.resources.network import (
     NetworkResources,
     attachment_project,
     attachment_resources,
-    attachment_role,
-    attachment_role_name,
     entrance,
     existing_network,
     existing_network_name,
@@ -79,7 +87,6 @@ from training_platform.resources.project import (
     DNS_API,
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
-    IAM_API,
     IAP_API,
     LUSTRE_API,
     QUOTA_API,
@@ -90,6 +97,7 @@ from training_platform.resources.project import (
     quota_requests,
 )
 from training_platform.resources.queues import flavor_resources
+from training_platform.resources.resource_types import RELEASE
 from training_platform.resources.scope import Scope, environment_scope, repository_id
 from training_platform.resources.storage import image_repositories, instance_id, lustre_address, lustre_instance
 from training_platform.resources.team_account import RepositoryRef, repository_grant
@@ -97,6 +105,7 @@ from training_platform.resources.tenancy import admission
 from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
 
 HOME_CLAIM = "homes"
+NIGHTLY = "nightly"  # the Role in a namespace, and its binding, of the account that looks for drift
 
 
 def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]) -> ProjectApis:
@@ -113,7 +122,7 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
         _key_users(environment),
         environment.granted_host_project,
     )
-    _let_vertex_attach(plan, parts, apis)
+    _let_vertex_attach(parts, apis)
     shared = _shared_resources(plan, parts)
     clusters = {key: _ClusterPlan(plan, key, shared, flavors[key]).add() for key in environment.clusters}
     if shared.metrics is not None:
@@ -150,16 +159,13 @@ def _further_apis(environment: Environment) -> Iterator[str]:
     return (api for api, reason in reasons.items() if reason)
 
 
-def _let_vertex_attach(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -> None:
+def _let_vertex_attach(parts: EnvironmentParts, apis: ProjectApis) -> None:
     """Let Vertex AI's agent of the environment's project use network attachments; teams' stacks let their own."""
     project = attachment_project(parts.environment)
     if project is None:
         return
-    component = plan.component("training-platform:network:VertexAttachments", "vertex-attachments")
-    role = component.add(attachment_role(plan.name, project), [apis.services[IAM_API]])
-    name = attachment_role_name(plan.name, project)
-    grant = kept_role("agents-vertex-network", project, name, apis.agents[AI_PLATFORM])
-    apis.grant_agent(AI_PLATFORM, grant, [role])
+    role = custom_role("vertex_network", project)
+    apis.grant_agent(AI_PLATFORM, kept_role("agents-vertex-network", project, role, apis.agents[AI_PLATFORM]))
 
 
 def _key_users(environment: Environment) -> tuple[str, ...]:
@@ -312,6 +318,8 @@ class _ClusterPlan:
             cluster_name=cluster_name(self.scope, self.name, self.spec),
         )
         deployed_flavors = self._software(system_pools)
+        if self.environment.nightly_account:
+            self._let_nightly_read(self.environment.nightly_account)
         for fabric in gpu_fabrics(self.name, self.spec).values():
             pods = self._inside("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
             gpu_software(pods, self.scope, fabric, networks[fabric.name], self.environment.node_images)
@@ -424,6 +432,27 @@ class _ClusterPlan:
         if spec.notebooks:
             self._notebooks(spec.notebooks, system)
         return deployed_flavors
+
+    def _let_nightly_read(self, account: str) -> None:
+        """Let an account read the Secrets of the plan and of Helm's releases; viewers of a project read no Secrets."""
+        holders: dict[Any, list[Node]] = {}
+        for resource in self.component.resources():
+            if resource.type == RELEASE:
+                holders.setdefault(resource.inputs["namespace"], []).append(resource)
+            elif resource.type == SECRET_OBJECT:
+                holders.setdefault(resource.inputs["metadata"]["namespace"], []).append(resource)
+        component = self._inside("training-platform:gke:NightlyAccess", f"{self.name}-nightly")
+        rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]}
+        subject = {"apiGroup": RBAC, "kind": "User", "name": account}
+        for namespace, after in holders.items():
+            name = f"{component.name}-{namespace}"
+            fields = rules_of_role(rule)
+            role = kubernetes_object(ROLE, f"{name}-role", self.scope, NIGHTLY, fields, namespace=namespace)
+            component.add(role, after)
+            bound = kubernetes_object(
+                ROLE_BINDING, name, self.scope, NIGHTLY, binding("Role", NIGHTLY, [subject]), namespace=namespace
+            )
+            component.add(bound, [role])
 
     def _notebooks(self, notebooks: Notebooks, system: Sequence[Node]) -> None:
         """Add JupyterHub, with the volumes of homes and data sets."""

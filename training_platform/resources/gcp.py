@@ -22,7 +22,6 @@ from training_platform.resources.resource_types import (
     BUDGET,
     CLUSTER,
     CRYPTO_KEY_MEMBER,
-    CUSTOM_ROLE,
     DASHBOARD,
     DISK,
     FILESTORE,
@@ -116,7 +115,6 @@ bucket_member = _creates(BUCKET_MEMBER, lambda: storage.BucketIAMMember._interna
 budget = _creates(BUDGET, lambda: billing.Budget._internal_init)
 cluster = _creates(CLUSTER, lambda: container.Cluster._internal_init)
 crypto_key_member = _creates(CRYPTO_KEY_MEMBER, lambda: kms.CryptoKeyIAMMember._internal_init)
-custom_role = _creates(CUSTOM_ROLE, lambda: projects.IAMCustomRole._internal_init)
 dashboard = _creates(DASHBOARD, lambda: monitoring.Dashboard._internal_init)
 disk = _creates(DISK, lambda: compute.Disk._internal_init)
 filestore = _creates(FILESTORE, lambda: filestores.Instance._internal_init)

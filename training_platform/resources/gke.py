@@ -318,6 +318,7 @@ def node_account(name: str, scope: Scope) -> Resource:
         project=scope.project,
         account_id=account_id(scope.environment, "gke-nodes"),
         display_name=f"GKE nodes of {scope.environment}",
+        create_ignore_already_exists=True,  # the deployer's set-up creates it, with the right to act as it
     )
 
 

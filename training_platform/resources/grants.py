@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training_platform.resources import resource_types
+from training_platform.resources.custom_roles import custom_permissions
 from training_platform.resources.plan import Computed, Plan, Reference, Resource
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.project import SERVICE_AGENT_NAMES
@@ -24,8 +25,8 @@ class Grant:
     ``roles/storage.objectUser``, or ``projects/{project}/roles/{id}`` for a custom one. ``resource`` is relative:
     ``projects/{project}``, ``projects/{project}/secrets/{id}``; of a bucket, whose name is unique in the world,
     ``buckets/{name}``. A part that nobody can tell before deployment is ``?``. ``permissions`` are those of a custom
-    role in the same plan, None for any other. ``condition`` is its expression, empty without one. ``planned_as`` is
-    the resource of the plan.
+    role, of ours or in the same plan, None for any other. ``condition`` is its expression, empty without one.
+    ``planned_as`` is the resource of the plan.
     """
 
     principal: str
@@ -74,7 +75,7 @@ def _grants(resource: Resource, custom: Mapping[str, frozenset[str]]) -> Iterato
             role=known["role"],
             resource=template.format_map(known),
             condition=(known.get("condition") or {}).get("expression", ""),
-            permissions=custom.get(known["role"]),
+            permissions=custom.get(known["role"], custom_permissions(known["role"])),
             planned_as=resource,
         )
 

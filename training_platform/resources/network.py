@@ -370,38 +370,11 @@ def attachment_resources(region: str, addresses: str, scope: Scope, network: Any
     into.add(network_attachment(region, scope, subnet.output("id")))
 
 
-# What Vertex AI's agent does with an attachment that a job or persistent resource names; its own role has none of it.
-# Source: Vertex AI docs, set up a Private Service Connect interface, as public repositories quote it; dumps of IAM's
-# roles of 2026-08-22, read 2026-11-24.
-ATTACHMENT_PERMISSIONS = (
-    "compute.networkAttachments.get",
-    "compute.networkAttachments.update",
-    "compute.regionOperations.get",
-)
-
-
 def attachment_project(environment: Environment) -> str | None:
     """Return the project with the attachments that Vertex AI may use; None without any, or if their owner grants it."""
     if environment.network_attachments:
         return environment.project
     return environment.granted_host_project
-
-
-def attachment_role_name(environment: str, project: str) -> str:
-    """Return the name of the role that lets Vertex AI use a project's attachments; its id is of the environment."""
-    role_id = short_name(f"{environment}-vertex-network", NAME_LIMIT).replace("-", "_")
-    return f"projects/{project}/roles/{role_id}"
-
-
-def attachment_role(environment: str, project: str) -> Resource:
-    """Return that role, of the project with the attachments."""
-    return gcp.custom_role(
-        "vertex-attachments-role",
-        role_id=attachment_role_name(environment, project).rpartition("/")[2],
-        project=project,
-        title=f"Network attachments of {environment} for Vertex AI",
-        permissions=list(ATTACHMENT_PERMISSIONS),
-    )
 
 
 def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Resource:

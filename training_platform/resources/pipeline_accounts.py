@@ -7,17 +7,50 @@ Claims are compared one by one, never the token's subject: its text changes with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from training_platform.config.workspace import Workspace
+from training_platform.config.workspace import Workspace, stacks_of
+from training_platform.resources.custom_roles import CUSTOM_ROLES
+from training_platform.resources.plan import Resource, referenced
+from training_platform.resources.resource_types import (
+    BUDGET,
+    CLUSTER,
+    IAM_MEMBER,
+    NODE_POOL,
+    RESOURCE_TYPES,
+    SERVICE_ACCOUNT,
+    WORKBENCH,
+)
 from training_platform.resources.scope import account_id
+from training_platform.resources.stack_plan import stack_plan
 from training_platform.resources.team_account import WORKLOAD_USER
 
 PREVIEW = "preview"
 NIGHTLY = "nightly"
 POOL = "pipelines"
 ATTRIBUTE = "attribute.account"
+IAM_ADMIN = "roles/resourcemanager.projectIamAdmin"
+ROLES_OF_CONDITION = 10
+# A preview reads what exists already: clusters and networks of others.
+PREVIEW_PERMISSIONS = (
+    "compute.networks.get",
+    "compute.subnetworks.get",
+    "resourcemanager.projects.get",
+)
+# `quota pull`, and any request by credentials with a quota project.
+QUOTA_PERMISSIONS = ("cloudquotas.quotas.get", "serviceusage.services.use")
+# Beside reading the plan's resources: `quota pull`, `job usage` and `persistent-resource list`.
+NIGHTLY_PERMISSIONS = (
+    *QUOTA_PERMISSIONS,
+    "aiplatform.customJobs.list",
+    "aiplatform.persistentResources.list",
+    "monitoring.timeSeries.list",
+    "resourcemanager.projects.get",
+    "resourcemanager.projects.getIamPolicy",
+)
+_READS = re.compile(r"\.(get|list)(IamPolicy|ForFilestoreInstance)?$")
 PREAMBLE = ("set -eu", 'exists() { gcloud "$@" > /dev/null 2>&1; }')
 # Of the project with the accounts: Google Cloud exchanges tokens by the last two.
 APIS = ("iam.googleapis.com", "iamcredentials.googleapis.com", "sts.googleapis.com")
@@ -91,23 +124,210 @@ def pipeline_account_id(account: str) -> str:
     return account_id(account.lower().replace("_", "-").replace(".", "-"))
 
 
-def setup_script(project: str, workspace: Workspace, federation: Federation | None) -> str:
+def setup_script(project: str, workspace: Workspace, federation: Federation | None, state: PulumiState) -> str:
     """Return a script for a shell that creates the accounts in ``project``, with the rights that the stacks need.
 
     It may be run again. Without a federation only people and triggers of Cloud Build may act as the accounts.
     """
-    environments = [stack.name for stack, _ in workspace.environments()]
-    accounts = [PREVIEW, NIGHTLY, *(deployer(name) for name in environments)]
+    environments = [environment_rights(stack.name, workspace) for stack, _ in workspace.environments()]
+    accounts = [PREVIEW, NIGHTLY, *(deployer(rights.environment) for rights in environments)]
     lines = [*PREAMBLE, f"gcloud services enable {' '.join(APIS)} --project={project}"]
-    for account in accounts:
-        email, account_id = account_email(account, project), pipeline_account_id(account)
-        lines.append(
-            f"exists iam service-accounts describe {email} --project={project} "
-            f"|| gcloud iam service-accounts create {account_id} --project={project}"
-        )
+    lines += [account_command(pipeline_account_id(account), project) for account in accounts]
     if federation:
         lines += federation_commands(project, federation, accounts)
+    for rights in environments:
+        lines += deployer_commands(rights, account_email(deployer(rights.environment), project))
+    lines += reader_commands(environments, project)
+    lines += state_commands(state, project, accounts)
     return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulumiState:
+    """Where Pulumi's state is, and who may act as the deployers: a bucket, a key of Cloud KMS, members of IAM."""
+
+    bucket: str | None = None
+    key: str | None = None
+    operators: tuple[str, ...] = ()
+
+
+@dataclass
+class ProjectRights:
+    """What deploying requires in one project.
+
+    ``permissions`` are those of resources; ``granted`` the roles that the plans grant in the project; ``accounts`` the
+    ids of accounts that resources run as.
+    """
+
+    permissions: set[str] = field(default_factory=set)
+    granted: set[str] = field(default_factory=set)
+    accounts: set[str] = field(default_factory=set)
+    has_clusters: bool = False
+
+
+@dataclass(frozen=True)
+class EnvironmentRights:
+    """What deploying an environment and its teams requires, by project; ``budgets`` are the billing accounts."""
+
+    environment: str
+    projects: Mapping[str, ProjectRights]
+    budgets: frozenset[str]
+
+
+def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRights:
+    """Return what the plans of an environment and its teams require."""
+    projects: dict[str, ProjectRights] = {}
+    budgets: set[str] = set()
+    for name in stacks_of(workspace, environment):
+        stack = workspace.stacks[name]
+        plan = stack_plan(stack, workspace)
+        home = workspace.project_of(stack)
+        assert plan is not None, f"{name} is rejected"
+        assert home is not None, f"{name} has no environment"
+        for resource in plan.resources():
+            if resource.type == BUDGET:
+                budgets.add(resource.inputs["billing_account"])
+            elif resource.type.startswith("gcp:"):
+                _add(resource, projects.setdefault(_project(resource, home), ProjectRights()))
+    return EnvironmentRights(environment, projects, frozenset(budgets))
+
+
+def _add(resource: Resource, rights: ProjectRights) -> None:
+    row = RESOURCE_TYPES[resource.type]
+    rights.permissions |= {f"{collection}.{verb}" for collection, verbs in row.permissions.items() for verb in verbs}
+    if resource.type == IAM_MEMBER:
+        rights.granted.add(resource.inputs["role"])
+    elif resource.type == CLUSTER:
+        rights.has_clusters = True
+    if resource.type in (CLUSTER, NODE_POOL, WORKBENCH):
+        accounts = (other for other in referenced(resource.inputs) if other.type == SERVICE_ACCOUNT)
+        rights.accounts |= {account.inputs["account_id"] for account in accounts}
+
+
+def _project(resource: Resource, home: str) -> str:
+    """Return the project of a resource: its input, or a part of the name that it is in; ``home`` is the stack's."""
+    inputs = resource.inputs
+    if isinstance(inputs.get("project"), str):
+        return str(inputs["project"])
+    path = inputs.get("crypto_key_id")
+    match = re.match("projects/([^/]+)/", path) if isinstance(path, str) else None
+    return match[1] if match else home
+
+
+def deployer_commands(rights: EnvironmentRights, email: str) -> Iterator[str]:
+    """Yield commands that give the account of an environment its rights."""
+    role_id = f"deploy_{rights.environment}".replace("-", "_").replace(".", "_")
+    for project, needed in rights.projects.items():
+        permissions = needed.permissions | set(QUOTA_PERMISSIONS)
+        yield from role_commands(project, role_id, f"Deploys {rights.environment}", permissions)
+        yield project_grant(project, email, f"projects/{project}/roles/{role_id}")
+        if needed.has_clusters:
+            yield project_grant(project, email, "roles/container.admin")
+        for custom_id, custom in CUSTOM_ROLES.items():
+            yield from role_commands(project, custom_id, custom.title, custom.permissions)
+        yield from limited_admin(project, email, needed.granted)
+        for account in sorted(needed.accounts):
+            yield account_command(account, project)
+            yield (
+                f"gcloud iam service-accounts add-iam-policy-binding {account}@{project}.iam.gserviceaccount.com "
+                f"--project={project} --role=roles/iam.serviceAccountUser --member=serviceAccount:{email}"
+            )
+    for billing in sorted(rights.budgets):
+        yield (
+            f"gcloud billing accounts add-iam-policy-binding {billing} --role=roles/billing.costsManager "
+            f"--member=serviceAccount:{email}"
+        )
+
+
+def limited_admin(project: str, email: str, granted: Collection[str]) -> Iterator[str]:
+    """Yield commands that let an account grant and take away ``granted`` in a project, and no other roles.
+
+    A condition may list ten roles at once (unverified), so that a longer list is several. Source: IAM docs, set limits
+    on granting roles, read 2026-11-24.
+    """
+    member = f"--member=serviceAccount:{email} --role={IAM_ADMIN}"
+    yield f"gcloud projects remove-iam-policy-binding {project} {member} --all > /dev/null 2>&1 || true"
+    roles = sorted(granted)
+    for start in range(0, len(roles), ROLES_OF_CONDITION):
+        listed = ", ".join(f"'{role}'" for role in roles[start : start + ROLES_OF_CONDITION])
+        yield (
+            f"gcloud projects add-iam-policy-binding {project} {member} --condition-from-file=/dev/stdin <<'END'\n"
+            f"title: Roles of the platform {start // ROLES_OF_CONDITION + 1}\n"
+            f"expression: \"api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly([{listed}])\"\n"
+            "END"
+        )
+
+
+def reader_commands(environments: Iterable[EnvironmentRights], project: str) -> Iterator[str]:
+    """Yield commands for the accounts that change nothing.
+
+    The nightly account reads each resource of the plans, and what quota, idle machines and chip-hours are computed
+    from. A preview asks Google Cloud only about what exists already, and clusters about changed objects.
+    """
+    readable: dict[str, set[str]] = {}
+    clusters: dict[str, bool] = {}
+    for rights in environments:
+        for name, needed in rights.projects.items():
+            reads = {permission for permission in needed.permissions if _READS.search(permission)}
+            readable.setdefault(name, set(NIGHTLY_PERMISSIONS)).update(reads)
+            clusters[name] = clusters.get(name, False) or needed.has_clusters
+    nightly, preview = account_email(NIGHTLY, project), account_email(PREVIEW, project)
+    for name, permissions in readable.items():
+        yield from role_commands(name, "nightly", "Looks for drift", permissions)
+        yield from role_commands(name, "preview", "Previews", PREVIEW_PERMISSIONS)
+        yield project_grant(name, nightly, f"projects/{name}/roles/nightly")
+        yield project_grant(name, preview, f"projects/{name}/roles/preview")
+        if clusters[name]:
+            for email in (nightly, preview):
+                yield project_grant(name, email, "roles/container.viewer")
+                yield project_grant(name, email, "roles/container.clusterViewer")
+
+
+def state_commands(state: PulumiState, project: str, accounts: Iterable[str]) -> Iterator[str]:
+    """Yield commands that open Pulumi's state to the accounts: to deployers whole, to the others for reading."""
+    for account in accounts:
+        email = account_email(account, project)
+        reads = account in (PREVIEW, NIGHTLY)
+        if state.bucket:
+            role = "roles/storage.objectViewer" if reads else "roles/storage.objectUser"
+            yield (
+                f"gcloud storage buckets add-iam-policy-binding {state.bucket} --member=serviceAccount:{email} "
+                f"--role={role}"
+            )
+        if state.key:
+            role = f"roles/cloudkms.cryptoKey{'Decrypter' if reads else 'EncrypterDecrypter'}"
+            yield f"gcloud kms keys add-iam-policy-binding {state.key} --member=serviceAccount:{email} --role={role}"
+        if not reads:
+            for operator in state.operators:
+                yield (
+                    f"gcloud iam service-accounts add-iam-policy-binding {email} --project={project} "
+                    f"--role=roles/iam.serviceAccountTokenCreator --member={operator}"
+                )
+
+
+def role_commands(project: str, role_id: str, title: str, permissions: Iterable[str]) -> Iterator[str]:
+    """Yield commands that create a custom role of a project, or change it to these permissions."""
+    yield f"verb=create; ! exists iam roles describe {role_id} --project={project} || verb=update"
+    yield (
+        f'gcloud iam roles $verb {role_id} --project={project} --title="{title}" --stage=GA '
+        f"--permissions={','.join(sorted(permissions))}"
+    )
+
+
+def project_grant(project: str, email: str, role: str) -> str:
+    """Return a command that grants an account a role in a project."""
+    return (
+        f"gcloud projects add-iam-policy-binding {project} --member=serviceAccount:{email} --role={role} "
+        "--condition=None"
+    )
+
+
+def account_command(account: str, project: str) -> str:
+    """Return a command that creates a service account, by its id, if there is none yet."""
+    return (
+        f"exists iam service-accounts describe {account}@{project}.iam.gserviceaccount.com --project={project} "
+        f"|| gcloud iam service-accounts create {account} --project={project}"
+    )
 
 
 def federation_commands(project: str, federation: Federation, accounts: Iterable[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -104,8 +104,10 @@ class ResourceType:
     ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection to look
     through by display name, where Google chooses the id; an ``adds`` type only adds to something, so that to create it
     again changes nothing. A ``failed_create`` type is created anew after a create that failed, even if it exists.
-    ``shown`` are the inputs that an inventory lists. ``document`` is the document and the message of its inputs, None
-    where no discovery document has them. ``listed`` says how a project's are listed (``clients/project_contents.py``),
+    ``permissions`` are what IAM requires to create, read, change and delete one, by collection; those of clusters and
+    of a project's policy are left out, since predefined roles hold them. ``shown`` are the inputs that an inventory
+    lists. ``document`` is the document and the message of its inputs, None where no discovery document has them.
+    ``listed`` says how a project's are listed (``clients/project_contents.py``),
     once in a project or once in each ``listed_per``. Of a body, ``defaults`` names what the API fills in by itself,
     and ``left`` are further fields that need no field of a stack file.
 
@@ -122,6 +124,7 @@ class ResourceType:
     listed_under: str | None = None
     adds: bool = False
     failed_create: bool = False
+    permissions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
     document: str | None = None
     listed: dict[str, str] | None = None

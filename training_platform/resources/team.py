@@ -19,6 +19,7 @@ from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
 from training_platform.config.pools import Flavor
+from training_platform.resources.custom_roles import custom_role
 from training_platform.resources.data_sets import team_mode
 from training_platform.resources.environment_outputs import parse_outputs
 from training_platform.resources.filestore import claim_limits, class_tiers, tier_class
@@ -28,7 +29,7 @@ from training_platform.resources.jupyterhub import team_notebooks
 from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.member_rights import TeamResources, member_rights, submitter_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
-from training_platform.resources.network import attachment_project, attachment_role_name, entrance
+from training_platform.resources.network import attachment_project, entrance
 from training_platform.resources.notebooks import notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
@@ -158,7 +159,7 @@ def _let_agents(
         apis.grant_agent(AI_PLATFORM, grant)
     attachments = attachment_project(environment)
     if attachments:
-        role = attachment_role_name(team.environment, attachments)
+        role = custom_role("vertex_network", attachments)
         apis.grant_agent(AI_PLATFORM, kept_role("agents-vertex-network", attachments, role, agent))
 
 

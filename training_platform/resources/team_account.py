@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from training_platform.resources import gcp
+from training_platform.resources.custom_roles import CustomRoleName, custom_role
 from training_platform.resources.plan import Component, Resource
-from training_platform.resources.scope import NAME_LIMIT, Scope, jobs_account_id, short_name, slug
+from training_platform.resources.scope import Scope, jobs_account_id, slug
 
 # In the team's project: write metrics, write logs. Every pod of the team can act as the account, so it has no role that
 # starts anything: who may create a job of Vertex AI without an account of its own acts as Google's agent there, which
 # reads and writes the storage of the whole project.
 PROJECT_ROLES = ("roles/monitoring.metricWriter", "roles/logging.logWriter")
-# What writes and reads curves in a TensorBoard, and nothing else of Vertex AI: no predefined role is as narrow. That
-# Vertex AI's own uploader is content with it is (unverified). IAM has no such grant on one TensorBoard alone.
-# Source: Vertex AI, IAM permissions by REST method, read 2026-11-22.
-TENSORBOARD_PERMISSIONS = (
-    "aiplatform.tensorboards.get",
-    *(f"aiplatform.tensorboardExperiments.{verb}" for verb in ("create", "get", "list", "update", "write")),
-    *(f"aiplatform.tensorboardRuns.{verb}" for verb in ("batchCreate", "create", "get", "list", "update", "write")),
-    *(
-        f"aiplatform.tensorboardTimeSeries.{verb}"
-        for verb in ("batchCreate", "batchRead", "create", "get", "list", "read", "update")
-    ),
-)
-# What reads managed data sets, and registers models with their versions and evaluations. IAM has no grant on one of
-# them: whoever may do so in a project sees those of all of its teams. Nothing here deploys, exports or deletes.
-# Source: Vertex AI, IAM permissions and predefined roles, read 2026-11-22.
-REGISTRY_PERMISSIONS = (
-    *(f"aiplatform.datasets.{verb}" for verb in ("get", "list")),
-    *(f"aiplatform.{kind}.list" for kind in ("annotations", "dataItems")),
-    *(f"aiplatform.{kind}.{verb}" for kind in ("annotationSpecs", "datasetVersions") for verb in ("get", "list")),
-    *(f"aiplatform.models.{verb}" for verb in ("get", "list", "update", "upload")),
-    *(f"aiplatform.modelEvaluations.{verb}" for verb in ("get", "import", "list")),
-)
 
 BucketRole = Literal[
     "roles/storage.bucketViewer",
@@ -100,10 +79,9 @@ def team_account(into: Component, args: TeamAccount) -> Resource:
     for role in PROJECT_ROLES:
         into.add(project_role(f"{name}-{role_part(role)}", scope.project, role, member))
     if args.tensorboard:
-        _custom_role(into, account, scope, "tensorboard", title="TensorBoard", permissions=TENSORBOARD_PERMISSIONS)
+        _grant_custom_role(into, scope, "tensorboard", member)
     if args.registry:
-        title = "Models and data sets"
-        _custom_role(into, account, scope, "registry", title=title, permissions=REGISTRY_PERMISSIONS)
+        _grant_custom_role(into, scope, "registry", member)
     for key, bucket in args.buckets.items():
         for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", account):
             into.add(grant)
@@ -116,23 +94,9 @@ def team_account(into: Component, args: TeamAccount) -> Resource:
     return account
 
 
-def _custom_role(
-    into: Component, account: Resource, scope: Scope, part: str, *, title: str, permissions: Sequence[str]
-) -> None:
-    """Add a role of the project for this team, ``{environment}_{team}_{part}`` without dashes, and grant it."""
-    name = f"{into.name}-{part}"
-    # The account waits for IAM's API, which this role is of too, unlike what its module says.
-    role = into.add(
-        gcp.custom_role(
-            f"{name}-role",
-            role_id=short_name(f"{scope.prefix}-{part}", NAME_LIMIT).replace("-", "_"),
-            project=scope.project,
-            title=f"{title} of {scope.prefix}",
-            permissions=list(permissions),
-        ),
-        [account],
-    )
-    into.add(project_role(name, scope.project, role.output("name"), account.output("member")))
+def _grant_custom_role(into: Component, scope: Scope, part: CustomRoleName, member: Any) -> None:
+    role = custom_role(part, scope.project)
+    into.add(project_role(f"{into.name}-{part}", scope.project, role, member))
 
 
 def role_part(role: str) -> str:

@@ -246,6 +246,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "backups": "not read",
     },
     Environment: {
+        "nightly_account": "an account of pipelines, which `pipeline-accounts` creates",
         "renamed_from": "what a stack was called is in no project",
         "billing_account": "of the billing account, not of the project",
         "budget": "of the billing account, not of the project",

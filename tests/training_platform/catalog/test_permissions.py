@@ -9,7 +9,6 @@ from training_platform.catalog.operations import called_methods, principals
 from training_platform.catalog.permissions import permissions, permissions_of
 from training_platform.catalog.reading import table
 from training_platform.config.workspace import read_workspace
-from training_platform.resources import resource_types
 from training_platform.resources.stack_plan import stack_plan
 
 _ROOT = Path(__file__).parents[3]
@@ -57,7 +56,7 @@ def test_every_predefined_role_that_a_stack_grants_is_in_the_catalogue() -> None
             plan = stack_plan(stack, workspace)
             for resource in plan.resources() if plan else ():
                 role = resource.inputs.get("role")
-                if resource.type != resource_types.CUSTOM_ROLE and isinstance(role, str):
+                if isinstance(role, str):
                     granted.add(role)
 
     assert len(granted) > 10

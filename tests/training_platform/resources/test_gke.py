@@ -273,6 +273,7 @@ def test_nodes_have_an_account_per_environment(scope: Scope) -> None:
         "project": "example-train-prod",
         "accountId": "prod-gke-nodes",
         "displayName": "GKE nodes of prod",
+        "createIgnoreAlreadyExists": True,
     }
 
 

@@ -55,7 +55,7 @@ def test_an_agent_is_named_by_the_id_of_its_project_in_place_of_the_number() -> 
 
 def test_a_custom_role_has_its_permissions() -> None:
     grants = granted("dev-vision", team={"vertex": {"tensorboards": ["us-central1"]}})
-    (role,) = (grant for grant in grants if grant.role == f"projects/{PROJECT}/roles/dev_vision_tensorboard")
+    (role,) = (grant for grant in grants if grant.role == f"projects/{PROJECT}/roles/training_platform_tensorboard")
 
     assert role.principal == JOBS
     assert "aiplatform.tensorboardRuns.write" in (role.permissions or ())
@@ -66,7 +66,7 @@ def agent(project: str) -> str:
 
 
 ATTACHMENTS = {"network_attachments": {"us-central1": "10.30.0.0/24"}}
-ATTACHMENT_ROLE = (f"projects/{PROJECT}/roles/dev_vertex_network", f"projects/{PROJECT}")
+ATTACHMENT_ROLE = (f"projects/{PROJECT}/roles/training_platform_vertex_network", f"projects/{PROJECT}")
 
 
 def test_vertex_ai_may_use_the_attachments_of_the_environment() -> None:
@@ -91,7 +91,7 @@ def test_vertex_ai_of_a_teams_own_project_may_use_the_attachments_of_the_environ
 
 def test_vertex_ai_may_use_attachments_of_a_host_project_whose_roles_the_environment_grants() -> None:
     host = {"name": "shared-vpc", "project": "example-host", "grant_roles": True}
-    role = ("projects/example-host/roles/dev_vertex_network", "projects/example-host")
+    role = ("projects/example-host/roles/training_platform_vertex_network", "projects/example-host")
 
     assert role in rights(granted("dev", environment={"network": host}), agent(PROJECT))
     own = granted("dev-vision", environment={"network": host}, team={"project": "example-vision"})

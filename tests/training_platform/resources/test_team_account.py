@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.plans import PlannedStack, composed
+from training_platform.resources.custom_roles import custom_permissions
 from training_platform.resources.plan import Component
 from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
@@ -16,7 +17,6 @@ from training_platform.resources.team_account import (
 ACCOUNT = "gcp:serviceaccount/account:Account"
 ACCOUNT_GRANT = "gcp:serviceaccount/iAMMember:IAMMember"
 BUCKET_GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
-CUSTOM_ROLE = "gcp:projects/iAMCustomRole:IAMCustomRole"
 PROJECT_GRANT = "gcp:projects/iAMMember:IAMMember"
 REPOSITORY_GRANT = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
 MEMBERS = ("group:vision@example.com", "user:someone@example.com")
@@ -68,17 +68,16 @@ def test_jobs_have_these_roles_in_the_teams_project_and_no_others() -> None:
 
 
 def test_a_team_with_a_tensorboard_writes_to_it_and_starts_nothing_in_vertex_ai() -> None:
-    plan = deploy(tensorboard=True)
-    role = plan.one(CUSTOM_ROLE, "jobs-tensorboard-role")
-    grant = plan.one(PROJECT_GRANT, "jobs-tensorboard")
+    role = "projects/example-vision/roles/training_platform_tensorboard"
+    grant = deploy(tensorboard=True).one(PROJECT_GRANT, "jobs-tensorboard").inputs
+    permissions = custom_permissions(role) or ()
 
-    assert (role.inputs["roleId"], role.inputs["project"]) == ("prod_vision_tensorboard", "example-vision")
-    assert {each.split(".")[1] for each in role.inputs["permissions"]} == {
+    assert (grant["role"], grant["project"]) == (role, "example-vision")
+    assert {permission.split(".")[1] for permission in permissions} == {
         "tensorboards", "tensorboardExperiments", "tensorboardRuns", "tensorboardTimeSeries",
     }  # fmt: skip
-    assert "aiplatform.tensorboardRuns.write" in role.inputs["permissions"]
-    assert (CUSTOM_ROLE, role.name) in grant.options["dependsOn"]
-    assert deploy().of(CUSTOM_ROLE) == []
+    assert "aiplatform.tensorboardRuns.write" in permissions
+    assert not any(grant.name == "jobs-tensorboard" for grant in deploy().of(PROJECT_GRANT))
 
 
 def test_jobs_read_and_write_the_teams_buckets_and_none_else() -> None:
@@ -142,11 +141,10 @@ def test_every_grant_on_the_account_is_made_after_it() -> None:
 
 
 def test_a_team_that_registers_models_reads_data_sets_and_starts_nothing_in_vertex_ai() -> None:
-    assert not deploy().of(CUSTOM_ROLE)
-    plan = deploy(registry=True)
-    permissions = plan.one(CUSTOM_ROLE, "jobs-registry-role").inputs["permissions"]
+    role = "projects/example-vision/roles/training_platform_registry"
+    grant = deploy(registry=True).one(PROJECT_GRANT, "jobs-registry").inputs
+    permissions = custom_permissions(role) or ()
 
-    assert plan.one(CUSTOM_ROLE).inputs["roleId"] == "prod_vision_registry"
-    assert plan.one(PROJECT_GRANT, "jobs-registry").inputs["project"] == "example-vision"
+    assert (grant["role"], grant["project"]) == (role, "example-vision")
     assert {"aiplatform.models.upload", "aiplatform.datasets.get"} <= set(permissions)
     assert not [each for each in permissions if each.endswith((".create", ".delete", ".deploy", ".export"))]

@@ -317,6 +317,11 @@ class Environment(Consistent):
         description="IAM members that start jobs on Vertex AI for all teams, such as a pipeline's account; no people.",
         examples=[["serviceAccount:submit@example-ci.iam.gserviceaccount.com"]],
     )
+    nightly_account: Email | None = Field(
+        default=None,
+        description="Service account that looks for drift; it may read the Secrets of the platform's own namespaces.",
+        examples=["nightly@example-admin.iam.gserviceaccount.com"],
+    )
     clusters: dict[Name, ClusterSpec] = Field(
         default=NOTHING, description="GKE clusters, by name; none if teams use only Vertex AI."
     )

@@ -1,0 +1,69 @@
+"""Custom roles that plans grant; the script of ``training-platform pipeline-accounts`` creates them in each project.
+
+Whoever may change a role that they may also grant has every permission, so no plan creates one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+# What writes and reads curves in a TensorBoard, and nothing else of Vertex AI: no predefined role is as narrow. That
+# Vertex AI's own uploader is content with it is (unverified). IAM has no such grant on one TensorBoard alone.
+# Source: Vertex AI, IAM permissions by REST method, read 2026-11-22.
+TENSORBOARD_PERMISSIONS = (
+    "aiplatform.tensorboards.get",
+    *(f"aiplatform.tensorboardExperiments.{verb}" for verb in ("create", "get", "list", "update", "write")),
+    *(f"aiplatform.tensorboardRuns.{verb}" for verb in ("batchCreate", "create", "get", "list", "update", "write")),
+    *(
+        f"aiplatform.tensorboardTimeSeries.{verb}"
+        for verb in ("batchCreate", "batchRead", "create", "get", "list", "read", "update")
+    ),
+)
+# What reads managed data sets, and registers models with their versions and evaluations. IAM has no grant on one of
+# them: whoever may do so in a project sees those of all of its teams. Nothing here deploys, exports or deletes.
+# Source: Vertex AI, IAM permissions and predefined roles, read 2026-11-22.
+REGISTRY_PERMISSIONS = (
+    *(f"aiplatform.datasets.{verb}" for verb in ("get", "list")),
+    *(f"aiplatform.{kind}.list" for kind in ("annotations", "dataItems")),
+    *(f"aiplatform.{kind}.{verb}" for kind in ("annotationSpecs", "datasetVersions") for verb in ("get", "list")),
+    *(f"aiplatform.models.{verb}" for verb in ("get", "list", "update", "upload")),
+    *(f"aiplatform.modelEvaluations.{verb}" for verb in ("get", "import", "list")),
+)
+# What Vertex AI's agent does with an attachment that a job or persistent resource names; its own role has none of it.
+# Source: Vertex AI docs, set up a Private Service Connect interface, as public repositories quote it; dumps of IAM's
+# roles of 2026-08-22, read 2026-11-24.
+ATTACHMENT_PERMISSIONS = (
+    "compute.networkAttachments.get",
+    "compute.networkAttachments.update",
+    "compute.regionOperations.get",
+)
+
+
+class CustomRole(NamedTuple):
+    """A role of a project, for whoever holds it there."""
+
+    title: str
+    permissions: tuple[str, ...]
+
+
+CustomRoleName = Literal["registry", "tensorboard", "vertex_network"]
+
+_PREFIX = "training_platform_"
+CUSTOM_ROLES: Mapping[str, CustomRole] = {
+    f"{_PREFIX}registry": CustomRole("Registers models, and reads data sets", REGISTRY_PERMISSIONS),
+    f"{_PREFIX}tensorboard": CustomRole("Writes to TensorBoards", TENSORBOARD_PERMISSIONS),
+    f"{_PREFIX}vertex_network": CustomRole("Uses network attachments for Vertex AI", ATTACHMENT_PERMISSIONS),
+}
+"""The roles by id."""
+
+
+def custom_role(name: CustomRoleName, project: str) -> str:
+    """Return a role of a project as policies name it."""
+    return f"projects/{project}/roles/{_PREFIX}{name}"
+
+
+def custom_permissions(role: str) -> frozenset[str] | None:
+    """Return the permissions of a role, by its name in a policy; None if it is none of ours."""
+    row = CUSTOM_ROLES.get(role.rpartition("/")[2]) if role.startswith("projects/") else None
+    return frozenset(row.permissions) if row else None
