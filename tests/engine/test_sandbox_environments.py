@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,39 +150,6 @@ SHARED_TEAM: dict[str, Any] = {
     "shares": {"theirs": {"h100": {"nominal_quota": 16}}},
     "directories": {"scratch": {"filestore": "homes", "size_gib": 100}},
 }
-SUBNETS = {
-    "own": ("10.10.0.0/20", "10.64.0.0/16", "10.10.16.0/20"),
-    "theirs": ("10.20.0.0/20", "10.80.0.0/16", "10.20.16.0/20"),
-}
-
-
-def others_parts(fleet: Fleet) -> None:
-    """Make what somebody else has: a network with two subnets, and a cluster in one of them."""
-    for project, api in ((HOST, "compute"), (PROJECT, "compute"), (PROJECT, "container")):
-        fleet.ask("POST", f"serviceusage/v1/projects/{project}/services/{api}.googleapis.com:enable")
-    vpc = f"projects/{HOST}/global/networks/shared-vpc"
-    fleet.ask(
-        "POST", f"compute/v1/projects/{HOST}/global/networks", {"name": "shared-vpc", "autoCreateSubnetworks": False}
-    )
-    for name, (nodes, pods, services) in SUBNETS.items():
-        ranges = [{"rangeName": "pods", "ipCidrRange": pods}, {"rangeName": "services", "ipCidrRange": services}]
-        subnet = {"name": name, "network": vpc, "ipCidrRange": nodes, "secondaryIpRanges": ranges}
-        fleet.ask("POST", f"compute/v1/projects/{HOST}/regions/us-central1/subnetworks", subnet)
-    clusters = f"container/v1/projects/{PROJECT}/locations/us-central1/clusters"
-    cluster = {
-        "name": "shared-training",
-        "initialNodeCount": 1,
-        "network": vpc,
-        "subnetwork": f"projects/{HOST}/regions/us-central1/subnetworks/theirs",
-        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}},
-        "workloadIdentityConfig": {"workloadPool": f"{PROJECT}.svc.id.goog"},
-        "enableKubernetesAlpha": False,
-    }
-    fleet.ask("POST", clusters, {"cluster": cluster})
-    deadline = time.monotonic() + 30
-    while fleet.ask("GET", f"{clusters}/shared-training")["status"] != "RUNNING":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def number(fleet: Fleet) -> str:
@@ -210,7 +176,6 @@ def test_it_comes_up_beside_what_is_there_and_leaves_that_when_it_goes(tmp_path:
         announced(folder, servers),
     ):
         fleet = Fleet(place, servers.cloud)
-        others_parts(fleet)
 
         steps = place.steps("up", "guest")
         again = place.steps("up", "guest")

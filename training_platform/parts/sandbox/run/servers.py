@@ -28,6 +28,7 @@ from training_platform.parts.sandbox.kubernetes.controllers import ApiStore, fin
 from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, node_objects
 from training_platform.parts.sandbox.kubernetes.plugin import serve as serve_kubernetes
 from training_platform.parts.sandbox.kubernetes.store import ObjectStore
+from training_platform.parts.sandbox.run.existing import make_existing
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive
 from training_platform.quota.snapshot import read_snapshots
 
@@ -50,6 +51,7 @@ class Servers:
     kubernetes: int
     durations: Mapping[str, float]
     controllers: Sequence[str] = ()  # beside each API server
+    existing: Sequence[str] = ()  # what was made since the stack files say that it exists
 
 
 @contextmanager
@@ -97,6 +99,7 @@ def serving(
     """
     folder.prepare()
     cloud = make_cloud(folder, workspace, durations)
+    existing = make_existing(cloud, workspace)
     try:
         store = ObjectStore(folder.kubernetes)
         with (
@@ -106,7 +109,7 @@ def serving(
         ):
             if objects is not None and at_once:
                 objects.start(store.clusters())
-            yield Servers(bound, plugin, durations, objects.controllers if objects else ())
+            yield Servers(bound, plugin, durations, objects.controllers if objects else (), existing)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES) or error.filename:
             raise
@@ -178,7 +181,11 @@ def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
     """Let other commands find these servers for as long as the block runs."""
     file = _announcement(folder)
     ports = {"pid": os.getpid(), "cloud": servers.cloud, "kubernetes": servers.kubernetes}
-    settings = {"durations": dict(servers.durations), "controllers": list(servers.controllers)}
+    settings = {
+        "durations": dict(servers.durations),
+        "controllers": list(servers.controllers),
+        "existing": list(servers.existing),
+    }
     file.write_text(json.dumps({**ports, **settings}), encoding="utf-8")
     try:
         yield
@@ -195,7 +202,8 @@ def served(folder: SandboxFolder) -> Servers | None:
     if not is_alive(content["pid"]):
         return None
     controllers = tuple(content.get("controllers", ()))
-    return Servers(content["cloud"], content["kubernetes"], content["durations"], controllers)
+    existing = tuple(content.get("existing", ()))
+    return Servers(content["cloud"], content["kubernetes"], content["durations"], controllers, existing)
 
 
 def _announcement(folder: SandboxFolder) -> Path:

@@ -101,6 +101,8 @@ class Session:
             yield from self.up(home, resume=resume)
         with self.engine(name) as engine:
             notes = self._resumed(name, engine) if resume else []
+            if self.servers.existing:
+                notes.append(f"Exists, as the stack files say: {', '.join(self.servers.existing)}.")
             yield self._run(name, "up", engine, notes)
 
     def preview(self, name: str) -> Summary:

@@ -328,6 +328,7 @@ _KINDS: Final = (
     _kind("addresses", "Address", _fill_address, etag="labelFingerprint"),
     _kind("globalAddresses", "Address", _fill_address, etag="labelFingerprint"),
     _kind("networkAttachments", "NetworkAttachment", etag="fingerprint"),
+    _kind("reservations", "Reservation"),
     _kind("resourcePolicies", "ResourcePolicy"),
     _kind("instanceGroupManagers", "InstanceGroupManager"),
     _kind("disks", "Disk", _fill_disk, etag="labelFingerprint"),
