@@ -38,8 +38,11 @@ STACKS = read_workspace(ORGANISATION).stacks
 ENVIRONMENTS = [name for name, stack in STACKS.items() if not stack.team]
 TEAMS = [name for name, stack in STACKS.items() if stack.team]
 SCHEMAS = ROOT.parent / "shared" / "schemas"  # the upstream CRDs, where they are beside this checkout
-# What a project keeps: that an API is enabled, its number, the pool of its clusters' identities.
-KEPT = re.compile(r"(serviceusage|cloudresourcemanager)/|iam/projects/[\w-]+/identityPool|cloudquotas/")
+# What a project keeps: that an API is enabled, its number, the pool of its clusters' identities; and what is others'.
+KEPT = re.compile(
+    r"(serviceusage|cloudresourcemanager)/|iam/projects/[\w-]+/(identityPool|roles/training_platform_)|cloudquotas/"
+    r"|compute/projects/[\w-]+/zones/[\w-]+/reservations/|storage/b/example-images"
+)
 KILL_EVERY = int(os.environ.get("TRAINING_PLATFORM_KILL_EVERY", "80"))
 """After how many operations a run of ``dev`` is killed; 10 finds more, and takes that much longer."""
 EDITS = {
@@ -177,6 +180,7 @@ def test_a_change_of_one_field_plans_just_that(fleet: Fleet, brought_up: Up) -> 
 
     assert {name: each.stderr for name, each in ran.items() if each.returncode} == {}
     assert {name: fleet.steps(name) for name in EDITS} == PLANNED
+    assert "    updates us-central1-h100-pool (gcp NodePool): autoscaling.maxNodeCount\n" in ran["dev"].stdout
 
 
 def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, brought_up: Up) -> None:
@@ -188,6 +192,8 @@ def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, b
     found = fleet.sandbox("refresh", "dev")
     assert found.returncode == 0, found.stdout + found.stderr
     assert re.match(r"dev: refresh done: 1 deleted, \d+ unchanged, 1 updated\n", found.stdout), found.stdout
+    assert "    is gone: alerts-GpuHot (gcp AlertPolicy)\n" in found.stdout
+    assert "    drifted: filestore-homes-instance (gcp Instance): labels.environment\n" in found.stdout
 
     mended = fleet.sandbox("up", "dev")
     assert mended.returncode == 0, mended.stdout + mended.stderr
@@ -233,5 +239,7 @@ def test_with_its_protection_lifted_a_stack_leaves_only_what_google_keeps(fleet:
     assert protected.returncode == 1
     assert "prod is protected: " in protected.stderr
     assert {name: each.stderr for name, each in gone.items() if each.returncode} == {}
+    assert not any("forgotten" in each.stdout for each in gone.values())
+    assert "cluster " not in fleet.sandbox("status").stdout
     assert {name: state(fleet.sandbox.folder, name) for name in STACKS} == {name: set() for name in STACKS}
     assert [name for name in held(fleet.sandbox.folder) if not KEPT.match(name)] == []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pulumi.automation.events import EngineEvent
+from pulumi.automation.events import EngineEvent, PropertyDiff
 
 from training_platform.parts.sandbox.run.reports import (
+    REFERENCE,
     QuotaRow,
     Timeline,
     as_json,
@@ -156,3 +157,65 @@ def test_a_preview_says_what_would_be_done() -> None:
     found.counts = {"create": 3, "same": 1}
 
     assert as_text(summarize("dev", "preview", found)).startswith("dev: preview done: 3 to create, 1 unchanged")
+
+
+def changed(name: str, op: str, **fields: str) -> tuple[float, EngineEvent]:
+    diff = {path: {"diffKind": kind, "inputDiff": True} for path, kind in fields.items()}
+    event = step("resourcePreEvent", name, op)
+    assert event.resource_pre_event is not None
+    event.resource_pre_event.metadata.detailed_diff = {
+        path: PropertyDiff.from_json(value) for path, value in diff.items()
+    }
+    return 0.0, event
+
+
+def test_a_preview_names_what_it_would_replace_delete_or_change_with_the_fields() -> None:
+    found = timeline(
+        changed("new", "create"),
+        changed("labels", "update", resourceLabels="update"),
+        changed("zone", "create-replacement", description="update", location="update-replace", __meta="update"),
+        changed("range", "create-replacement", ipCidrRange="update", __meta="update-replace"),
+        changed("old", "delete"),
+        *((1.0, step("resOutputsEvent", name, op)) for name, op in (
+            ("new", "create"), ("labels", "update"), ("zone", "create-replacement"), ("range", "create-replacement"),
+            ("old", "delete"),
+        )),
+    )  # fmt: skip
+    found.counts = {"create": 1, "update": 1, "replace": 1, "delete": 1}
+
+    assert as_text(summarize("dev", "preview", found)).splitlines()[1:] == [
+        "    replaces zone (gcp Cluster): location",
+        "    replaces range (gcp Cluster): ipCidrRange",
+        "    deletes old (gcp Cluster)",
+        "    updates labels (gcp Cluster): resourceLabels",
+    ]
+
+
+def test_a_refresh_names_what_drifted_and_what_is_gone() -> None:
+    _, drift = changed("labels", "update", **{"labels.tier": "update", "effectiveLabels.tier": "update"})
+    assert drift.resource_pre_event is not None
+    ended = step("resOutputsEvent", "labels", "update")
+    assert ended.res_outputs_event is not None
+    ended.res_outputs_event.metadata = drift.resource_pre_event.metadata
+    found = timeline(
+        *((0.0, step("resourcePreEvent", name, "refresh")) for name in ("same", "labels", "old")),
+        (1.0, step("resOutputsEvent", "same", "refresh")),
+        (1.0, ended),
+        (1.0, step("resOutputsEvent", "old", "delete")),
+    )  # fmt: skip
+    found.counts = {"same": 1, "update": 1, "delete": 1}
+
+    assert as_text(summarize("dev", "refresh", found)).splitlines()[1:] == [
+        "    is gone: old (gcp Cluster)",
+        "    drifted: labels (gcp Cluster): labels.tier",
+    ]
+
+
+def test_a_reference_that_was_only_read_is_not_forgotten() -> None:
+    found = timeline(
+        (0.0, step("resourcePreEvent", "prod", "discard", resource_type=REFERENCE)),
+        (1.0, step("resOutputsEvent", "prod", "discard", resource_type=REFERENCE)),
+    )
+    found.counts = {"delete": 64, "discard": 1}
+
+    assert as_text(summarize("dev", "destroy", found)) == "dev: destroy done: 64 deleted"

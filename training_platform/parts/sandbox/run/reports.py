@@ -34,6 +34,12 @@ _PAST: Final = {
     "discard": "forgotten", "same": "unchanged", "refresh": "compared", "read": "read",
 }  # fmt: skip
 _FUTURE: Final = {op: f"to {op}" for op in ("create", "update", "delete", "replace", "import")} | {"same": "unchanged"}
+_NAMING: Final = {
+    "preview": {"create-replacement": "replaces", "delete": "deletes", "update": "updates"},
+    "refresh": {"delete": "is gone:", "update": "drifted:"},
+}  # by command, the steps that are named
+_COMPUTED: Final = ("__", "effectiveLabels", "pulumiLabels")  # the bridge's own, which follow from other fields
+_MOST_CHANGES: Final = 40
 _MOST_UNDER_WAY: Final = 8  # operations that the progress shows, the longest first
 
 
@@ -56,6 +62,7 @@ class Step:
     ended: float | None = None
     failed: bool = False
     custom: bool = True
+    fields: tuple[str, ...] = ()  # that differ, as the provider names them
 
     @property
     def name(self) -> str:
@@ -139,15 +146,22 @@ class Timeline:
         if op not in _NOTES:
             state = metadata.new or metadata.old
             custom = bool(state and state.custom)
-            step = Step(urn=metadata.urn, op=op, type=metadata.type, began=self.elapsed(), custom=custom)
+            step = Step(
+                urn=metadata.urn, op=op, type=metadata.type, began=self.elapsed(), custom=custom,
+                fields=_fields(metadata),
+            )  # fmt: skip
             self._open[metadata.urn, op] = step
             if op == "create" and metadata.new:
                 self.creates.append(_pending(metadata))
 
     def _end(self, metadata: Any, *, failed: bool) -> None:
-        step = self._open.pop((metadata.urn, _op(metadata)), None)
+        op = _op(metadata)
+        step = self._open.pop((metadata.urn, op), None)
+        if step is None:  # what a refresh finds is known only at its end
+            step = self._open.pop((metadata.urn, "refresh"), None)
         if step is None:
             return
+        step.op, step.fields = op, _fields(metadata) or step.fields
         step.ended, step.failed = self.elapsed(), failed
         self.steps.append(step)
         if failed and step.op == "create" and metadata.new:
@@ -162,6 +176,18 @@ def _pending(metadata: Any) -> dict[str, Any]:
         "parent": new.parent or "", "provider": new.provider or "",
     }  # fmt: skip
     return {"type": "creating", "resource": resource}
+
+
+def _fields(metadata: Any) -> tuple[str, ...]:
+    """Return the fields that differ: of a replacement those that cause it, if the provider says which."""
+    detailed = {
+        path: str(getattr(diff.diff_kind, "value", ""))
+        for path, diff in (metadata.detailed_diff or {}).items()
+        if not path.startswith(_COMPUTED)
+    }
+    causes = [path for path, kind in detailed.items() if kind.endswith("replace")]
+    keys = [path for path in metadata.keys or metadata.diffs or () if not path.startswith(_COMPUTED)]
+    return tuple(causes or detailed or keys)
 
 
 def name_of(urn: str) -> str:
@@ -226,7 +252,8 @@ def summarize(
     """
     changed = timeline.changed()
     counts = Counter(timeline.counts or (step.op for step in timeline.steps))
-    others = Counter(step.op for step in timeline.steps if not step.custom) + Counter(same=unseen)
+    uncounted = (step.op for step in timeline.steps if not step.custom or step.type == REFERENCE)
+    others = Counter(uncounted) + Counter(same=unseen)
     return Summary(
         stack=stack,
         command=command,
@@ -234,7 +261,7 @@ def summarize(
         counts=dict(counts - others),
         steps=[
             {"name": step.name, "op": step.op, "type": step.type, "began": step.began, "seconds": step.seconds,
-             "failed": step.failed, "urn": step.urn}
+             "failed": step.failed, "urn": step.urn, "fields": list(step.fields)}
             for step in changed
         ],
         seconds=timeline.length(),
@@ -259,7 +286,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     words = _FUTURE if summary.command == "preview" else _PAST
     counts = ", ".join(f"{count} {words.get(op, op)}" for op, count in summary.counts.items() if count)
     yield f"{summary.stack}: {summary.command} {'failed' if summary.failed else 'done'}: {counts or 'nothing to do'}"
-    if summary.steps and summary.command != "preview":
+    if summary.command in _NAMING:
+        yield from _change_lines(summary)
+    elif summary.steps:
         yield "  In this order, by kind:"
         kinds = Counter((step["op"], step["failed"], _short(step["type"])) for step in summary.steps)
         for (op, failed, kind), count in kinds.items():
@@ -276,6 +305,17 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"  {note}"
     if summary.file is not None:
         yield f"  Everything, in the order in which it was done: {summary.file}"
+
+
+def _change_lines(summary: Summary) -> Iterator[str]:
+    """Yield what a preview would replace, change or delete, or what a refresh found, with the fields that differ."""
+    words = _NAMING[summary.command]
+    steps = [step for step in summary.steps if step["op"] in words]
+    for step in sorted(steps, key=lambda step: list(words).index(step["op"]))[:_MOST_CHANGES]:
+        fields = f": {', '.join(step['fields'])}" if step["fields"] else ""
+        yield f"    {words[step['op']]} {step['name']} ({_short(step['type'])}){fields}"
+    if len(steps) > _MOST_CHANGES:
+        yield f"    and {len(steps) - _MOST_CHANGES} more"
 
 
 def _short(kind: str) -> str:

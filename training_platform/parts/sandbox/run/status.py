@@ -47,7 +47,8 @@ def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
     if folder.api_servers.exists():
         yield "Kubernetes objects are in API servers, which run while a command does; what follows are Helm's records"
     store = ObjectStore(folder.kubernetes)
-    for cluster in store.clusters():
+    up = (cluster for cluster in store.clusters() if f"container/{cluster}" in cloud.store)
+    for cluster in up:  # the objects of a deleted one are kept, for a cluster of its name
         yield f"cluster {cluster.rpartition('/')[2]}: {_listed(Counter(key.kind for key in store.keys(cluster)))}"
     for row in quota_rows(folder, workspace):
         limit = "" if row.limit is None else f" of {row.limit:g}"
