@@ -91,6 +91,7 @@ SAMPLES = tuple(f"{Path(__file__).parents[1] / name}{os.sep}" for name in ("stac
 OF_SAMPLES = (
     "tests/stacks/test_samples.py", "tests/modules/test_register.py::test_a_sample",
     "tests/repository/test_repository.py::test_no_file_holds",
+    "tests/engine/test_samples.py",
     "tests/kube/test_every_object.py",  # whose objects a cluster has to take, whoever wrote the stacks
 )  # fmt: skip
 _opened: set[str] = set()

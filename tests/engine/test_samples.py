@@ -1,0 +1,91 @@
+"""The samples in stacks/, and the examples of whole stacks: brought up, changed, refreshed and destroyed.
+
+Other tests use an organisation of their own, which cannot tell whether the shipped files can be brought up.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, state, unchanged
+from tests.parts.sandbox.run.conftest import without_stacks
+from tests.parts.sandbox.run.test_run_engine import held
+from tests.places import ROOT
+from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.session import read_stacks
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+
+ROOTS = sorted({ROOT, *(folder.parent for part in ("docs", "examples") for folder in (ROOT / part).rglob("stacks"))})
+
+
+@pytest.fixture(params=ROOTS, ids=lambda root: str(root.relative_to(ROOT)))
+def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
+    sandbox = without_stacks(tmp_path / "repository")
+    folder, crds = sandbox.folder, [SCHEMAS] if SCHEMAS.is_dir() else []
+    shutil.copytree(request.param / "stacks", folder.root / "stacks", dirs_exist_ok=True)
+    with (
+        folder.alone(),
+        serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
+        announced(folder, servers),
+    ):
+        yield Fleet(sandbox, servers.cloud)
+
+
+def levels(workspace: Workspace) -> tuple[list[str], list[str]]:
+    """Return environments and teams."""
+    stacks = workspace.stacks.items()
+    return [name for name, stack in stacks if not stack.team], [name for name, stack in stacks if stack.team]
+
+
+def change(root: Path, stack: str) -> None:
+    """Change a stack file: one more admin or member, and how many versions of images are kept.
+
+    Labels would replace persistent resources of teams, whose protection refuses that.
+    """
+    path = root / "stacks" / f"Pulumi.{stack}.yaml"
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    (section,) = (value for key, value in content["config"].items() if key.startswith("training-platform:"))
+    section.setdefault("members" if "members" in section else "admins", []).append("group:changed@example.com")
+    if "images" in section:
+        section["images"]["keep_versions"] = 7
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet) -> None:
+    root = fleet.sandbox.folder.root
+    environments, teams = levels(read_workspace(root))
+    stacks = [*environments, *teams]
+
+    def run(command: str, names: list[str], *options: str) -> dict[str, str]:
+        ran = fleet.each(command, names, *options) if names else {}
+        assert {name: each.stdout + each.stderr for name, each in ran.items() if each.returncode} == {}
+        return {name: each.stdout for name, each in ran.items()}
+
+    for level in (environments, teams):
+        run("up", level)
+    for command in ("refresh", "up"):
+        ran = fleet.each(command, stacks)
+        assert {name: each.stdout for name, each in ran.items() if not unchanged(command, name, each)} == {}
+
+    for stack in stacks:
+        change(root, stack)
+    for level in (environments, teams):
+        for stack, text in run("up", level).items():
+            assert re.search(r"\d+ (created|updated)", text), f"{stack}: {text}"
+            assert "replace" not in text, f"{stack}: {text}"
+    ran = fleet.each("refresh", stacks)
+    assert {name: each.stdout for name, each in ran.items() if not unchanged("refresh", name, each)} == {}
+
+    for level in (teams, environments):
+        run("destroy", level, "--lift-protection")
+    assert {stack: state(fleet.sandbox.folder, stack) for stack in stacks} == {stack: set() for stack in stacks}
+    assert [name for name in held(fleet.sandbox.folder) if not KEPT.match(name)] == []
