@@ -317,7 +317,7 @@ CAPACITIES = [
     ("ZONAL", "us-central1-a", 9985, "10240"), ("ZONAL", "us-central1-a", 10239, "10240"),
     ("ZONAL", "us-central1-a", 10241, "12800"), ("ZONAL", "us-central1-a", 102401, "102400"),
     ("HIGH_SCALE_SSD", "us-central1-a", 10239, "10240"),
-    ("REGIONAL", REGION, 1023, "1024"), ("REGIONAL", REGION, 9985, "10240"), ("REGIONAL", REGION, 102401, "102400"),
+    ("REGIONAL", REGION, 99, "1024"), ("REGIONAL", REGION, 10241, "12800"), ("REGIONAL", REGION, 102401, "102400"),
     ("ENTERPRISE", REGION, 1023, "1024"), ("ENTERPRISE", REGION, 10241, "10240"),
 ]  # fmt: skip
 
