@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ import tarfile
 import tempfile
 import urllib.parse
 import urllib.request
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 TOKEN_URL = "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token"
 SECRETS = "https://secretmanager.googleapis.com/v1"
@@ -44,19 +45,32 @@ def secret(version: str) -> str:
 
 
 def download(uri: str) -> Path:
-    """Return a new file with an object of Cloud Storage, gs://bucket/object."""
+    """Return a new file with a source that job submit packed, ``gs://bucket/sources/digest/name``.
+
+    Whoever writes the bucket may have changed it.
+    """
     bucket, _, name = uri[len("gs://") :].partition("/")
     url = f"{STORAGE}/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
     file = Path(tempfile.mkdtemp()) / Path(name).name
-    file.write_bytes(call(url, authorized()))
+    content = call(url, authorized())
+    if not hashlib.sha256(content).hexdigest().startswith(uri.split("/")[-2]):
+        raise SystemExit(f"launch: {uri} is not what job submit packed: its digest is another")
+    file.write_bytes(content)
     return file
 
 
 def enter(folder: str) -> None:
-    """Unpack an archive of one folder, and continue there; its modules can be imported from anywhere."""
+    """Unpack an archive of one folder, and continue there; its modules can be imported from anywhere.
+
+    The filters of ``tarfile`` are not in every Python 3.8.
+    """
     file = download(folder)
     with tarfile.open(file) as archive:
-        archive.extractall(file.parent)  # noqa: S202 # its name is the digest of what job submit packed
+        for member in archive:
+            name = PurePosixPath(member.name)
+            if not member.isfile() or name.is_absolute() or ".." in name.parts:
+                raise SystemExit(f"launch: {folder} has {member.name}, which is no file inside its folder")
+        archive.extractall(file.parent)  # noqa: S202 # files inside the folder alone
         os.chdir(file.parent / archive.getnames()[0].partition("/")[0])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))
 

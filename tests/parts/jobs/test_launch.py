@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import os
@@ -267,6 +268,30 @@ def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Tak
     assert google.asked[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"
 
 
+@pytest.mark.parametrize("member", ["link", "../own.py", "/own.py"])
+def test_an_archive_that_is_not_what_was_packed_is_not_unpacked(
+    take: Take, google: Google, capfd: pytest.CaptureFixture[str], member: str
+) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        info = tarfile.TarInfo(member)
+        if member == "link":
+            info.type, info.linkname = tarfile.SYMTYPE, "/etc"
+        tar.addfile(info)
+    google.package = archive.getvalue()
+    digest = hashlib.sha256(google.package).hexdigest()[:16]
+    job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
+
+    for path, words in (
+        (digest, f"has {member}, which is no file inside"),
+        ("0" * 16, "is not what job submit packed"),
+    ):
+        plan = json.dumps({"folder": f"gs://bucket/sources/{path}/src-0.tar.gz"})
+        with start(google, job, {PLAN_VARIABLE: plan}) as program:
+            assert program.wait(60) == 1
+        assert words in capfd.readouterr().err
+
+
 def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Callable[..., Path], google: Google) -> None:
     root = new_lab()
     write_tree(root)
@@ -341,6 +366,16 @@ def leads_out(src: Path) -> None:
     (src / "keys").symlink_to("/etc/hostname")
 
 
+def hidden(src: Path) -> None:
+    (src / "notes.txt").symlink_to(".env")
+
+
+def elsewhere(src: Path) -> None:
+    other = src.parent.with_name("other")
+    src.rename(other)
+    src.symlink_to(other)
+
+
 def large(src: Path) -> None:
     with (src / "weights.pt").open("wb") as file:
         file.truncate(101 * 2**20)
@@ -354,6 +389,8 @@ def empty(src: Path) -> None:
     ("spoil", "said"),
     [
         (leads_out, "keys of src lead out of it"),
+        (hidden, "notes.txt of src lead out of it, or to a hidden file"),
+        (elsewhere, "src leads out of the repository"),
         (large, "src has 101 MiB, of which weights.pt 101"),
         (empty, "src is not a folder of this repository with files that git does not ignore"),
     ],
@@ -549,3 +586,19 @@ def test_a_machine_without_any_builder_is_said(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert "None of docker, buildah is on PATH" in build(root, source, "--tag", "1").stderr
+
+
+@pytest.mark.parametrize("source", ["file: train.py", "package: lib"])
+def test_no_source_follows_a_link_out_of_the_repository(new_lab: Callable[..., Path], source: str) -> None:
+    root = new_lab()
+    own = root.with_name("own.py")
+    own.write_text("TOKEN = 1\n")
+    (root / "train.py").symlink_to(own)
+    (root / "lib").mkdir()
+    (root / "lib" / "setup.py").write_text("")
+    (root / "lib" / "keys.py").symlink_to(own)
+    text = f"environment: lab\nsource: {{{source}, image: a:1}}\ncommand: [a]\noutput: checkpoints\n{GPU}\n"
+
+    _, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(root))
+
+    assert ["lead out of it" in finding.message for finding in findings] == [True]

@@ -264,7 +264,12 @@ def source_files(folder: Path, *, git: bool) -> list[Path]:
             if listed.returncode == 0:
                 every = (folder / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name)
     files = sorted(path for path in every if path.is_file())
-    return [path for path in files if not any(map(_left_out, path.relative_to(folder).parts))]
+    return [path for path in files if goes_along(path, folder)]
+
+
+def goes_along(path: Path, folder: Path) -> bool:
+    """Whether a path is inside a folder, and neither hidden there nor left behind by a build."""
+    return path.is_relative_to(folder) and not any(map(_left_out, path.relative_to(folder).parts))
 
 
 def _left_out(name: str) -> bool:

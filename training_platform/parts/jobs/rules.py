@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 from collections.abc import Collection, Iterator
 
@@ -9,7 +10,8 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import access_mode, data_location
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.container import mount_path, source_bucket, source_files
+from training_platform.parts.jobs.container import goes_along, mount_path, source_bucket, source_files
+from training_platform.parts.jobs.model import PythonSource
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 LARGEST_SOURCE_MIB = 100  # of files, before they are packed
@@ -72,6 +74,7 @@ def _source(job: ResolvedJob) -> Iterator[Finding]:
     if source is None:
         return
     rule = "job-source"
+    yield from _links(job, source)
     if source.file and not ((root / source.file).is_file() and source.file.endswith(".py")):
         message = f"{source.file} is not a Python file of this repository"
         yield job.finding(("source", "file"), message, rule=rule, allowed="a file that ends in .py")
@@ -87,18 +90,35 @@ def _source(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding(("source",), message, rule="job-source-bucket", allowed=allowed)
 
 
+def _links(job: ResolvedJob, source: PythonSource) -> Iterator[Finding]:
+    """Find links out of the repository, out of the source's folder, or to hidden files, which never go along."""
+    field = next(field for field in ("file", "package", "folder") if getattr(source, field))
+    name, root = getattr(source, field), job.workspace.root.resolve()
+    folder = place = root / name
+    files: list[pathlib.Path] = []
+    if source.file:
+        folder, files = place.parent, [place]
+    elif place.is_dir():
+        files = source_files(place, git=source.folder is not None)
+    top = folder.resolve()
+    if not top.is_relative_to(root):
+        message = f"{name} leads out of the repository"
+        yield job.finding(("source", field), message, rule="job-source", allowed="a path without such links")
+        return
+    leading = [file for file in files if not goes_along(file.resolve(), top)]
+    if leading:
+        names = enumeration([file.relative_to(folder).as_posix() for file in leading])
+        message = f"{names} of {name} lead out of it, or to a hidden file: a run would have files that nobody listed"
+        yield job.finding(("source", field), message, rule="job-source", allowed="files, and links inside the folder")
+
+
 def _folder(job: ResolvedJob, name: str) -> Iterator[Finding]:
-    """Find a folder that is not there, that is large, or with links that lead out of it."""
+    """Find a folder that is not there, or that is large."""
     folder, path = job.workspace.root / name, ("source", "folder")
     files = source_files(folder, git=True) if folder.is_dir() else []
     if not files:
         message = f"{name} is not a folder of this repository with files that git does not ignore"
         yield job.finding(path, message, rule="job-source", allowed="a folder with the program")
-    top = folder.resolve()
-    if outside := [file for file in files if not file.resolve().is_relative_to(top)]:
-        names = enumeration([file.relative_to(folder).as_posix() for file in outside])
-        message = f"{names} of {name} lead out of it, and a run would have files that nobody listed"
-        yield job.finding(path, message, rule="job-source", allowed="files, and links inside the folder")
     sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
     if (total := sum(sizes.values()) / 2**20) > LARGEST_SOURCE_MIB:
         largest = max(sizes, key=sizes.__getitem__)
