@@ -254,6 +254,7 @@ def test_the_examples_of_the_reference_are_accepted() -> None:
     assert {each["rule"] for each in json.loads(result.stdout)["findings"]} == {
         "quota-no-snapshot",
         "job-quota-snapshot",
+        "job-vertex-submission",
     }
 
 

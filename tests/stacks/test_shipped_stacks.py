@@ -97,6 +97,8 @@ def test_every_resource_of_google_cloud_names_its_project(
         within = resource.type in {
             "gcp:storage/bucketIAMMember:BucketIAMMember",
             "gcp:serviceaccount/iAMMember:IAMMember",
+            "gcp:logging/logView:LogView",  # by its parent
+            "gcp:logging/logViewIamMember:LogViewIamMember",
         }
         if resource.type.startswith("gcp:") and not within:
             assert resource.inputs.get("project"), f"{resource.type} {resource.name}"
@@ -132,6 +134,8 @@ NAMED: Mapping[str, str] = {
     "compute/globalAddress:GlobalAddress": "ranges for private services",
     "compute/networkAttachment:NetworkAttachment": "network attachments",
     "dns/managedZone:ManagedZone": "DNS zones",
+    "logging/projectBucketConfig:ProjectBucketConfig": "log buckets",
+    "logging/projectSink:ProjectSink": "sinks",
     "monitoring/alertPolicy:AlertPolicy": "alert policies",
     "monitoring/dashboard:Dashboard": "dashboards",
     "monitoring/notificationChannel:NotificationChannel": "notification channels",
@@ -148,6 +152,8 @@ PARTS = {
     "backupdisasterrecovery/backupPlanAssociation:BackupPlanAssociation",
     "dns/recordSet:RecordSet",
     "kms/cryptoKeyIAMMember:CryptoKeyIAMMember",
+    "logging/logView:LogView",
+    "logging/logViewIamMember:LogViewIamMember",
     "projects/service:Service",
     "projects/serviceIdentity:ServiceIdentity",
     "secretmanager/secretIamMember:SecretIamMember",

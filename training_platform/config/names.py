@@ -79,6 +79,7 @@ def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
             ("dashboard", ("shares",)),
             ("budget", ("budget",)),
             ("logs", ("shares",)),
+            ("submitters", ("environment",)),
             ("members", ("members",)),
         )
         yield from _keyed(section, "shares", "directories", "data_sets", "buckets", "secrets")

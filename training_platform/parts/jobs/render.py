@@ -22,7 +22,6 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.model import Target
 from training_platform.parts.jobs.naming import as_run, point_runs
 from training_platform.parts.jobs.resolve import FOLDER, ResolvedJob, job_source, parse_job, places_on_gke, read_job
-from training_platform.parts.jobs.rights import rights_findings
 from training_platform.parts.jobs.rules import job_findings
 from training_platform.quota.charges import QuotaKey, shown
 
@@ -118,6 +117,7 @@ def check_jobs(
         try:
             with others_go_on(path.as_posix(), unreadable):
                 findings += check_job(path, root, workspace, today, quotas)
+                findings += job_rights(path, root, workspace)
         except UnreadableError as error:
             unreadable.append(str(error))
     return findings, list(dict.fromkeys(unreadable))
@@ -143,6 +143,22 @@ def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: d
     job, _ = parse_job(job_source(path, root), workspace)
     notes = [(target, note) for target in targets(job) for note in judge(job, target, today).notes] if job else []
     return [f"{job.source.file} ({target}): {note}" for target, note in notes if job]
+
+
+def job_rights(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[Finding, ...]:
+    """Return what a job file says and the stacks' grants do not keep, for which they are planned.
+
+    Raises UnreadableError.
+    """
+    from training_platform.parts.jobs.rights import rights_findings
+
+    source = job_source(path, root)
+    findings: list[Finding] = []
+    for index in range(places_on_gke(source.value)):
+        job, _ = parse_job(source, workspace, index)
+        for target in targets(job) if job else ():
+            findings += rights_findings(job, target) if job else ()
+    return tuple(dict.fromkeys(findings))
 
 
 def places_of_file(path: FilePath, root: FilePath) -> int:
@@ -193,7 +209,7 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable
 
     Raises UnreadableError for a broken quota snapshot.
     """
-    common = [*job_findings(job), *rights_findings(job, target)]
+    common = list(job_findings(job))
     if target == "gke":
         from training_platform.parts.jobs.gke.rules import gke_findings
 

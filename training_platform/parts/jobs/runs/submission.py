@@ -32,6 +32,7 @@ from training_platform.parts.jobs.model import Target
 from training_platform.parts.jobs.naming import as_run, new_run, point_runs
 from training_platform.parts.jobs.render import chosen_target, judge
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
+from training_platform.parts.jobs.rights import rights_findings
 from training_platform.parts.jobs.runs.on_gke import USER_ANNOTATION, workload_of
 from training_platform.parts.jobs.runs.places import RunPlace, place_of
 from training_platform.parts.jobs.vertex.custom_job import Collection, job_spec, vertex_body
@@ -136,6 +137,7 @@ def prepare(
     run = run or new_run(job.name)
     named = as_run(job, run)
     verdict = judge(named, chosen, today)
+    verdict = replace(verdict, findings=(*verdict.findings, *rights_findings(named, chosen)))
     if verdict.failed:
         return Prepared(job=named, findings=verdict.findings)
     place = place_of(named, chosen)

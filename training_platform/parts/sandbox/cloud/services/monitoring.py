@@ -213,6 +213,7 @@ def _fill_sink(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 LOGGING: Final = Service(
     name="logging",
+    needs_enabling=False,  # every project has it enabled, until somebody disables it
     kinds=(
         ResourceKind(collection="buckets", schema="LogBucket", id_in="bucketId", fill=_fill_bucket),
         ResourceKind(collection="views", schema="LogView", id_in="viewId", parent=True, fill=_name_by_path),
