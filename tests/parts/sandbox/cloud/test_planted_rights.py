@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.places import ROOT
+from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.authorization import Caller, resource_of
@@ -24,6 +25,7 @@ from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.rights import PolicyGrant, Requirement, Rights, lacking, requirements
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.rules.rights import RULE, rights_findings
 
 PROD, LAB, HOST, KEYS = "example-train-prod", "example-train-lab", "example-network-host", "example-keys"
 PROJECTS: Final = (PROD, LAB, HOST, KEYS, "example-elsewhere")
@@ -247,6 +249,46 @@ def test_every_fault_is_told_before_and_refused_with_the_same_permission() -> No
 
     assert len(planted) >= 40
     assert wrong == []
+
+
+UNPROMISED: Final = frozenset({ADMINS, METRICS, HUB})
+"""Whose rights no section of a stack file promises, so that check cannot tell that they are missing."""
+
+
+def promised(step: Step) -> bool:
+    """Whether a stack file says that the step works: keys and subnets of others are no promises of it."""
+    return step.member not in UNPROMISED and (step.member != DEPLOYER or step.method == CREATE_JOB)
+
+
+def test_check_finds_every_fault_in_what_stack_files_promise() -> None:
+    planted = [fault for fault in faults() if promised(fault.step)]
+    silent = []
+    for fault in planted:
+        messages = [finding.message for finding in findings_with(fault.grants)]
+        names = [need.permission for _, need in lacking_for(fault)]
+        # A connection is promised as a whole: its promise names another permission of the same grant.
+        if not any(name in message for name in [*names, "container.clusters.get"] for message in messages):
+            silent.append((fault.name, messages))
+
+    assert findings_with(planned_as_policies()) == []
+    assert len(planted) >= 40
+    assert silent == []
+
+
+def findings_with(grants: Sequence[PolicyGrant]) -> list[Finding]:
+    """Return the findings of check on rights if the stacks of the examples planned these grants."""
+    workspace = read_workspace(ROOT / "docs" / "reference" / "examples")
+    named = [grant._replace(principal=_by_project(grant.principal)) for grant in grants]
+    for name in workspace.stacks:
+        workspace.once(("grants", name), lambda: named)
+    return [finding for finding in rights_findings(workspace) if finding.rule == RULE]
+
+
+def _by_project(principal: str) -> str:
+    """Return a member with the id of a project in braces for its number, as plans name agents."""
+    for project in PROJECTS:
+        principal = principal.replace(number(project), f"{{{project}}}")
+    return principal
 
 
 def lacking_for(fault: Fault) -> Iterator[tuple[str, Requirement]]:
