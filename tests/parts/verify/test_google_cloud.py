@@ -149,6 +149,11 @@ def answer(pattern: str, code: int, **body: Any) -> Callable[[Lab], None]:
 
 
 FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
+    "a right is missing": (
+        "project-rights",
+        answer("POST .*projects/[^/]*:testIamPermissions", 200, permissions=["monitoring.timeSeries.list"]),
+        "you lack ",
+    ),
     "a limit is too small": ("project-quotas", halve_quota, "the stacks need 32"),
     "a quota has another id": ("project-quotas", forget_quota, "has no quota NETWORKS-per-project"),
     "a cluster that is gone": ("cluster-running", delete(f"{MAIN}"), "is not there"),

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from training_platform.catalog import IMAGES
+from training_platform.catalog.operations import principals
+from training_platform.catalog.permissions import permissions, permissions_of
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleApi, GoogleError
@@ -24,6 +26,7 @@ from training_platform.parts.verify.ledger import ENDED, found, wait_for
 from training_platform.parts.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
 from training_platform.quota.charges import QuotaKey, shown
 from training_platform.resources import resource_types
+from training_platform.resources.gke import ADMIN_ROLE, FURTHER_ADMIN_ROLES
 from training_platform.resources.monitoring import alert_rules
 from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import RESOURCE_TYPES
@@ -69,6 +72,23 @@ def _missing(planned: Planned, platform: Platform) -> Answer:
     if planned.type in platform.contents.unread:
         return undecided(f"{name} could not be looked for", platform.contents.unread[planned.type])
     return refuted(f"{name} is not there", "no list of the project has it")
+
+
+def project_rights(platform: Platform) -> Iterator[Answer]:
+    """Answer for the permissions that administrators' commands require and their roles hold, by IAM's own answer.
+
+    Nobody impersonates people: who runs this is to be one of the environment's administrators.
+    """
+    methods = permissions().methods
+    needs = {need.permission for method in principals()["admins"].methods for need in methods[method]}
+    required = sorted(needs & {each for role in (ADMIN_ROLE, *FURTHER_ADMIN_ROLES) for each in permissions_of(role)})
+    path = f"projects/{platform.contents.project}:testIamPermissions"
+    held = platform.api("cloudresourcemanager").call("POST", path, {"permissions": required}).get("permissions") or []
+    lacking = [permission for permission in required if permission not in held]
+    if lacking:
+        yield refuted(f"you lack {len(lacking)} of {len(required)} permissions of administrators", ", ".join(lacking))
+    else:
+        yield proven(f"you have the {len(required)} permissions of administrators")
 
 
 def project_quotas(platform: Platform) -> Iterator[Answer]:
