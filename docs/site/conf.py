@@ -39,7 +39,7 @@ NAVIGATION = {
     "Define the platform": ["environment", "pools", "capacity", "data", "existing", "tenancy", "security"],
     "Share it between teams": ["queues", "quota", "simulate"],
     "Run work": ["jobs", "job-files", "vertex", "notebooks", "serving"],
-    "Check changes": ["changes", "reports", "pipelines", "policies"],
+    "Check changes": ["changes", "lifecycle", "reports", "pipelines", "policies"],
     "Operate": ["alerts", "upgrade", "recover", "adopt"],
     "Extend": ["own-resources", "components"],
     "Look up": [

@@ -213,10 +213,11 @@ def test_a_pull_request_from_a_fork_is_never_given_credentials() -> None:
 
 
 def test_one_environment_is_deployed_once_at_a_time_and_never_killed() -> None:
-    (job,) = jobs(ROOT / ".github" / "workflows" / "up-environment.yml").values()
+    for file in ("up-environment.yml", "retire.yml"):  # whoever approves a deployment approves that stacks end
+        (job,) = jobs(ROOT / ".github" / "workflows" / file).values()
 
-    assert job["concurrency"] == {"group": "up-${{ inputs.environment }}", "cancel-in-progress": False}
-    assert job["environment"] == "${{ inputs.environment }}"
+        assert job["concurrency"] == {"group": "up-${{ inputs.environment }}", "cancel-in-progress": False}
+        assert job["environment"] == "${{ inputs.environment }}"
 
 
 def test_hooks_run_commands_that_there_are() -> None:

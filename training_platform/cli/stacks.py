@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from training_platform.cli.shared import example, fail, repository, root_option, say
+from training_platform.cli.shared import example, fail, repository, root_option, say, today_option
 
 if TYPE_CHECKING:
+    from datetime import date
+
+    from training_platform.config.model.stack import Stack
     from training_platform.config.workspace import Workspace
 
 
@@ -23,10 +26,23 @@ if TYPE_CHECKING:
 @click.option(
     "--base", help="Order for the change since this commit: teams that give something up are before the environment."
 )
+@click.option(
+    "--retired", is_flag=True, help="Only an environment's stacks that have ended, teams first: these are destroyed."
+)
+@click.option("--kept", is_flag=True, help="With --retired: print what they keep and who pays for it.")
+@today_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list on one line.")
 @root_option
 def stacks(
-    environment: str | None, production: bool | None, base: str | None, as_json: bool, root: Path | None
+    *,
+    environment: str | None,
+    production: bool | None,
+    base: str | None,
+    retired: bool,
+    kept: bool,
+    today: str | None,
+    as_json: bool,
+    root: Path | None,
 ) -> None:
     """Print the environments, production last, or one environment's stack and then its teams' stacks.
 
@@ -34,6 +50,7 @@ def stacks(
     go; 2: a file does not name its environment, or the base cannot be read.
     """
     from training_platform.catalog.nearest import find_nearest
+    from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import environment_order, read_workspace, stacks_of
 
     workspace = read_workspace(repository(root))
@@ -46,10 +63,32 @@ def stacks(
         names = stacks_of(workspace, environment)
         if base:
             names = _ordered(names, environment, workspace, base)
+        if retired:
+            names = _ended(names, workspace, clock(workspace.root, today))
+    elif retired:
+        fail("--retired needs ENVIRONMENT: its teams are destroyed before it.")
+    if kept:
+        names = [line for name in names for line in _kept(workspace.stacks[name])]
     if as_json:
         say(json.dumps(names))
     elif names:
         say("\n".join(names))
+
+
+def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
+    """Return the stacks whose files say that they have ended, teams first."""
+    ended = []
+    for name in names:
+        end = workspace.stacks[name].retired
+        if end is not None and end.since <= day:
+            ended.append(name)
+    return sorted(ended, key=lambda name: workspace.stacks[name].team is None)
+
+
+def _kept(stack: Stack) -> list[str]:
+    """Return what a retired stack keeps, a line for each section, with who pays for it."""
+    end = stack.retired
+    return [f"{stack.name} {section} paid by {end.paid_by}" for section in end.keeps] if end else []
 
 
 def _ordered(names: list[str], environment: str, workspace: Workspace, base: str) -> list[str]:

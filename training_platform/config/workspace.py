@@ -15,7 +15,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.model.stack import Stack, read_stack, stack_name
 from training_platform.config.model.team import Team
-from training_platform.config.names import clashes
+from training_platform.config.names import clashes, sections
 from training_platform.config.pools import Flavor, flavors
 from training_platform.config.reading.finding import Finding, Path, Place, UserError, dotted, others_go_on
 from training_platform.config.reading.rejection import RULE
@@ -158,6 +158,8 @@ def cross_check(workspace: Workspace) -> Workspace:
         with others_go_on(f"{stack.source.file} beside other files", failures):
             findings += _across(stack, workspace)
         production = home.production if home else None
+        if stack.retired is not None:  # whose protection is lifted so that it can be destroyed
+            production = False
         checked[name] = dataclasses.replace(stack, production=production, findings=tuple(findings))
         unreadable.update((stack.source.file, sentence) for sentence in failures)
     return dataclasses.replace(workspace, stacks=checked, unreadable=unreadable)
@@ -168,12 +170,31 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
         for name, paths in clashes(stack.section).items():
             others = ", ".join(dotted(path) for path in paths[:-1])
             yield stack.finding(RULE, paths[-1], f"and {others} would both be called {name!r}", allowed="another name")
+        yield from _of_retirement(stack, stack.section, workspace)
     if team := stack.team or stack.rest:
         yield from _of_team(dataclasses.replace(stack, team=team), team, workspace)
     if stack.environment:
         for name, cohort in stack.environment.cohorts.items():
             path: Path = ("cohorts", name, "shares")
             yield from _share_references(stack, path, cohort.shares, stack.environment, workspace)
+
+
+def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Finding]:
+    """Find what a retired stack keeps and does not have, and teams that go on in a retired environment."""
+    if section.retired is None:
+        return
+    declared = {dotted(path): None for _, path in sections(section)}
+    for number, kept in enumerate(section.retired.keeps):
+        if kept not in declared:
+            yield stack.dangling(("retired", "keeps", number), kept, "section of this file", [*declared])
+    going_on = [
+        other.name
+        for other in workspace.stacks.values()
+        if other.team and other.team.environment == stack.name and other.retired is None
+    ]
+    if going_on:
+        message = f"ends while {enumeration(going_on)} in it go on"
+        yield stack.finding(RULE, ("retired",), message, allowed="teams that are retired as well, or no end")
 
 
 def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:

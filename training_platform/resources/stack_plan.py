@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 
-from training_platform.config.model.environment import Environment
+from training_platform.config.model.environment import Environment, RetiredSpec
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
+from training_platform.config.names import Locator
+from training_platform.config.reading.finding import dotted
 from training_platform.config.workspace import Workspace, lending
 from training_platform.resources.environment import add_environment
 from training_platform.resources.plan import Plan, PlanError, Resource
@@ -65,9 +67,29 @@ def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZAT
         except (Exception, SystemExit) as error:  # whatever the organisation's own code raises is about its file
             raise _failed(error, f"stops for stack {stack.name}") from error
     apis.make_resources_wait()
+    if stack.retired is not None:
+        _let_go(plan, stack.section, stack.retired)
     plan.check()
     plan.check_providers()
     return plan
+
+
+_PROTECTING_INPUTS = ("deletion_protection", "deletion_protection_enabled", "enable_deletion_protection")
+
+
+def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> None:
+    """Let a retired stack be destroyed: nothing is protected, and what it keeps is only forgotten then.
+
+    A bucket's ``force_destroy`` stays as it is, so that Cloud Storage refuses to delete one that has objects.
+    """
+    locator = Locator(section)
+    for resource in plan.resources():
+        kept = retired.keeps_section(dotted(locator.path(resource.name)))
+        options = resource.options
+        resource.options = replace(options, protect=False, retain_on_delete=options.retain_on_delete or kept)
+        protecting = [name for name in _PROTECTING_INPUTS if resource.inputs.get(name)]
+        if protecting and not kept:
+            resource.inputs = {**resource.inputs, **dict.fromkeys(protecting, False)}
 
 
 @cache

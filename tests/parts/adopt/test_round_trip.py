@@ -248,6 +248,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
     Environment: {
         "nightly_account": "an account of pipelines, which `pipeline-accounts` creates",
         "renamed_from": "what a stack was called is in no project",
+        "retired": "the end of a stack is in no project",
         "billing_account": "of the billing account, not of the project",
         "budget": "of the billing account, not of the project",
         "quota_requests": "what was asked for is no resource of the project",
@@ -267,6 +268,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
     PersistentResourceSpec: {"deletion_protection": "Pulumi's own"},
     Team: {
         "renamed_from": "what a stack was called is in no project",
+        "retired": "the end of a stack is in no project",
         "project": "a team's own project is not read",
         "host_network": "objects in clusters",
         "max_run_hours": "objects in clusters",

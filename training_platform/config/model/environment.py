@@ -1,10 +1,11 @@
 """An environment stack: what the platform team owns."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from ipaddress import ip_network
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import REGIONS
@@ -275,6 +276,28 @@ class ImageRepositorySpec(Consistent):
         return next((location for location in self.locations if serves(location, region)), self.location)
 
 
+class RetiredSpec(Section):
+    """The end of a stack: pipelines destroy it after an approval, all but what it keeps; then its file is removed."""
+
+    since: date = Field(description="Day from which pipelines may destroy it.", examples=["2027-01-31"])
+    keeps: Annotated[tuple[str, ...], AfterValidator(unique)] = Field(
+        default=(),
+        description="Sections of this file whose resources stay, billed on, and are forgotten by Pulumi.",
+        examples=[["buckets.checkpoints"]],
+    )
+    paid_by: Email | None = Field(default=None, description="Address of whoever pays for what is kept.")
+
+    @model_validator(mode="after")
+    def _somebody_pays(self) -> Self:
+        if self.keeps and self.paid_by is None:
+            raise ValueError("keeps needs paid_by: what stays is billed on")
+        return self
+
+    def keeps_section(self, path: str) -> bool:
+        """Whether what a section declares stays, by its dotted path."""
+        return any(path == kept or path.startswith(f"{kept}.") for kept in self.keeps)
+
+
 class AlertsSpec(Section):
     """Alerts of Cloud Monitoring, and who gets them."""
 
@@ -297,6 +320,7 @@ class Environment(Consistent):
         description="Whether the rules for production hold here and for the teams; the file has to say.",
     )
     renamed_from: FormerName = None
+    retired: RetiredSpec | None = Field(default=None, description="How the stack ends; default: it goes on.")
     labels: Labels = Field(default=NOTHING, description="Labels of every resource, beside environment and managed-by.")
     deletion_protection: bool = Field(
         default=True,

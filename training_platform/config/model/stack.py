@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.model.environment import Environment
+from training_platform.config.model.environment import Environment, RetiredSpec
 from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, dotted
 from training_platform.config.reading.rejection import RULE, right_part, validated
@@ -71,6 +71,11 @@ class Stack:
     def says(self, path: Path) -> bool:
         """Whether the stack's section has something at a path."""
         return value_at(self.source.value, (*self.below, *path)) is not None
+
+    @property
+    def retired(self) -> RetiredSpec | None:
+        """How the stack ends, if its file says that it does."""
+        return self.section.retired if self.section else None
 
     def position(self, path: Path) -> Position:
         """Return where a path of the stack's section stands in its file, or the nearest part of it that is written."""

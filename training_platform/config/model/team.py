@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from training_platform.config.model.environment import BudgetSpec, Destinations
+from training_platform.config.model.environment import BudgetSpec, Destinations, RetiredSpec
 from training_platform.config.model.node_pool import BootDiskSpec, VmSpec
 from training_platform.config.model.queues import Fallback, Preemption, Share, Weight, check_order
 from training_platform.config.model.storage import FilestoreSpec, TeamDataSpec
@@ -200,6 +200,7 @@ class Team(Section):
         default=None, description="Project of the buckets and Vertex AI; default: the project of the environment."
     )
     renamed_from: FormerName = None
+    retired: RetiredSpec | None = Field(default=None, description="How the stack ends; default: it goes on.")
     labels: Labels = Field(
         default=NOTHING, description="Labels of every resource, beside team, environment and managed-by."
     )
