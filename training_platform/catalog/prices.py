@@ -37,6 +37,7 @@ class PriceBook:
     services: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     discounts: Mapping[str, float] = field(default_factory=dict)
     read: date | None = None
+    most_more_per_hour: float | None = None
     listed: PriceBook | None = None
 
     def share(self, name: str, kind: str) -> float:

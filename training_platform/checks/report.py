@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.prices import Cost
 from training_platform.checks.comparison.comparison import Comparison
+from training_platform.checks.comparison.effects import EFFECT_KINDS, EFFECT_OF_RULE
 from training_platform.checks.outcome import Branch, Resource
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
@@ -89,8 +90,10 @@ class Report:
         return [*(finding for stack in self.stacks for finding in stack.findings), *self.findings]
 
     def all_exempted(self) -> list[Exempted]:
-        """Return every finding that an exemption covers."""
-        return [exempted for stack in self.stacks for exempted in stack.exempted]
+        """Return every finding that an exemption covers, and every loss that is acknowledged."""
+        losses = self.comparison.consequences if self.comparison else ()
+        acknowledged = [loss.acknowledged for loss in losses if loss.acknowledged]
+        return [*acknowledged, *(exempted for stack in self.stacks for exempted in stack.exempted)]
 
     def all_known(self) -> list[Known]:
         """Return every finding that does not count since it was there before."""
@@ -124,15 +127,22 @@ def stack_kind(stack: Stack) -> StackKind:
 
 
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
-    """Return findings as people want them: by place, errors before warnings, what follows after its cause."""
+    """Return findings as people want them: losses by effect, then by place, what follows after its cause."""
     ranks = {"error": 0, "warning": 1, "note": 2}
 
-    def key(finding: Finding) -> tuple[str, tuple[int, int], int, str]:
-        return finding.file or "", finding.position or (0, 0), ranks[finding.severity], finding.rule
+    def key(finding: Finding) -> tuple[int, str, tuple[int, int], int, str]:
+        file, position = finding.file or "", finding.position or (0, 0)
+        return effect_rank(finding), file, position, ranks[finding.severity], finding.rule
 
     findings = list(findings)
     causes = {finding.place: key(finding) for finding in findings if not finding.follows}
     return sorted(findings, key=lambda each: (causes.get(each.follows or "", key(each)), bool(each.follows), key(each)))
+
+
+def effect_rank(finding: Finding) -> int:
+    """Return how grave a loss is, 0 the gravest; what is no loss comes after all of them."""
+    kind = EFFECT_OF_RULE.get(finding.rule)
+    return len(EFFECT_KINDS) if kind is None else EFFECT_KINDS.index(kind)
 
 
 def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:

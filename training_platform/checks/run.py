@@ -12,9 +12,18 @@ from training_platform.checks.stacks import CheckOptions, check_stacks
 
 
 def run_check(
-    root: Path, options: CheckOptions, *, selected: Sequence[str] = (), base: str | None = None, new_only: bool = False
+    root: Path,
+    options: CheckOptions,
+    *,
+    selected: Sequence[str] = (),
+    base: str | None = None,
+    new_only: bool = False,
+    states: Sequence[Path] = (),
+    previews: Sequence[Path] = (),
 ) -> Report:
     """Check stacks, all or the selected ones; with ``base`` those of them that the change since it can affect.
+
+    ``states`` and ``previews`` are files that the engine printed; each counts for its stack instead of the base.
 
     Quotas and capacity are always summed over all stacks. Raises UserError for a stack that has no file, and where
     the base cannot be read.
@@ -22,9 +31,15 @@ def run_check(
     baseline = read_baseline(root)
     if base is None:
         return baseline.apply(check_stacks(root, selected or None, options).report)
-    from training_platform.checks.comparison.compare import check_against  # noqa: PLC0415 # nobody else waits for it
+    from training_platform.checks.comparison.compare import Base, check_against  # noqa: PLC0415 # nobody else waits
+    from training_platform.checks.comparison.deployed import read_preview, read_state  # noqa: PLC0415
 
-    return check_against(root, base, selected, options, baseline=baseline, new_only=new_only)
+    known = Base(
+        ref=base,
+        states={state.stack: state for state in map(read_state, states)},
+        previews={preview.stack: preview for preview in map(read_preview, previews)},
+    )
+    return check_against(root, known, selected, options, baseline=baseline, new_only=new_only)
 
 
 def write_baseline(root: Path, options: CheckOptions, *, selected: Sequence[str] = ()) -> Report:

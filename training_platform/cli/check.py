@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
-from training_platform.cli.shared import complete_stacks, example, fail, repository, root_option, today_option
+from training_platform.cli.shared import PATH, complete_stacks, example, fail, repository, root_option, today_option
 
 
 @click.command(epilog=example("training-platform check --base origin/main --new-only"))
@@ -36,6 +36,22 @@ from training_platform.cli.shared import complete_stacks, example, fail, reposit
     "--links", default="", show_default=False, metavar="URL", help="URL prefix of the links in Markdown and HTML."
 )
 @click.option("--base", metavar="REF", help="Show what changes since REF, such as origin/main.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=PATH,
+    metavar="FILE",
+    help="With --base: compare a stack with what is deployed, as `pulumi stack export` prints it; repeatable.",
+)
+@click.option(
+    "--preview",
+    "previews",
+    multiple=True,
+    type=PATH,
+    metavar="FILE",
+    help="With --base: judge what `pulumi preview --json` prints of a stack; repeatable.",
+)
 @click.option("--new-only", is_flag=True, help="With --base: fail only for findings that REF does not have.")
 @click.option("--write-baseline", is_flag=True, help="Write today's findings to stacks/baseline.yaml.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
@@ -51,6 +67,8 @@ def check(
     outputs: tuple[str, ...],
     links: str,
     base: str | None,
+    states: tuple[Path, ...],
+    previews: tuple[Path, ...],
     new_only: bool,
     write_baseline: bool,
     strict: bool,
@@ -68,7 +86,7 @@ def check(
     from training_platform.config.reading.clock import today as clock
     from training_platform.policy.settings import wrong_configs
 
-    _agree(base=base, new_only=new_only, write_baseline=write_baseline)
+    _agree(base=base, new_only=new_only, write_baseline=write_baseline, deployed=bool(states or previews))
     printed, files = _printed(formats or ("text",)), _files(outputs)
     folder = repository(root)
     check_writable(files)
@@ -78,7 +96,9 @@ def check(
         if write_baseline and not wrong:
             report = run.write_baseline(folder, options, selected=stacks)
         else:
-            report = run.run_check(folder, options, selected=stacks, base=base, new_only=new_only)
+            report = run.run_check(
+                folder, options, selected=stacks, base=base, new_only=new_only, states=states, previews=previews
+            )
     report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
     if "html" in {*printed, *files.values()}:  # a page is kept, and read when nobody knows any more what it was made of
         from training_platform.checks.comparison.base_files import commit_of
@@ -92,7 +112,9 @@ def check(
     sys.exit(report.exit_code(strict=strict))
 
 
-def _agree(*, base: str | None, new_only: bool, write_baseline: bool) -> None:
+def _agree(*, base: str | None, new_only: bool, write_baseline: bool, deployed: bool) -> None:
+    if deployed and base is None:
+        fail("--state and --preview need --base REF: the lines that a change touches are those since then.")
     if new_only and base is None:
         fail("--new-only needs --base REF: it asks which findings are new since then.")
     if write_baseline and base is not None:

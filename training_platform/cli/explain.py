@@ -56,8 +56,9 @@ def _rule_sets() -> Iterable[str]:
     help="A rule, the place of a finding (FILE:LINE), a quota, or a name from the catalogue.",
 )
 @format_option
+@click.option("--base", metavar="REF", help="For FILE:LINE, explain what the change since REF does there too.")
 @click.option("--root", type=PATH, help="For FILE:LINE, the repository; default: the one around this folder.")
-def explain(subject: str, output_format: Format, root: Path | None) -> None:
+def explain(subject: str, output_format: Format, base: str | None, root: Path | None) -> None:
     """Explain a rule, a finding at a line, a quota or a machine: reason, source, remedy.
 
     Exit code 2: unknown name, or no finding at that line.
@@ -67,7 +68,7 @@ def explain(subject: str, output_format: Format, root: Path | None) -> None:
 
     rules = {sheet.id: sheet for sheet in rule_sheets()}
     if place := _PLACE.fullmatch(subject):
-        findings = _findings_at(repository(root), place["file"], int(place["line"]))
+        findings = _findings_at(repository(root), place["file"], int(place["line"]), base)
         pairs = [(rules[finding.rule], finding) for finding in findings if finding.rule in rules]
         _print_rules(pairs, output_format)
     elif subject in rules:
@@ -113,22 +114,23 @@ def list_(group: str | None, output_format: Format) -> None:
         say_beside(f"  {sheet.id:<32} {sheet.severity:<8} ", sheet.looks_for)
 
 
-def _findings_at(folder: Path, file: str, line: int) -> list[Finding]:
+def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[Finding]:
     """Return the findings of a check at a line, in the order of reports."""
     from training_platform.checks import run
     from training_platform.checks.report import ordered
     from training_platform.checks.stacks import CheckOptions
     from training_platform.config.reading.clock import today
+    from training_platform.rules.descriptions import LOSSES
 
     path = Path(file).resolve()
     name = path.relative_to(folder.resolve()).as_posix() if path.is_relative_to(folder.resolve()) else file
-    report = run.run_check(folder, CheckOptions(today=today(folder, None)))
+    report = run.run_check(folder, CheckOptions(today=today(folder, None)), base=base)
     if report.failures:
         fail(" ".join(report.failures))
     by_line: dict[int, list[Finding]] = {}
     for finding in ordered(report.all_findings()):
-        if finding.file == name and finding.position:
-            by_line.setdefault(finding.position.line, []).append(finding)
+        if finding.file == name and (finding.position or finding.rule in LOSSES):
+            by_line.setdefault(finding.position.line if finding.position else 1, []).append(finding)
     if line not in by_line:
         places = ", ".join(f"{name}:{number}" for number in sorted(by_line))
         fail(f"There is no finding at {name}:{line}. {f'Findings are at {places}.' if places else f'{name} has none.'}")
@@ -146,7 +148,7 @@ def _quotas(name: str) -> list[Quota]:
 
 
 def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:
-    from training_platform.rules.descriptions import exemption
+    from training_platform.rules.descriptions import LOSSES, acknowledgement, exemption
 
     if output_format == "json":
         print_json([_document(sheet) for sheet, _ in pairs])
@@ -164,7 +166,12 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
         if sheet.source:
             say_beside("  ", f"Source: {sheet.source}.")
         say_beside("  ", f"To fix it: {_fix(finding)}")
-        if sheet.exemptible:
+        if sheet.id in LOSSES and finding:
+            say("  To let it through, in stacks/exemptions.yaml:")
+            say("    " + acknowledgement(finding).replace("\n", "\n    "))
+        elif sheet.id in LOSSES:
+            say("  `explain FILE:LINE --base REF` prints the acknowledgement that lets one through.")
+        elif sheet.exemptible:
             place = {"stack": finding.stack or "dev", "path": finding.path or "..."} if finding else {}
             say("  To exempt one section, in stacks/exemptions.yaml:")
             say("    " + exemption(sheet.id, **place).replace("\n", "\n    "))
@@ -175,6 +182,8 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
 def _fix(finding: Finding | None) -> str:
     if finding is None:
         return "while a check reports it, `training-platform explain FILE:LINE` says what to write at that line."
+    if finding.first:
+        return f"{finding.first}."
     if finding.follows:
         return f"correct {finding.follows}, from which this follows."
     if finding.nearest and finding.nearest.startswith("training-platform "):

@@ -38,6 +38,7 @@ class OwnPrices(Section):
     read: date
     machines: dict[MachineTypeName, dict[Capacity, ByRegion]] = {}
     services: dict[ServiceName, ByRegion] = {}
+    most_more_per_hour: Usd | None = None  # a change that costs more by it is a finding of `check --base`
     discounts: dict[Discounted, Annotated[float, Field(ge=0, le=1)]] = {}
 
 
@@ -56,4 +57,11 @@ def _read(root: FilePath, file: str) -> tuple[PriceBook, list[Finding]]:
     own, rejected = validated(OwnPrices, source.value, source, rule=RULE)
     if own is None:
         return LIST, rejected
-    return PriceBook(machines=own.machines, services=own.services, discounts=own.discounts, read=own.read), []
+    book = PriceBook(
+        machines=own.machines,
+        services=own.services,
+        discounts=own.discounts,
+        read=own.read,
+        most_more_per_hour=own.most_more_per_hour,
+    )
+    return book, []

@@ -84,7 +84,7 @@ STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 
 KUBERNETES = "kubernetes:"  # the prefix of the type of every Kubernetes object
 _HELM = "kubernetes:helm.sh/"  # a release is no object: its name is at the top of its inputs
-_INDEX = re.compile(r"\[\d+\]")
+_INDEX = re.compile(r"\[[^\[\]]*\]")  # of an item, by its position or its key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,26 +100,23 @@ class ResourceType:
     """The facts about a type of resource.
 
     ``kind`` is what reports call one; ``labels`` is the input with the labels that Google Cloud bills by, None where it
-    takes none. ``loses`` names the loss by a replacement, for types whose replacement the guard of a change reports.
-    ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection to look
-    through by display name, where Google chooses the id; an ``adds`` type only adds to something, so that to create it
-    again changes nothing. A ``failed_create`` type is created anew after a create that failed, even if it exists.
-    ``permissions`` are what IAM requires to create, read, change and delete one, by collection; those of clusters and
-    of a project's policy are left out, since predefined roles hold them. ``shown`` are the inputs that an inventory
-    lists. ``document`` is the document and the message of its inputs, None where no discovery document has them.
-    ``listed`` says how a project's are listed (``clients/project_contents.py``),
+    takes none. ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection
+    to look through by display name, where Google chooses the id; an ``adds`` type only adds to something, so that
+    to create it again changes nothing. A ``failed_create`` type is created anew after a create that failed, even if it
+    exists. ``permissions`` are what IAM requires to create, read, change and delete one, by collection; those of
+    clusters and of a project's policy are left out, since predefined roles hold them. ``shown`` are the inputs that an
+    inventory lists. ``document`` is the document and the message of its inputs, None where no discovery document has
+    them. ``listed`` says how a project's are listed (``clients/project_contents.py``),
     once in a project or once in each ``listed_per``. Of a body, ``defaults`` names what the API fills in by itself,
     and ``left`` are further fields that need no field of a stack file.
 
     A change of a ``replacing`` input makes another resource, and deletes the old one with what is in it; None if these
     inputs are unknown. A ``sometimes_replacing`` input does so for some values only, which the table cannot tell, and
-    counts as if for all. A change of a ``recreating`` input leaves a node pool in its place, and GKE creates its VMs
-    again, one after another: their jobs end.
+    counts as if for all. What a change does beside is in ``checks/comparison/effects.yaml``.
     """
 
     kind: str
     labels: str | None = None
-    loses: str | None = None
     import_id: str | None = None
     listed_under: str | None = None
     adds: bool = False
@@ -133,7 +130,6 @@ class ResourceType:
     left: tuple[LeftFields, ...] = ()
     replacing: dict[str, tuple[str, ...]] | None = None
     sometimes_replacing: dict[str, tuple[str, ...]] | None = None
-    recreating: dict[str, tuple[str, ...]] | None = None
 
 
 class _Facts(NamedTuple):
@@ -211,13 +207,6 @@ def replacing_inputs(resource_type: str, *, sometimes: bool = True) -> frozenset
     if sometimes:
         inputs |= _sometimes_replacing_inputs(resource_type)
     return inputs
-
-
-@cache
-def recreating_inputs(resource_type: str) -> frozenset[str]:
-    """Return the inputs whose change leaves a resource in its place, and creates its VMs again: their jobs end."""
-    row = _facts().types.get(resource_type)
-    return _paths(row.recreating if row else None)
 
 
 def forces_replacement(

@@ -6,6 +6,7 @@ ledgers, changes and jobs. ``coverage.yaml`` has the known refusals, each with t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from training_platform.catalog.reading import read_file
-from training_platform.config.reading.finding import Severity
+from training_platform.config.reading.finding import Finding, Severity
 from training_platform.rules import RULES
 
 
@@ -39,11 +40,13 @@ _PARTS = {
         Description(name, **{"source": _WORDS["sources"].get(row["group"]), **row})
         for name, row in _WORDS[part].items()
     )
-    for part in ("ledger", "files", "changes", "jobs", "pack")
+    for part in ("ledger", "files", "losses", "changes", "jobs", "pack")
 }
 LEDGER = _PARTS["ledger"]
 EXEMPTIBLE = frozenset({*RULES, *(row.id for row in LEDGER)})
 """Rules that ``stacks/exemptions.yaml`` may name."""
+LOSSES = frozenset(row.id for row in _PARTS["losses"])
+"""Rules of what a change takes from somebody, which an acknowledgement in ``stacks/exemptions.yaml`` may name."""
 UNREGISTERED = {row.id: row for part in _PARTS.values() for row in part}
 
 
@@ -108,6 +111,15 @@ def exemption(rule_id: str, *, stack: str = "dev", path: str = "...") -> str:
     return (
         f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    path: {path}\n"
         '    reason: why it holds here\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
+    )
+
+
+def acknowledgement(finding: Finding) -> str:
+    """Return the entry of ``stacks/exemptions.yaml`` that lets a loss through; reason, owner and day are to fill in."""
+    return (
+        f"acknowledged:\n  - effect: {finding.rule}\n    stack: {finding.stack}\n    path: {finding.path or '.'}\n"
+        f"    becomes: {json.dumps(finding.becomes)}\n"
+        '    reason: why it is right\n    owner: who@example.com\n    until: "YYYY-MM-DD"'
     )
 
 

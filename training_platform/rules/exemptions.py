@@ -2,6 +2,8 @@
 
 An exemption names a rule, a stack, and either the ``path`` of a section of its file (which covers all below it) or a
 ``resource`` (its logical name, or ``<type> <name>``); ``*`` stands for any text. It holds through the day ``expires``.
+An acknowledgement lets one loss through that a change brings: it names the effect, the field and its new value, and may
+be there before the change and after it, until its day.
 A file that cannot be read or is rejected exempts nothing, and whoever checks says so instead of a verdict.
 """
 
@@ -23,7 +25,7 @@ from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.rules.descriptions import EXEMPTIBLE
+from training_platform.rules.descriptions import EXEMPTIBLE, LOSSES
 
 FILE = "stacks/exemptions.yaml"
 
@@ -70,16 +72,48 @@ class Exemption(Section):
         return bool(pattern.fullmatch(resource) or pattern.fullmatch(resource.partition(" ")[2]))
 
 
+class Acknowledgement(Section):
+    """One loss that a change may bring: its effect, where, the new value, why, who answers for it, until when."""
+
+    effect: Annotated[str, OneOf("effect that can be acknowledged", LOSSES)] = Field(description="Id of the effect.")
+    stack: Text = Field(description="Stack whose file brings it; it may be gone.", examples=["prod-vision"])
+    path: Text = Field(
+        description="Field or section in the stack file, as the finding says it; `.` is the whole stack.",
+        examples=["buckets.checkpoints.location"],
+    )
+    becomes: str | int | float | bool = Field(
+        description="Its new value, as the finding says it; `removed` for what goes.", examples=["us-west4"]
+    )
+    reason: Text = Field(description="Why it is right.", examples=["The team copied its checkpoints."])
+    owner: Email = Field(description="Address of whoever answers for it.")
+    until: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
+
+    @property
+    def expires(self) -> date:
+        """Its last day, under the name that an exemption has it."""
+        return self.until
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether a loss is the one that it names; days are not looked at."""
+        becomes = str(self.becomes).lower() if isinstance(self.becomes, bool) else str(self.becomes)
+        return (self.effect, self.stack, self.path, becomes) == (
+            finding.rule, finding.stack, finding.path or ".", finding.becomes,
+        )  # fmt: skip
+
+
 class ExemptionsFile(Section):
     """The whole file."""
 
     exemptions: tuple[Exemption, ...] = Field(default=(), description="What may break a rule, and until when.")
+    acknowledged: tuple[Acknowledgement, ...] = Field(
+        default=(), description="What a change may take from somebody, and until when."
+    )
 
 
 class ExemptionEntry(NamedTuple):
-    """An exemption and its place in the file."""
+    """An exemption or an acknowledgement, and its place in the file."""
 
-    exemption: Exemption
+    exemption: Exemption | Acknowledgement
     position: Position
 
     def finding(self, rule: str, message: str, allowed: str | None, nearest: str | None) -> Finding:
@@ -99,7 +133,8 @@ class Exempted(NamedTuple):
     def __str__(self) -> str:
         """Return why it does not count, as reports say it below the finding."""
         exemption = self.entry.exemption
-        return f"exempt until {exemption.expires} by {exemption.owner}: {' '.join(exemption.reason.split())}"
+        verb = "acknowledged" if isinstance(exemption, Acknowledgement) else "exempt"
+        return f"{verb} until {exemption.expires} by {exemption.owner}: {' '.join(exemption.reason.split())}"
 
 
 @dataclass(frozen=True)
@@ -138,6 +173,12 @@ class Exemptions:
         for entry in self.entries:
             exemption = entry.exemption
             days = (self.today - exemption.expires).days
+            if isinstance(exemption, Acknowledgement):
+                if days > 0:
+                    yield entry.finding(
+                        "exemption-unused", f"{exemption.effect}: its last day is over", "delete it", None
+                    )
+                continue
             if exemption.stack in stacks and exemption.stack not in checked:
                 continue
             if days > 0:
@@ -172,8 +213,17 @@ def parse_exemptions(source: Source, today: date) -> Exemptions:
     wrong = [*source.findings, *rejected]
     if file is None or wrong:
         return Exemptions(today, unreadable=tuple(finding.one_line for finding in wrong))
-    positions = (source.position(("exemptions", index, "rule")) for index in range(len(file.exemptions)))
-    return Exemptions(today, tuple(map(ExemptionEntry, file.exemptions, positions)))
+    entries = [
+        *(
+            ExemptionEntry(exemption, source.position(("exemptions", index, "rule")))
+            for index, exemption in enumerate(file.exemptions)
+        ),
+        *(
+            ExemptionEntry(acknowledgement, source.position(("acknowledged", index, "effect")))
+            for index, acknowledgement in enumerate(file.acknowledged)
+        ),
+    ]
+    return Exemptions(today, tuple(entries))
 
 
 @lru_cache(maxsize=1024)
@@ -190,5 +240,6 @@ def exemptions_schema() -> dict[str, Any]:
     schema = ExemptionsFile.model_json_schema()
     exemption = schema["$defs"]["Exemption"]
     exemption["properties"]["rule"]["enum"] = sorted(EXEMPTIBLE)
+    schema["$defs"]["Acknowledgement"]["properties"]["effect"]["enum"] = sorted(LOSSES)
     exemption["oneOf"] = [{"required": ["path"]}, {"required": ["resource"]}]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Exemptions"}

@@ -89,9 +89,12 @@ class Repository:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "change")
 
-    def compare(self, *, base: str = "main", selected: tuple[str, ...] = (), new: bool = False) -> Report:
-        """Check the work tree against a base."""
-        return run_check(self.root, CheckOptions(today=TODAY), selected=selected, base=base, new_only=new)
+    def compare(
+        self, *, base: str = "main", selected: tuple[str, ...] = (), new: bool = False, **deployed: tuple[Path, ...]
+    ) -> Report:
+        """Check the work tree against a base; ``deployed`` are ``states`` and ``previews``."""
+        options = CheckOptions(today=TODAY)
+        return run_check(self.root, options, selected=selected, base=base, new_only=new, **deployed)
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def test_the_old_name_of_a_renamed_stack_is_refused_with_the_new_one(repository:
     assert "what main calls small-vision is called small-sight now." in done.stderr
 
 
-def test_another_team_under_another_name_is_one_removed_and_one_added(repository: Any) -> None:
+def test_another_team_under_another_name_is_one_left_behind_and_one_added(repository: Any) -> None:
     repository.path("small-vision").rename(repository.path("small-sight"))
     repository.edit("small-sight", "name: vision", "name: sight")
 
@@ -191,7 +191,7 @@ def test_another_team_under_another_name_is_one_removed_and_one_added(repository
 
     assert {(each.name, each.kind) for each in comparison(found).stacks} == {
         ("small-sight", "added"),
-        ("small-vision", "removed"),
+        ("small-vision", "left"),
     }
 
 

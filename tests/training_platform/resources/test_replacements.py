@@ -33,14 +33,6 @@ def test_a_field_of_a_node_pool_replaces_it_or_not(path: str, forces: bool) -> N
     assert resource_types.forces_replacement(NODE_POOL, path) is forces
 
 
-def test_what_makes_vms_anew_leaves_the_pool_in_its_place() -> None:
-    fields = resource_types.recreating_inputs(NODE_POOL)
-
-    assert {"nodeConfig.machineType", "nodeConfig.bootDisk.sizeGb"} <= fields
-    assert not any(resource_types.forces_replacement(NODE_POOL, field) for field in fields)
-    assert resource_types.recreating_inputs(FILESTORE) == frozenset()
-
-
 def test_a_part_that_comes_or_goes_counts_as_the_part() -> None:
     assert resource_types.forces_replacement(NODE_POOL, "placementPolicy.tpuTopology", "placementPolicy")
     assert resource_types.forces_replacement(FILESTORE, "networks[1].ipAddresses", "networks[1]")
@@ -81,7 +73,7 @@ def test_every_field_is_an_input_of_the_released_sdk(kind: str) -> None:
     _, module, name = kind.split(":")
     package: Any = importlib.import_module(f"pulumi_gcp.{module.split('/')[0]}")
 
-    for field in resource_types.replacing_inputs(kind) | resource_types.recreating_inputs(kind):
+    for field in resource_types.replacing_inputs(kind):
         arguments = getattr(package, f"{name}Args")
         for part in field.removesuffix(".*").replace("[*]", "").split("."):
             names = {text: python for python, text in input_type_py_to_pulumi_names(arguments).items()}

@@ -6,6 +6,7 @@ A side is a ``CheckResult``: plain data that a program of another version can ha
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
 from itertools import chain
@@ -23,6 +24,7 @@ from training_platform.checks.comparison.comparison import (
     QuotaChange,
     ResourceChange,
 )
+from training_platform.checks.comparison.effects import effect_of_addition, effect_of_input, effect_of_loss
 from training_platform.checks.outcome import LATER, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport, identity
 from training_platform.checks.stacks import Checked
@@ -31,6 +33,10 @@ from training_platform.quota.charges import QuotaKey
 from training_platform.resources import resource_types
 
 _Key = tuple[str, str]  # type and name
+_ITEM = re.compile(r"\[(\d+)\]")
+_ITEM_KEYS = ("name", "action.type", "rangeName", "exclusionName", "id", "key")
+REPLACED_SOURCE = "its replacement"
+"""The new value of an input that comes from a replaced resource; the old value is that resource's name."""
 
 
 class _Plain(BaseModel):
@@ -136,6 +142,32 @@ def _stack(stack: StackReport, checked: Checked) -> StackResult:
     )
 
 
+def with_left_behind(side: CheckResult, base: Checked, names: Container[str]) -> CheckResult:
+    """Return a side with what stacks of the base hold that have no file any more, and that nobody destroys."""
+    quotas = {quota.key: quota for quota in side.quotas}
+    for quota in result_of(base).quotas:
+        lines = (line for ledger in base.ledgers.values() for line in ledger.lines if line.key == quota.key)
+        held = sum(held.amount for line in lines for held in line.holders if held.holder.stack in names)
+        if held:
+            there = quotas.get(quota.key) or quota.model_copy(update={"used": 0.0})
+            quotas[quota.key] = there.model_copy(update={"used": there.used + held})
+    uses = {(use.environment, use.cluster, use.flavor): use for use in side.capacity}
+    for line in base.capacity:
+        key = (line.environment, line.cluster, line.flavor.name)
+        promised = sum(share.amount for share in line.shares if share.holder.stack in names)
+        capacity = line.capacity if line.environment in names else 0
+        if promised or capacity:
+            before = uses.get(key)
+            uses[key] = CapacityUse(
+                environment=line.environment,
+                cluster=line.cluster,
+                flavor=line.flavor.name,
+                capacity=capacity + (before.capacity if before else 0),
+                promised=promised + (before.promised if before else 0),
+            )
+    return side.model_copy(update={"quotas": tuple(quotas.values()), "capacity": tuple(uses.values())})
+
+
 def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
     """Return the change of every resource that differs, the worst first."""
     old = {(resource.type, resource.name): resource for resource in before}
@@ -151,12 +183,38 @@ def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResourc
             changes.append(change)
             if change.kind == "replaced":
                 replaced.add(key)
+    changes += [removed(old[key]) for key in old.keys() - new.keys()]
     changes += [
-        ResourceChange(kind="removed", type=kind, name=name, protected=old[kind, name].protected)
-        for kind, name in old.keys() - new.keys()
+        ResourceChange(kind="added", type=kind, name=name, effect=effect_of_addition(kind, new[kind, name].inputs))
+        for kind, name in new.keys() - old.keys()
     ]
-    changes += [ResourceChange(kind="added", type=kind, name=name) for kind, name in new.keys() - old.keys()]
     return tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.type, change.name)))
+
+
+def removed(resource: FlatResource) -> ResourceChange:
+    """Return the change that removes a resource."""
+    return ResourceChange(
+        kind="removed",
+        type=resource.type,
+        name=resource.name,
+        protected=resource.protected,
+        effect=effect_of_loss(resource.type),
+        size=_size(resource),
+    )
+
+
+def _size(resource: FlatResource) -> str:
+    """Return how many VMs a node pool or a persistent resource has at the most; empty for any other type."""
+    inputs = resource.inputs
+    if resource.type == resource_types.NODE_POOL:
+        zones = inputs.get("nodeLocations") or [inputs.get("location", "")]
+        most = inputs.get("autoscaling.totalMaxNodeCount")
+        if most is None:
+            most = int(inputs.get("autoscaling.maxNodeCount") or inputs.get("nodeCount") or 0) * len(zones)
+        return f"{int(most):,} VMs of {inputs.get('nodeConfig.machineType')} in {', '.join(map(str, zones))}"
+    if resource.type == resource_types.PERSISTENT_RESOURCE:
+        return f"VMs of {inputs.get('resourcePools[0].machineSpec.machineType')} in {inputs.get('location')}"
+    return ""
 
 
 def accelerator_changes(before: StackResult | None, after: StackResult | None) -> tuple[AcceleratorChange, ...]:
@@ -221,20 +279,98 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> 
         inputs=inputs,
         undecided=not (resource_types.has_known_replacements(new.type) or new.type.startswith("pulumi:")),
         protected=old.protected,
+        size=_size(old),
     )
 
 
+def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[str] | None) -> ResourceChange | None:
+    """Return a change of which the engine has decided whether it replaces: for ``forcing`` inputs, or None for none."""
+    inputs = []
+    reasons = None if forcing is None else tuple(forcing)
+    for change in _inputs(old, new):
+        forces = reasons is not None and any(resource_types.covers(reason, change.path) for reason in reasons)
+        effect = effect_of_loss(new.type) if forces else effect_of_input(new.type, *change[:3])
+        inputs.append(change._replace(forces=forces, effect=effect))
+    if reasons is not None and not any(change.forces for change in inputs):
+        # An output of another resource, whose values nobody knows yet.
+        reason = next(iter(reasons), "provider")
+        inputs.append(InputChange(reason, LATER, LATER, True, effect_of_loss(new.type)))
+    if not inputs:
+        return None
+    kind: Kind = "changed" if reasons is None else "replaced"
+    return ResourceChange(
+        kind=kind, type=new.type, name=new.name, inputs=tuple(inputs), protected=old.protected, size=_size(old)
+    )
+
+
+def against_state(old: Iterable[FlatResource], new: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
+    """Return the changes of a plan against a state, where a value that one of them does not know is the same."""
+    planned = {(resource.type, resource.name): resource for resource in new if not resource.type.startswith("pulumi:")}
+    known = [_as_planned(resource, planned.get((resource.type, resource.name))) for resource in old]
+    return resource_changes(known, planned.values())
+
+
+def _as_planned(deployed: FlatResource, plan: FlatResource | None) -> FlatResource:
+    """Return a deployed resource with what only one side knows as the plan has it, so that it does not differ."""
+    if plan is None:
+        return deployed
+    inputs = dict(deployed.inputs)
+    for path, value in plan.inputs.items():
+        if _is_unknown(value) or _is_unknown(inputs.get(path)):
+            inputs[path] = value
+    return deployed.model_copy(update={"inputs": inputs})
+
+
+def _is_unknown(value: Any) -> bool:
+    return value == LATER or (isinstance(value, list) and LATER in value)
+
+
 def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
-    for path in sorted({*old.inputs, *new.inputs}):
-        was, now = old.inputs.get(path), new.inputs.get(path)
+    before, after = _aligned(old.inputs, new.inputs)
+    for path in sorted({*before, *after}):
+        was, now = before.get(path), after.get(path)
         if was == now or any(resource_types.covers(ignored, path) for ignored in new.ignored):
             continue
         if path == TRIGGER and None in (was, now):  # adding or removing one triggers nothing
             continue
-        outermost = _only_on_one_side(path, old.inputs if was is None else new.inputs) if None in (was, now) else None
+        outermost = None
+        if None in (was, now):
+            outermost = _only_on_one_side(path, before if was is None else after)
         on = resource_types.is_turned_on(new.type, path, now)
         forces = not on and resource_types.forces_replacement(new.type, path, outermost, also=new.replacing)
-        yield InputChange(path, _unhidden(was), _unhidden(now), forces)
+        effect = effect_of_loss(new.type) if forces else effect_of_input(new.type, path, was, now)
+        yield InputChange(path, _unhidden(was), _unhidden(now), forces, effect)
+
+
+def _aligned(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return inputs with the items of lists by their key, of each list of which one side has more.
+
+    By position, an item that goes would change all behind it: ``rules[Delete].age`` is the same on both sides.
+    """
+    lists = {path[: match.start()] for path in (*old, *new) for match in _ITEM.finditer(path)}
+    for name in sorted(lists, key=len):
+        keys = [_item_keys(name, side) for side in (old, new)]
+        if None not in keys and len(keys[0] or ()) != len(keys[1] or ()):
+            old, new = (_keyed(name, side, names or {}) for side, names in zip((old, new), keys, strict=True))
+    return old, new
+
+
+def _item_keys(name: str, inputs: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the key of each item of a list by its position; None if they have none, or two have the same."""
+    positions = {match[1] for path in inputs if (match := _ITEM.match(path, len(name))) and path.startswith(name)}
+    for key in _ITEM_KEYS:
+        names = {at: inputs.get(f"{name}[{at}].{key}") for at in positions}
+        if all(isinstance(value, str) for value in names.values()) and len({*names.values()}) == len(positions):
+            return {at: str(value) for at, value in names.items()}
+    return None
+
+
+def _keyed(name: str, inputs: Mapping[str, Any], keys: Mapping[str, str]) -> Mapping[str, Any]:
+    keyed = {}
+    for path, value in inputs.items():
+        match = _ITEM.match(path, len(name)) if path.startswith(name) else None
+        keyed[f"{name}[{keys[match[1]]}]{path[match.end() :]}" if match else path] = value
+    return keyed
 
 
 def _unhidden(value: Any) -> Any:
@@ -260,7 +396,7 @@ def _followed(new: FlatResource, replaced: Container[_Key]) -> Iterator[InputCha
     replaced resource; one path of each input is enough to show that.
     """
     if new.provider and new.provider in replaced:
-        yield InputChange("provider", new.provider[1], "its replacement", True)
+        yield InputChange("provider", new.provider[1], REPLACED_SOURCE, True, effect_of_loss(new.type))
     for name, sources in new.inputs_from.items():
         source = next((key for key in sources if key in replaced), None)
         if source is None:
@@ -269,4 +405,4 @@ def _followed(new: FlatResource, replaced: Container[_Key]) -> Iterator[InputCha
         forcing = [path for path in paths if resource_types.forces_replacement(new.type, path, also=new.replacing)]
         if forcing:
             path = next((path for path in forcing if new.inputs[path] == LATER), forcing[0])
-            yield InputChange(path, source[1], "its replacement", True)
+            yield InputChange(path, source[1], REPLACED_SOURCE, True, effect_of_loss(new.type))

@@ -6,32 +6,42 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from training_platform.checks.baseline import Baseline
+from training_platform.checks.causes import with_causes
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
 from training_platform.checks.comparison.changes import (
     CheckResult,
     StackResult,
     accelerator_changes,
+    against_state,
     capacity_changes,
     cost_changes,
     quota_changes,
+    removed,
     resource_changes,
     result_of,
+    with_left_behind,
 )
-from training_platform.checks.comparison.comparison import Comparison, StackChange
-from training_platform.checks.comparison.guard import guard
+from training_platform.checks.comparison.comparison import Amount, Comparison, StackChange, StackKind
+from training_platform.checks.comparison.deployed import Deployed, Preview
+from training_platform.checks.comparison.losses import LossFinder, is_over, left_off, with_losses
+from training_platform.checks.comparison.refusals import kept_instances, placed_flavors, removals
+from training_platform.checks.comparison.upgrades import moved_requests, upgrades
 from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, fingerprints, set_aside
-from training_platform.checks.stacks import CheckOptions, check_stacks, stack_names
+from training_platform.checks.stacks import Checked, CheckOptions, check_stacks, stack_names
 from training_platform.config.model.stack import Stack, stack_name
-from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.names import Locator
+from training_platform.config.reading.finding import Finding, UserError, dotted
 from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace, stack_file
 from training_platform.resources.planned import Planned
@@ -49,50 +59,106 @@ class _NotPlanned(Exception):
     """The base's own code could not plan; the message says why."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """What a change is compared with: a commit, states of stacks by name, and previews in place of our own plans."""
+
+    ref: str
+    states: Mapping[str, Deployed] = field(default_factory=dict)
+    previews: Mapping[str, Preview] = field(default_factory=dict)
+
+    @property
+    def deployed(self) -> tuple[str, ...]:
+        """The stacks whose base is what is deployed."""
+        return tuple(dict.fromkeys((*self.states, *self.previews)))
+
+
 def check_against(
-    root: Path, ref: str, selected: Sequence[str], options: CheckOptions, *, baseline: Baseline, new_only: bool = False
+    root: Path,
+    base: Base,
+    selected: Sequence[str],
+    options: CheckOptions,
+    *,
+    baseline: Baseline,
+    new_only: bool = False,
 ) -> Report:
-    """Check the stacks that the change since ``ref`` can affect, and compare them with what they were.
+    """Check the stacks that the change since a base can affect, and compare them with what they were.
 
     ``new_only`` sets findings aside that the base has as well. Raises UserError.
     """
+    ref = base.ref
     options.progress(f"reading {ref}")
     with base_tree(root, ref) as tree:
         head_files, base_files = read_workspace(root), read_workspace(tree.root)
-        scope = affected(tree.changed, head_files, base_files)
-        for name, was in scope.renamed.items():
-            if was in selected:
-                raise UserError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
-        if selected:
-            names = set(stack_names(head_files, selected))
-            old = names | {was for name, was in scope.renamed.items() if name in names}
-            head_names = tuple(name for name in scope.head if name in old)
-            scope = replace(scope, head=head_names, base=tuple(name for name in scope.base if name in old))
+        scope = _scope(tree, base, head_files, base_files, selected)
         head = check_stacks(root, scope.head, replace(options, before=base_files), inputs=True)
         options.progress(f"planning {ref}")
         others = len(head_files.stacks) - len(scope.head)
-        comparison = Comparison(ref=ref, commit=tree.commit, others=others, own_program=scope.own_program)
-        base = _EMPTY
+        comparison = Comparison(
+            ref=ref, commit=tree.commit, others=others, own_program=scope.own_program, deployed=base.deployed
+        )
+        before = _EMPTY
         try:
-            base = _check_base(tree, scope, options)
-            after = result_of(head)
+            checked = _check_base(tree, scope, options)
+            before = result_of(checked)
+            left = _left_behind(scope, head_files, base_files, options.today)
+            after = with_left_behind(result_of(head), checked, left)
             comparison = replace(
                 comparison,
-                stacks=tuple(_stacks(scope, base, after)),
-                quotas=quota_changes(base, after),
-                capacity=capacity_changes(base, after),
+                stacks=tuple(_stacks(scope, before, after, base, _Files(head_files, base_files, left))),
+                quotas=quota_changes(before, after),
+                capacity=capacity_changes(before, after),
             )
         except _NotPlanned as error:
             comparison = replace(comparison, unknown=str(error))
-        found = [*guard(comparison, head.workspace, base_files), *_unknown(comparison, head.workspace)]
-    report = baseline.apply(_with_findings(head.report, found))
+        most_more = head.prices.most_more_per_hour
+        finder = LossFinder(comparison, head.workspace, base_files, head.exemptions, most_more)
+        consequences = finder.consequences()
+        comparison = replace(comparison, consequences=consequences)
+        findings = with_losses(consequences)
+        findings += _other_findings(comparison, head.workspace, base_files)
+    report = with_causes(_with_findings(head.report, findings), {})
+    report = baseline.apply(report)
     report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files, ref)))
     if new_only:
         # Files of findings, under the new names of their stacks.
         files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
-        identities = ((rule, files.get(file, file), *rest) for rule, file, *rest in base.identities)
+        identities = ((rule, files.get(file, file), *rest) for rule, file, *rest in before.identities)
         report = set_aside(report, dict.fromkeys(fingerprints(identities), f"{ref} has it as well"))
     return replace(report, comparison=comparison)
+
+
+def _scope(tree: BaseTree, base: Base, head: Workspace, before: Workspace, selected: Sequence[str]) -> Affected:
+    """Return the stacks to look at: those that the change can affect, and those whose state is known."""
+    scope = affected(tree.changed, head, before)
+    for name, was in scope.renamed.items():
+        if was in selected:
+            raise UserError(f"There is no stack {was} any more: what {base.ref} calls {was} is called {name} now.")
+    if selected:
+        names = set(stack_names(head, selected))
+        old = names | {was for name, was in scope.renamed.items() if name in names}
+        head_names = tuple(name for name in scope.head if name in old)
+        scope = replace(scope, head=head_names, base=tuple(name for name in scope.base if name in old))
+    unknown = [name for name in base.deployed if name not in head.stacks and name not in before.stacks]
+    if unknown:
+        raise UserError(f"There is no stack {unknown[0]}, neither here nor in {base.ref}, whose state is given.")
+    named = {*base.deployed}
+    return replace(
+        scope,
+        head=tuple(name for name in head.stacks if name in {*scope.head, *named}),
+        base=tuple(name for name in before.stacks if name in {*scope.base, *named}),
+    )
+
+
+def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
+    """Yield what a change does beside its losses."""
+    yield from left_off(comparison, head, base)
+    yield from upgrades(comparison, head)
+    yield from moved_requests(comparison, head)
+    yield from removals(head, base)
+    yield from placed_flavors(head, base)
+    yield from kept_instances(head, base)
+    yield from _unknown(comparison, head)
 
 
 def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
@@ -107,11 +173,17 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
             )
 
 
-def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> CheckResult:
+def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
+    """Return the stacks whose files are gone, and that no pipeline destroyed: they hold what they held."""
+    gone = {name for name in base.stacks if name not in head.stacks and name not in scope.renamed.values()}
+    return frozenset(name for name in gone if not is_over(base.stacks[name], today))
+
+
+def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> Checked:
     """Check the base; if its code differs, that code plans, and this code judges. Raises _NotPlanned if it cannot."""
     if scope.own_program:
         options = replace(options, plans=_base_plans(tree))
-    return result_of(check_stacks(tree.root, scope.base, options, inputs=True))
+    return check_stacks(tree.root, scope.base, options, inputs=True)
 
 
 def _base_plans(tree: BaseTree) -> dict[str, list[Planned]]:
@@ -152,14 +224,40 @@ def _run(root: Path) -> tuple[int, str, str]:
         return process.returncode, output, errors
 
 
-def _stacks(scope: Affected, base: CheckResult, head: CheckResult) -> Iterator[StackChange]:
+class _Files(NamedTuple):
+    """The stack files of both sides, and the stacks that are left behind."""
+
+    head: Workspace
+    base: Workspace
+    left: Container[str]
+
+
+def _stacks(
+    scope: Affected, before: CheckResult, after: CheckResult, base: Base, files: _Files
+) -> Iterator[StackChange]:
     for name in scope.head:
         was = scope.renamed.get(name, name)
-        yield _stack(name, base.stacks.get(was), head.stacks.get(name), was)
+        change = _stack(name, before.stacks.get(was), after.stacks.get(name), was)
+        state, preview, planned = base.states.get(was), base.previews.get(name), after.stacks.get(name)
+        if preview:
+            change = replace(change, resources=preview.changes, unknown=None)
+        elif state and planned and planned.resources is not None:
+            change = replace(change, resources=against_state(state.resources, planned.resources), unknown=None)
+        old = files.base.stacks.get(was)
+        if old is not None and old.retired is None and not change.unknown:
+            change = _retired(change, files.head.stacks[name], planned)
+        yield change
     renamed = {*scope.renamed.values()}
     for name in scope.base:
-        if name not in head.stacks and name not in renamed:
-            yield _stack(name, base.stacks.get(name), None, name)
+        if name not in after.stacks and name not in renamed:
+            gone = _stack(name, before.stacks.get(name), None, name)
+            state = base.states.get(name)
+            if name in files.left or (state and state.resources):  # nothing of it is freed
+                least, most = gone.least_usd.before, gone.most_usd.before
+                gone = replace(gone, accelerators=(), least_usd=Amount(least, least), most_usd=Amount(most, most))
+                yield replace(gone, kind="left", resources=())
+            else:
+                yield gone
 
 
 def _stack(name: str, before: StackResult | None, after: StackResult | None, was: str) -> StackChange:
@@ -170,7 +268,7 @@ def _stack(name: str, before: StackResult | None, after: StackResult | None, was
     new = after.resources or () if after else ()
     return StackChange(
         name=name,
-        kind="renamed" if was != name else "added" if before is None else "removed" if after is None else "changed",
+        kind=_kind(name, was, before, after),
         was=was if was != name else None,
         resources=() if unplanned else resource_changes(old, new),
         accelerators=accelerator_changes(before, after),
@@ -178,6 +276,27 @@ def _stack(name: str, before: StackResult | None, after: StackResult | None, was
         most_usd=most,
         unknown=f"not planned in {' and '.join(unplanned)}" if unplanned else None,
     )
+
+
+def _retired(change: StackChange, stack: Stack, planned: StackResult | None) -> StackChange:
+    """Return the change of a stack that retires by it: its resources are destroyed, all but those that it keeps."""
+    if stack.retired is None or stack.section is None or planned is None:
+        return change
+    locator = Locator(stack.section)
+    resources = [
+        removed(resource)
+        for resource in planned.resources or ()
+        if not stack.retired.keeps_section(dotted(locator.path(resource.name)))
+    ]
+    return replace(change, kind="retired", resources=tuple(resources))
+
+
+def _kind(name: str, was: str, before: StackResult | None, after: StackResult | None) -> StackKind:
+    if was != name:
+        return "renamed"
+    if before is None:
+        return "added"
+    return "removed" if after is None else "changed"
 
 
 def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:

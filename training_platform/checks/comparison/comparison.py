@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from training_platform.checks.comparison.effects import EFFECT_KINDS, LOSS_RULES, Effect, EffectKind
+from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
+from training_platform.rules.exemptions import Exempted
 
 Kind = Literal["replaced", "removed", "changed", "added"]
 KINDS: tuple[Kind, ...] = ("replaced", "removed", "changed", "added")
 """What can happen to a resource, the worst first."""
 
 
+NEW = Effect("none", "it is new")
+
+
 class InputChange(NamedTuple):
-    """One input that differs; ``old`` or ``new`` is None where a side lacks it. ``forces`` a replacement or not."""
+    """One input that differs; ``old`` or ``new`` is None where a side lacks it. ``forces`` a replacement or not.
+
+    ``effect`` is that of the input alone: of one that forces a replacement, what deleting the resource does.
+    """
 
     path: str
     old: Any
     new: Any
     forces: bool
+    effect: Effect = NEW
+
+    def __str__(self) -> str:
+        """Return the change as a sentence has it."""
+        old, new = ("nothing" if value is None else json.dumps(value, ensure_ascii=False) for value in self[1:3])
+        return f"{self.path} from {old} to {new}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +42,8 @@ class ResourceChange:
     """What happens to one resource.
 
     ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
-    base's resource refuses to be deleted.
+    base's resource refuses to be deleted. ``effect`` is that of a resource that is removed or added. ``size`` says how
+    much the base's has, where its type has a size: ``8 VMs of a3-highgpu-8g in us-central1-a``.
     """
 
     kind: Kind
@@ -35,6 +52,14 @@ class ResourceChange:
     inputs: tuple[InputChange, ...] = ()
     undecided: bool = False
     protected: bool = False
+    effect: Effect = NEW
+    size: str = ""
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """What the change does, each effect once, the worst first."""
+        effects = {change.effect for change in self.inputs} if self.inputs else {self.effect}
+        return tuple(sorted(effects, key=lambda effect: EFFECT_KINDS.index(effect.kind)))
 
     @property
     def forcing(self) -> tuple[InputChange, ...]:
@@ -82,7 +107,33 @@ class CapacityChange(NamedTuple):
     promised: Amount
 
 
+@dataclass(frozen=True, kw_only=True)
+class Consequence:
+    """An effect of a change at its cause: what it does to whom, and the field that decides it.
+
+    ``finding`` is at the changed line of a stack file, also where ``kind`` is none that counts as a finding;
+    ``acknowledged`` says who answers for a loss. ``subjects`` are such as ``bucket checkpoints of prod-vision``.
+    """
+
+    kind: EffectKind
+    subjects: tuple[str, ...]
+    finding: Finding
+    acknowledged: Exempted | None = None
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether somebody loses something, acknowledged or not."""
+        return self.kind in LOSS_RULES
+
+
 NOTHING = Amount(0, 0)
+
+
+StackKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
+"""What can happen to a stack; one that is ``left`` has no file any more and is still deployed.
+
+Of one that is ``retired`` the resources are those that are destroyed from its day on.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +144,7 @@ class StackChange:
     """
 
     name: str
-    kind: Literal["added", "removed", "renamed", "changed"]
+    kind: StackKind
     was: str | None = None
     resources: tuple[ResourceChange, ...] = ()
     accelerators: tuple[AcceleratorChange, ...] = ()
@@ -115,10 +166,13 @@ class Comparison:
 
     ``stacks`` are those that the change can affect, ``others`` is how many there are beside. ``own_program`` says
     that the base was planned by its own program. ``unknown`` says why nothing of the base is known, where that is so.
+    ``deployed`` are the stacks whose base is their last deployed state, or a preview.
     """
 
     ref: str
     commit: str
+    consequences: tuple[Consequence, ...] = ()
+    deployed: tuple[str, ...] = ()
     stacks: tuple[StackChange, ...] = ()
     others: int = 0
     quotas: tuple[QuotaChange, ...] = ()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
 from training_platform.config.reading.finding import Finding, Path, Severity
+from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import resource_flavor
 
@@ -68,15 +69,28 @@ def removals(head: Workspace, base: Workspace) -> Iterator[Finding]:
     for home, _ in head.environments():
         order = deployment_order(head, base, home.name)
         why = order.two_deployments
+        teams: dict[Path, dict[str, None]] = {}
+        parts: dict[Path, dict[str, None]] = {}
         for stack, need in order.removed:
-            message, allowed = f"{need.what} goes in the change in which {stack} lets it go", "the team first"
+            gone = (
+                need.path if home.environment is None or need.path[-1] in home.environment.clusters else need.path[:1]
+            )
+            teams.setdefault(gone, {})[stack] = None
+            parts.setdefault(gone, {})[need.what] = None
+        for path, names in teams.items():
+            goes = "goes" if len(parts[path]) == 1 else "go"
+            lets = "lets it go" if len(names) == 1 else "let it go"
+            message = f"{listed(list(parts[path]), 3)} {goes} in the change in which {enumeration(names)} {lets}"
+            allowed = "the team first" if len(names) == 1 else "the teams first"
             if why:
                 message += f", which wants two deployments: {why}"
                 allowed = "two changes: additions, then removals"
             else:
-                message += f": {stack} is deployed first, as pipelines do by themselves"
+                message += (
+                    f": {enumeration(names)} {'is' if len(names) == 1 else 'are'} deployed first, as pipelines do"
+                )
             severity: Severity = "warning" if why else "note"
-            yield home.finding(REMOVED_FLAVOR, need.path, message, severity=severity, allowed=allowed)
+            yield home.finding(REMOVED_FLAVOR, path, message, severity=severity, allowed=allowed)
 
 
 def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Need]]:

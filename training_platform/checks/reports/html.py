@@ -15,12 +15,13 @@ from markupsafe import Markup
 
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.outcome import Resource
-from training_platform.checks.report import Report, StackReport, folded, ordered
+from training_platform.checks.report import Report, StackReport, effect_rank, folded, ordered
 from training_platform.checks.reports.sections import (
     SECTIONS,
     ReportSection,
     amounts,
     change_summary,
+    effects,
     file_throughput,
     fullness,
     headroom,
@@ -33,6 +34,7 @@ from training_platform.checks.reports.sections import (
     shares_of,
     stack_title,
     taken,
+    unfelt,
 )
 from training_platform.checks.reports.wording import conclusion, counted, more_about, place
 from training_platform.config.reading.finding import Finding
@@ -88,9 +90,20 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
         label = el("p", el("span", "not checked", cls="severity"))
         cards = (el("li", label, el("p", failure), cls="unchecked") for failure in report.failures)
         yield "unchecked", "Not checked", el("ul", cards, cls="findings")
+    changes = report.comparison
+    if changes:
+        yield "effects", "What the change does", _effects(changes)
     yield "findings", "Findings", _findings(ordered(report.all_findings()), links)
-    if report.comparison:
-        yield "changes", "Changes", _changes(report.comparison)
+    if changes:
+        yield "changes", "Changes", _changes(changes)
+    yield from _aside(report, links)
+    yield from _amounts(report)
+    if report.stacks:
+        yield "stacks", "Stacks", joined(stack_graph(report), stack_trees(report))
+
+
+def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
+    """Yield the findings that do not count, with the reason of each."""
     for anchor, title, aside in (
         ("known", "Known", [(known.finding, str(known)) for known in report.all_known()]),
         ("exempt", "Exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()]),
@@ -98,6 +111,10 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
         if aside:
             items = (_finding(finding, links, el("p", reason, cls="reason")) for finding, reason in aside)
             yield anchor, title, el("ul", items, cls="findings")
+
+
+def _amounts(report: Report) -> Iterator[tuple[str, str, Markup]]:
+    """Yield what the stacks hold and cost."""
     bars = {
         "quotas": ("Quota headroom", report.ledgers, quota_bars),
         "capacity": ("Capacity promised to teams", report.capacity, capacity_bars),
@@ -113,15 +130,14 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
                 note = el("p", section.note, cls="note") if section.note else ""
                 title = section.title[:1].upper() + section.title[1:]
                 yield anchor, title, joined(section_table(title, section), note)
-    if report.stacks:
-        yield "stacks", "Stacks", joined(stack_graph(report), stack_trees(report))
 
 
 def _findings(findings: Sequence[Finding], links: str) -> Markup:
     if not findings:
         return el("p", "Nothing was found.")
     files: dict[str, list[Markup]] = {}
-    for finding, more in sorted(folded(findings), key=lambda group: _SEVERITIES.index(group[0].severity)):
+    groups = sorted(folded(findings), key=lambda group: (effect_rank(group[0]), _SEVERITIES.index(group[0].severity)))
+    for finding, more in groups:
         lines = (
             el("li", _linked_place(other, links), " ", el("code", other.path), " ", other.message) for other in more
         )
@@ -161,12 +177,28 @@ def _changes(comparison: Comparison) -> Markup:
     return joined(el("p", change_summary(comparison)), unknown, stacks, tables)
 
 
+def _effects(comparison: Comparison) -> Markup:
+    """Return what the change does to whom, as a table with the losses stressed, and the note below."""
+    parts: list[Markup] = []
+    for section in effects(comparison):
+        rows = [
+            (el("strong", row.cells[0], cls="over") if row.state == "over" else row.cells[0], *row.cells[1:])
+            for row in section.rows
+        ]
+        if rows:
+            parts.append(_table(section.title, section.columns, rows))
+        parts.append(el("p", section.note, cls="note"))
+    return joined(*parts)
+
+
 def _stack_change(stack: StackChange) -> Markup:
     title = el("strong", stack_title(stack))
     rows = [
         (el("span", kind, cls=kind), name, joined(el("div", line) for line in inputs))
-        for kind, name, inputs in resource_rows(stack)
+        for kind, name, inputs in resource_rows(stack, felt=True)
     ]
+    if rest := unfelt(stack):
+        rows.append((Markup(), rest, Markup()))
     if not rows:
         return el("p", title, cls="plain")
     table = _table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows)

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from training_platform.catalog.prices import LEFT_OUT
 from training_platform.catalog.types import Json
-from training_platform.checks.comparison.comparison import Amount, Comparison, StackChange
+from training_platform.checks.comparison.comparison import Amount, Comparison, Consequence, StackChange
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.sections import SECTIONS, ReportSection
 from training_platform.config.reading.finding import Finding
@@ -170,6 +170,8 @@ def finding_document(finding: Finding) -> Json:
         "allowed": finding.allowed,
         "nearest": finding.nearest,
         "source": finding.source,
+        "first": finding.first,
+        "becomes": finding.becomes,
         "follows": finding.follows,
         "explain": f"training-platform explain {finding.rule}",
     }
@@ -183,6 +185,8 @@ def changes_document(comparison: Comparison) -> Json:
         "other_stacks": comparison.others,
         "own_program": comparison.own_program,
         "unknown": comparison.unknown,
+        "deployed": list(comparison.deployed),
+        "effects": [_consequence(each) for each in comparison.consequences],
         "stacks": [_stack_change(stack) for stack in comparison.stacks],
         "quotas": [
             {
@@ -205,6 +209,16 @@ def changes_document(comparison: Comparison) -> Json:
     }
 
 
+def _consequence(consequence: Consequence) -> Json:
+    acknowledged = consequence.acknowledged
+    return {
+        "effect": consequence.kind,
+        "on": list(consequence.subjects),
+        "acknowledged": str(acknowledged) if acknowledged else None,
+        **finding_document(consequence.finding),
+    }
+
+
 def _stack_change(stack: StackChange) -> Json:
     return {
         "name": stack.name,
@@ -217,8 +231,15 @@ def _stack_change(stack: StackChange) -> Json:
                 "type": resource.type,
                 "name": resource.name,
                 "protected": resource.protected,
+                "effects": [{"effect": effect.kind, "why": effect.says} for effect in resource.effects],
                 "inputs": [
-                    {"path": change.path, "old": change.old, "new": change.new, "replaces": change.forces}
+                    {
+                        "path": change.path,
+                        "old": change.old,
+                        "new": change.new,
+                        "replaces": change.forces,
+                        "effect": change.effect.kind,
+                    }
                     for change in resource.inputs
                 ],
             }

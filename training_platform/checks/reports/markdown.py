@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.report import Report, folded
+from training_platform.checks.report import Report, effect_rank, folded
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
@@ -16,6 +16,7 @@ from training_platform.checks.reports.sections import (
     ReportSection,
     amounts,
     change_summary,
+    effects,
     full_quotas,
     parts,
     quota_row,
@@ -70,6 +71,10 @@ def escaped(text: str) -> str:
 def _main(report: Report, links: str) -> Iterator[str]:
     if report.failures:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
+    for section in effects(report.comparison) if report.comparison else ():
+        if section.rows:
+            yield section_table(section)
+        yield escaped(section.note)
     if report.all_findings():
         yield _findings(report, links)
     if report.comparison:
@@ -84,7 +89,9 @@ def _findings(report: Report, links: str) -> str:
     rows: list[str] = []
     length = 0
     severities = ("error", "warning", "note")
-    groups = sorted(folded(report.all_findings()), key=lambda group: severities.index(group[0].severity))
+    groups = sorted(
+        folded(report.all_findings()), key=lambda group: (effect_rank(group[0]), severities.index(group[0].severity))
+    )
     for finding, more in groups:
         at = place(finding)
         label, line = (f"{at.file}:{at.line}", f"#L{at.line}") if finding.position else (at.file, "")

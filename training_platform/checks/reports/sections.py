@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.prices import LEFT_OUT, Cost
@@ -18,17 +19,23 @@ from training_platform.checks.comparison.comparison import (
     KINDS,
     Amount,
     Comparison,
+    Consequence,
+    InputChange,
+    ResourceChange,
     StackChange,
 )
+from training_platform.checks.comparison.effects import EFFECT_KINDS, HEADLINES
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
-from training_platform.checks.reports.wording import counted, price, price_note
+from training_platform.checks.reports.wording import counted, place, price, price_note
+from training_platform.config.reading.section import enumeration, listed
 from training_platform.quota.charges import QuotaKey, short_quota_id, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 
 NEARLY_FULL = 0.8
 MOST_INPUTS = 12  # of one resource, of which a report shows the changes; the rest is counted
 _LONGEST = 60  # characters of an input's value
+_MOST_SUBJECTS = 4  # of one effect at one line
 Fullness = Literal["over", "unknown", "nearly", "fits"]
 
 
@@ -245,9 +252,12 @@ def change_summary(comparison: Comparison) -> str:
     """Return a change in one line."""
     counts = Counter(resource.kind for stack in comparison.stacks for resource in stack.resources)
     kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
-    compared = sum(not stack.unknown for stack in comparison.stacks)
-    unplanned = len(comparison.stacks) - compared
+    left = sum(stack.kind == "left" for stack in comparison.stacks)
+    compared = sum(not stack.unknown for stack in comparison.stacks) - left
+    unplanned = len(comparison.stacks) - compared - left
     differ = [f"{kinds} in {counted(compared, 'stack')}"] if compared else []
+    if left:
+        differ.append(f"{counted(left, 'stack')} left behind")
     if unplanned:
         differ.append(f"resources of {counted(unplanned, 'stack')} were not compared")
     others = f"; {counted(comparison.others, 'other')} cannot be affected" if comparison.others else ""
@@ -265,17 +275,81 @@ def stack_title(stack: StackChange) -> str:
         return f"{stack.name}: was {stack.was}; rename the deployed stack before `pulumi up`"
     if stack.unknown:
         return f"{stack.name}: {stack.unknown}"
+    if stack.kind == "left":
+        return f"{stack.name}: its file is removed, and it is still deployed"
+    if stack.kind == "retired":
+        return f"{stack.name}: is retired, and these are destroyed"
     return stack.name if stack.kind == "changed" else f"{stack.name}: {stack.kind}"
 
 
-def resource_rows(stack: StackChange) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the kind of change, the resource, and its inputs: those that force a replacement first."""
-    for resource in stack.resources:
-        inputs = sorted(resource.inputs, key=lambda change: not change.forces)
-        lines = [
-            f"{change.path}: {_value(change.old)} → {_value(change.new)}" + (", replaces it" if change.forces else "")
-            for change in inputs[:MOST_INPUTS]
-        ]
+def effects(comparison: Comparison) -> Iterator[ReportSection]:
+    """Yield what a change does to whom, the gravest first; what nobody feels is counted in the note."""
+    rows = [
+        ReportRow(
+            (HEADLINES[each.kind], listed(each.subjects, _MOST_SUBJECTS), _line(each), _state(each)),
+            "over" if each.is_loss and each.acknowledged is None else "fits",
+        )
+        for each in comparison.consequences
+    ]
+    unknown = sum(each.effect.kind == "unknown" for each in _inputs(comparison))
+    kept = [stack for stack in comparison.stacks if stack.kind not in ("removed", "left")]
+    unfelt = sum(not is_felt(each) for stack in kept for each in stack.resources)
+    notes = [f"Compared with {_basis(comparison)}."]
+    if unfelt:
+        notes.append(f"{counted(unfelt, 'resource')} change and nobody feels it.")
+    if unknown:
+        notes.append(f"Effect unknown: {counted(unknown, 'input')}.")
+    if comparison.stacks and (rows or unfelt or unknown):
+        columns = ("effect", "on what", "line", "acknowledged")
+        yield ReportSection(title="What the change does", columns=columns, rows=rows, stressed=0, note=" ".join(notes))
+
+
+def _line(consequence: Consequence) -> str:
+    at = place(consequence.finding)
+    return f"{at.file}:{at.line}" if consequence.finding.position else at.file
+
+
+def _state(consequence: Consequence) -> str:
+    if consequence.acknowledged:
+        return str(consequence.acknowledged).removeprefix("acknowledged ")
+    return "no" if consequence.is_loss else ""
+
+
+def _basis(comparison: Comparison) -> str:
+    git = f"{comparison.ref} in git, which may be ahead of what is deployed: --state FILE compares with that"
+    if not comparison.deployed:
+        return git
+    state = f"the deployed state of {enumeration(comparison.deployed)}"
+    others = any(stack.name not in comparison.deployed for stack in comparison.stacks)
+    return f"{state}, and else with {git}" if others else state
+
+
+def _inputs(comparison: Comparison) -> Iterator[InputChange]:
+    for stack in comparison.stacks:
+        for resource in stack.resources:
+            yield from resource.inputs
+
+
+def is_felt(resource: ResourceChange) -> bool:
+    """Whether somebody feels what happens to a resource, or may: where its effect is not known too."""
+    return resource.kind == "added" or resource.effects[0].kind != "none"
+
+
+def unfelt(stack: StackChange) -> str:
+    """Return the resources that change and nobody feels it, counted by kind; empty where there are none."""
+    kinds = Counter(kind_of(resource.type) for resource in stack.resources if not is_felt(resource))
+    if not kinds:
+        return ""
+    return f"nobody feels: {listed([f'{count:,} {kind}' for kind, count in kinds.most_common()], most=8)}"
+
+
+def resource_rows(stack: StackChange, *, felt: bool = False) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the kind of change, the resource, and its inputs, the gravest first; ``felt`` leaves the rest out."""
+    for resource in sorted(stack.resources, key=_gravity):
+        if felt and not is_felt(resource):
+            continue
+        inputs = sorted(resource.inputs, key=lambda change: (not change.forces, EFFECT_KINDS.index(change.effect.kind)))
+        lines = [_input_line(change) for change in inputs[:MOST_INPUTS]]
         if len(inputs) > MOST_INPUTS:
             lines.append(f"and {len(inputs) - MOST_INPUTS} more inputs")
         if resource.undecided:
@@ -283,10 +357,31 @@ def resource_rows(stack: StackChange) -> Iterator[tuple[str, str, list[str]]]:
         yield resource.kind, f"{kind_of(resource.type)} {resource.name}", lines
 
 
+def _gravity(resource: ResourceChange) -> int:
+    return EFFECT_KINDS.index(resource.effects[0].kind)
+
+
+def _input_line(change: InputChange) -> str:
+    old, new = _values(change.old, change.new)
+    effect = "" if change.effect.kind == "none" else f", {HEADLINES[change.effect.kind]}"
+    return f"{change.path}: {old} → {new}{', replaces it' if change.forces else ''}{effect}"
+
+
+def _values(old: Any, new: Any) -> tuple[str, str]:
+    """Return two values as texts, long ones cut around the first place in which they differ."""
+    texts = [_value(old), _value(new)]
+    if max(map(len, texts)) <= _LONGEST:
+        return texts[0], texts[1]
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    start = max(0, same - _LONGEST // 4)
+    cut = [f"{'…' if start else ''}{text[start:]}" for text in texts]
+    first, second = (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in cut)
+    return first, second
+
+
 def _value(value: Any) -> str:
     text = "nothing" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(str(text).split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return " ".join(str(text).split())
 
 
 def quota_row(line: Line) -> ReportRow:

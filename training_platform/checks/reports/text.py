@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from training_platform.checks.comparison.comparison import Comparison
+from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport, folded, ordered
 from training_platform.checks.reports.sections import (
@@ -27,12 +27,14 @@ from training_platform.checks.reports.sections import (
     accelerators,
     amounts,
     change_summary,
+    effects,
     full_quotas,
     fullness,
     parts,
     quota_row,
     resource_rows,
     stack_title,
+    unfelt,
 )
 from training_platform.checks.reports.wording import (
     conclusion,
@@ -56,6 +58,7 @@ _LOG_WIDTH = 160  # columns where no terminal says how wide it is
 _INDENT = 2  # columns before a table
 _GAP = 2  # columns between two cells
 _MOST_QUOTAS = 12  # rows of a change before those of which less is needed are counted alone
+_MOST_CHANGES = 12  # resources of a stack of which a summary shows the change, the gravest first
 _MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts alone
 
 
@@ -344,28 +347,22 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
 
 
 def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[RenderableType]:
-    """Yield each stack with what happens to its resources, then the amounts that differ.
+    """Yield the effects, each stack with what happens to its resources, then the amounts that differ.
 
-    Where ``fold``, a stack that is new or removed as a whole has its resources counted by kind, and of many quotas
-    those are counted of which less is needed.
+    Where ``fold``, a stack that is new or removed as a whole has its resources counted by kind, and so has any other
+    those that nobody feels; of many quotas those are counted of which less is needed.
     """
     yield heading(Text(change_summary(comparison), style="bold"), width)
     if comparison.unknown:
         yield Text(f"  {comparison.unknown}", style="yellow")
+    for section in effects(comparison):
+        if section.rows:
+            yield Padding(section_table(section, width - _INDENT), (0, 0, 0, _INDENT), expand=False)
+        yield Padding(Text(section.note, style="dim"), (0, 0, 0, _INDENT), expand=False)
     for stack in comparison.stacks:
-        if stack.empty:
-            continue
-        yield Text(f"  {stack_title(stack)}", style="bold")
-        if fold and stack.resources and stack.kind in ("added", "removed"):
-            kinds = Counter(kind_of(resource.type) for resource in stack.resources).most_common()
-            rows = [f"{count:,} {kind}" for kind, count in kinds]
-            counts = f"{counted(len(stack.resources), 'resource')}: {listed(rows, most=8)}{_WITH_ALL}"
-            yield Padding(Text(counts), (0, 0, 0, 4), expand=False)
-            continue
-        for kind, name, inputs in resource_rows(stack):
-            yield Padding(Text.assemble((f"{kind:<8}", _CHANGES[kind]), f" {name}"), (0, 0, 0, 4), expand=False)
-            for line in inputs:
-                yield Padding(Text(line, style="dim"), (0, 0, 0, 15), expand=False)
+        if not stack.empty:
+            yield Text(f"  {stack_title(stack)}", style="bold")
+            yield from _resources(stack, fold=fold)
     for section in amounts(comparison, most=_MOST_QUOTAS if fold else None):
         yield Padding(Text(section.title, style="bold"), (1, 0, 0, _INDENT), expand=False)
         if section.rows:
@@ -373,6 +370,28 @@ def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[Rend
         if section.note:
             yield Padding(Text(f"{section.note}{_WITH_ALL}", style="dim"), (0, 0, 0, _INDENT), expand=False)
     yield Text()
+
+
+def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
+    """Yield what happens to the resources of a stack, the gravest first."""
+    if fold and stack.resources and stack.kind in ("added", "removed", "left"):
+        kinds = Counter(kind_of(resource.type) for resource in stack.resources).most_common()
+        parts_of = [f"{count:,} {kind}" for kind, count in kinds]
+        counts = f"{counted(len(stack.resources), 'resource')}: {listed(parts_of, most=8)}{_WITH_ALL}"
+        yield Padding(Text(counts), (0, 0, 0, 4), expand=False)
+        return
+    rows = list(resource_rows(stack, felt=fold))
+    for kind, name, inputs in rows[:_MOST_CHANGES] if fold else rows:
+        yield Padding(Text.assemble((f"{kind:<8}", _CHANGES[kind]), f" {name}"), (0, 0, 0, 4), expand=False)
+        for line in inputs:
+            yield Padding(Text(line, style="dim"), (0, 0, 0, 15), expand=False)
+    if not fold:
+        return
+    more = [f"and {len(rows) - _MOST_CHANGES:,} more"] if len(rows) > _MOST_CHANGES else []
+    if rest := unfelt(stack):
+        more.append(rest)
+    if more:
+        yield Padding(Text(f"{'; '.join(more)}{_WITH_ALL}", style="dim"), (0, 0, 0, 4), expand=False)
 
 
 def _findings(report: Report, *, fold: bool) -> Iterator[Text]:

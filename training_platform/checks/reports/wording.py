@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
+from training_platform.checks.comparison.effects import HEADLINES, LOSS_RULES
 from training_platform.checks.report import Report, folded, identity
 from training_platform.config.model.stack import stack_name
 from training_platform.config.reading.finding import Finding
@@ -17,16 +18,20 @@ from training_platform.config.workspace import stack_file
 
 
 class Conclusion(NamedTuple):
-    """The result of a whole check; ``counts`` are such as ``2 errors``, joined by commas."""
+    """The result of a whole check; ``counts`` are such as ``2 errors``, joined by commas.
+
+    ``losses`` is what a change takes from whom, acknowledged or not: where there is any, nothing is clean.
+    """
 
     state: Literal["clean", "findings", "unchecked"]
     stacks: str
     counts: str
+    losses: str = ""
 
     def __str__(self) -> str:
         """Return the conclusion as one line."""
-        parts = ["clean", *([self.counts] if self.counts else [])] if self.state == "clean" else [self.counts]
-        return f"{self.stacks}: {', '.join(parts)}"
+        counts = ", ".join(part for part in ("clean" if self.state == "clean" else "", self.counts) if part)
+        return f"{self.stacks}: {'; '.join(part for part in (self.losses, counts) if part)}"
 
 
 def conclusion(report: Report) -> Conclusion:
@@ -43,9 +48,28 @@ def conclusion(report: Report) -> Conclusion:
         parts.append(f"{counted(len(report.failures), 'thing')} not checked")
     unread = {stack_name(PurePath(failure.partition(":")[0])) for failure in report.failures} - {None}
     names = unread.union(stack.name for stack in report.stacks)
+    if report.comparison:
+        names.update(stack.name for stack in report.comparison.stacks if stack.kind == "left")
     stacks = counted(len(names), "stack") if report.known_stacks else "no stack in stacks/ yet"
-    state: Literal["clean", "findings", "unchecked"] = "findings" if counts["error"] else "clean"
-    return Conclusion("unchecked" if report.failures else state, stacks, ", ".join(parts))
+    losses = losses_headline(report)
+    state: Literal["clean", "findings", "unchecked"] = "findings" if counts["error"] or losses else "clean"
+    return Conclusion("unchecked" if report.failures else state, stacks, ", ".join(parts), losses)
+
+
+def losses_headline(report: Report, most: int = 2) -> str:
+    """Return what a change takes from whom, by effect: those that somebody acknowledged are counted apart."""
+    consequences = report.comparison.consequences if report.comparison else ()
+    parts = []
+    for kind in LOSS_RULES:
+        losses = [each for each in consequences if each.kind == kind]
+        subjects = [subject for loss in losses for subject in loss.subjects]
+        acknowledged = sum(loss.acknowledged is not None for loss in losses)
+        if losses:
+            note = " (acknowledged)" if acknowledged == len(losses) else ""
+            if 0 < acknowledged < len(losses):
+                note = f" ({acknowledged} of {len(losses)} acknowledged)"
+            parts.append(f"{HEADLINES[kind]}: {listed(subjects, most)}{note}")
+    return "; ".join(parts)
 
 
 def counted(count: int, noun: str) -> str:

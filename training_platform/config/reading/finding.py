@@ -37,7 +37,8 @@ class Finding:
     ``follows`` is the ``place`` of the finding that it follows from, which is to be mended instead. It is found by
     places: a finding ``spoils`` those that nobody can read as they are meant before it is mended, and ``rests_on``
     those that it read, the likeliest cause first. ``failed`` is a rule that ended in a bug of ours: nothing is known of
-    what it reads, so no exemption or level sets it aside.
+    what it reads, so no exemption or level sets it aside. Of a loss ``first`` is what to do before the change, and
+    ``becomes`` the new value of the field, which an acknowledgement names.
     """
 
     rule: str
@@ -51,6 +52,8 @@ class Finding:
     allowed: str | None = None
     nearest: str | None = None
     source: str | None = None
+    first: str | None = None
+    becomes: str | None = None
     follows: str | None = None
     failed: bool = False
     spoils: tuple[Place, ...] = ()
@@ -72,7 +75,9 @@ class Finding:
         """The finding to correct first where there is one, else what is allowed and the nearest value that passes."""
         if self.follows:
             return f"This follows from {self.follows}: correct that first."
-        parts = [f"Allowed: {self.allowed}."] if self.allowed else []
+        parts = [f"First: {self.first}."] if self.first else []
+        if self.allowed:
+            parts.append(f"Allowed: {self.allowed}.")
         return " ".join([*parts, f"Nearest: {self.nearest}"] if self.nearest else parts)
 
     @property

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -16,23 +17,31 @@ from training_platform.checks.comparison.comparison import (
     Amount,
     CapacityChange,
     Comparison,
+    Consequence,
     InputChange,
     QuotaChange,
     ResourceChange,
     StackChange,
 )
+from training_platform.checks.comparison.effects import Effect
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.report import Known, Report
-from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, resource_rows
+from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, effects, resource_rows
 from training_platform.checks.reports.text import print_report
+from training_platform.checks.reports.wording import conclusion
+from training_platform.config.reading.finding import Finding, Position
 from training_platform.quota.charges import QuotaKey
+from training_platform.rules.exemptions import Acknowledgement, Exempted, ExemptionEntry
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 REPLACED = ResourceChange(
     kind="replaced",
     type=NODE_POOL,
     name="c-h100-pool",
-    inputs=(InputChange("autoscaling.maxNodeCount", 8, 6, False), InputChange("nodeConfig.spot", None, True, True)),
+    inputs=(
+        InputChange("autoscaling.maxNodeCount", 8, 6, False),
+        InputChange("nodeConfig.spot", None, True, True, Effect("jobs", "its VMs are deleted", "let them end")),
+    ),
 )
 ADDED = ResourceChange(kind="added", type="gcp:storage/bucket:Bucket", name="bucket-<b>-bucket")
 CHANGES = Comparison(
@@ -82,7 +91,7 @@ def test_people_read_what_happens_to_what_and_what_forces_it(to: str, report: Re
     for said in (
         "Since origin/main (0123456789ab): 1 replaced, 1 added in 2 stacks; 3 others cannot be affected",
         "NodePool c-h100-pool",
-        "nodeConfig.spot: nothing → true, replaces it",
+        "nodeConfig.spot: nothing → true, replaces it, stops jobs",
         "autoscaling.maxNodeCount: 8 → 6",
         "prod-sight: was prod-vision",
         "64 → 48 (-16)",
@@ -174,7 +183,13 @@ def test_programs_read_everything(report: Report) -> None:
     assert (changes["base"], changes["commit"], changes["other_stacks"]) == ("origin/main", "0123456789abcdef", 3)
     pool = changes["stacks"][0]["resources"][0]
     assert (pool["kind"], pool["type"]) == ("replaced", NODE_POOL)
-    assert pool["inputs"][1] == {"path": "nodeConfig.spot", "old": None, "new": True, "replaces": True}
+    assert pool["inputs"][1] == {
+        "path": "nodeConfig.spot",
+        "old": None,
+        "new": True,
+        "replaces": True,
+        "effect": "jobs",
+    }
     assert changes["stacks"][0]["usd_per_hour"]["max"] == {"before": 700.5, "after": None}
     assert changes["stacks"][1]["was"] == "prod-vision"
     assert changes["quotas"][0]["used"] == {"before": 64, "after": 48}
@@ -241,3 +256,84 @@ def test_a_type_of_which_no_fields_are_known_says_so() -> None:
     ((_, _, lines),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
 
     assert lines == ["whether that replaces it is not known of this type"]
+
+
+LOSS = Consequence(
+    kind="data",
+    subjects=("bucket <b> of prod", "bucket two of prod", "bucket three of prod"),
+    finding=Finding(
+        rule="loses-data", severity="error", message="loses data: bucket <b>", stack="prod",
+        file="stacks/Pulumi.prod.yaml", position=Position(24, 9), first="copy it", becomes="us-west4",
+    ),
+)  # fmt: skip
+ENTRY = ExemptionEntry(
+    Acknowledgement(
+        effect="loses-data", stack="prod", path=".", becomes="us-west4", reason="It is copied.",
+        owner="ml@example.com", until=date(2026, 12, 31),
+    ),
+    Position(1, 1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("to", SHOWN)
+def test_a_loss_is_the_headline_and_the_first_thing_said(
+    to: str, one: Callable[..., Report], found: Callable[..., Any]
+) -> None:
+    other = found("is another", file="stacks/Pulumi.a.yaml")
+    report = one(other, LOSS.finding, comparison=replace(CHANGES, consequences=(LOSS,)))
+
+    text = render(report, to).replace("\\", "").replace("&lt;", "<").replace("&gt;", ">")
+
+    assert "loses data: bucket <b> of prod, bucket two of prod and 1 more; 2 errors" in text
+    assert text.index("loses data: bucket <b>") < text.index("is another")
+    assert "stacks/Pulumi.prod.yaml:24" in text
+    assert "Compared with origin/main in git" in text
+
+
+def test_code_scanning_has_losses_first(one: Callable[..., Report], found: Callable[..., Any]) -> None:
+    report = one(found("is another", file="stacks/Pulumi.a.yaml"), LOSS.finding)
+
+    results = json.loads(render(report, "sarif"))["runs"][0]["results"]
+
+    assert [result["ruleId"] for result in results] == ["loses-data", "boot-disk-size"]
+    assert "First: copy it." in results[0]["message"]["text"]
+
+
+@pytest.mark.parametrize("to", SHOWN)
+def test_nothing_is_clean_over_a_loss_that_somebody_answers_for(to: str, one: Callable[..., Report]) -> None:
+    acknowledged = replace(LOSS, acknowledged=Exempted(LOSS.finding, ENTRY))
+    report = one(comparison=replace(CHANGES, consequences=(acknowledged,)))
+
+    text = render(report, to).replace("\\", "")
+
+    assert report.exit_code(strict=True) == 0
+    assert conclusion(report).state == "findings"
+    assert "(acknowledged); 1 exempt" in text
+    assert "until 2026-12-31 by ml@" in text
+    assert "clean" not in text.partition("<details>")[0].replace('"clean', "").replace(".clean", "")
+
+
+def test_texts_that_are_cut_show_what_differs() -> None:
+    old, new = (f"{'same ' * 30}{word}{' rest' * 30}" for word in ("one", "other"))
+    resource = ResourceChange(kind="changed", type="x:y:Z", name="z", inputs=(InputChange("text", old, new, False),))
+
+    ((_, _, (line,)),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
+
+    assert line.startswith("text: …")
+    assert "same one rest" in line
+    assert "same other rest" in line
+
+
+def test_what_nobody_feels_is_counted_and_what_is_unknown_is_said() -> None:
+    unfelt = ResourceChange(kind="changed", type="x:y:Alert", name="a", inputs=(InputChange("query", 1, 2, False),))
+    unknown = InputChange("other", 1, 2, False, Effect("unknown", "no row"))
+    resources = (
+        unfelt,
+        replace(unfelt, name="b"),
+        ResourceChange(kind="changed", type="x:y:Z", name="c", inputs=(unknown,)),
+    )
+    comparison = replace(CHANGES, stacks=(StackChange(name="s", kind="changed", resources=resources),))
+
+    (section,) = effects(comparison)
+
+    assert "2 resources change and nobody feels it. Effect unknown: 1 input." in section.note

@@ -1,0 +1,117 @@
+"""The table of effects: each type and input of the samples is in it, and each row says what it has to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.places import ORGANISATION
+from training_platform.checks.comparison.effects import (
+    LOSS_RULES,
+    effect_of_addition,
+    effect_of_field,
+    effect_of_input,
+    effect_of_loss,
+    effect_table,
+    is_decided,
+)
+from training_platform.checks.outcome import FlatResource, flat_resource
+from training_platform.config.workspace import read_workspace
+from training_platform.resources import resource_types
+from training_platform.resources.resource_types import BUCKET, CLUSTER, IAM_MEMBER, NODE_POOL
+from training_platform.resources.stack_plan import stack_plan
+from training_platform.rules.descriptions import LOSSES
+
+TABLE = effect_table()
+ROWS = [*TABLE.every, *TABLE.fields, *(row for kind in TABLE.types.values() for row in (kind.lost, *kind.inputs))]
+
+
+def planned() -> list[FlatResource]:
+    """Return every resource that the stacks of the organisation have."""
+    workspace = read_workspace(ORGANISATION)
+    plans = [stack_plan(stack, workspace) for stack in workspace.stacks.values()]
+    return [flat_resource(each) for plan in plans if plan for each in plan.planned() if each.custom]
+
+
+def test_no_input_of_the_organisation_is_of_unknown_effect() -> None:
+    missing = set()
+    for resource in planned():
+        assert resource.type in TABLE.types, resource.type
+        for path in resource.inputs:
+            if not (is_decided(resource.type, path) or resource_types.forces_replacement(resource.type, path)):
+                missing.add((resource.type, path))
+
+    assert missing == set()
+
+
+def test_every_row_has_a_source_and_a_loss_says_what_to_do_first() -> None:
+    for row in ROWS:
+        assert row.source in TABLE.sources or row.effect in ("grants", "revokes"), row
+        assert row.says, row
+        assert row.first or row.effect not in LOSS_RULES, row
+
+
+def test_the_rules_of_losses_are_those_that_an_acknowledgement_may_name() -> None:
+    assert {*LOSS_RULES.values()} == LOSSES
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "old", "new", "effect"),
+    [
+        (BUCKET, "lifecycleRules[0].condition.age", 90, 1, "data"),
+        (BUCKET, "lifecycleRules[0].condition.age", None, 1, "data"),
+        (BUCKET, "lifecycleRules[0].condition.age", 1, 90, "none"),
+        (BUCKET, "lifecycleRules[0].condition.age", 90, None, "none"),
+        (BUCKET, "versioning.enabled", True, False, "data"),
+        (BUCKET, "versioning.enabled", False, True, "none"),
+        (BUCKET, "softDeletePolicy.retentionDurationSeconds", 604800, 0, "protection"),
+        (BUCKET, "publicAccessPrevention", "enforced", "inherited", "opens"),
+        (NODE_POOL, "nodeLocations", ["a", "b"], ["a"], "jobs"),
+        (NODE_POOL, "nodeLocations", ["a"], ["a", "b"], "none"),
+        (NODE_POOL, "nodeConfig.machineType", "a", "b", "jobs"),
+        (NODE_POOL, "nodeConfig.resourceLabels.team", "a", "b", "none"),
+        (NODE_POOL, "nodeConfig.labels.team", "a", "b", "none"),
+        (NODE_POOL, "autoscaling.minNodeCount", 4, 2, "none"),
+        (NODE_POOL, "somethingNew", 1, 2, "unknown"),
+        (CLUSTER, "deletionProtection", True, False, "protection"),
+        (CLUSTER, "minMasterVersion", "1.33", "1.34", "none"),
+        ("kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue", "spec.stopPolicy", "None", "HoldAndDrain", "jobs"),
+        ("kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue", "spec.stopPolicy", "HoldAndDrain", "None", "none"),
+        ("gcp:pubsub/subscription:Subscription", "labels.team", "a", "b", "none"),
+        ("gcp:pubsub/subscription:Subscription", "topic", "a", "b", "unknown"),
+    ],
+)
+def test_an_input_has_the_effect_of_how_it_changes(kind: str, path: str, old: Any, new: Any, effect: str) -> None:
+    assert effect_of_input(kind, path, old, new).kind == effect
+
+
+def test_losing_a_type_that_the_table_lacks_loses_what_it_holds() -> None:
+    assert effect_of_loss("gcp:spanner/database:Database").kind == "data"
+    assert effect_of_loss(BUCKET).kind == "data"
+    assert effect_of_loss(NODE_POOL).kind == "jobs"
+
+
+def test_a_grant_is_a_line_and_one_to_everybody_a_loss() -> None:
+    assert effect_of_addition(IAM_MEMBER, {"member": "group:vision@example.com"}).kind == "grants"
+    assert effect_of_addition(IAM_MEMBER, {"member": "allUsers"}).kind == "opens"
+    assert effect_of_addition(BUCKET, {}).kind == "none"
+
+
+@pytest.mark.parametrize(
+    ("section", "path", "old", "new", "effect"),
+    [
+        ("environment", "production", True, False, "protection"),
+        ("environment", "production", False, True, None),
+        ("team", "host_network", False, True, "opens"),
+        ("team", "members", ["a", "b"], ["a"], "revokes"),
+        ("team", "members", ["a"], ["a", "b"], "grants"),
+        ("team", "buckets.data.location", "a", "b", None),
+    ],
+)
+def test_a_field_without_a_resource_has_its_own_effect(
+    section: str, path: str, old: Any, new: Any, effect: str | None
+) -> None:
+    found = effect_of_field(section, path, old, new)
+
+    assert (found.kind if found else None) == effect

@@ -1,0 +1,459 @@
+"""What a change takes is told at the line that takes it, with what to do first, until somebody answers for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.training_platform.checks.conftest import Repository
+from training_platform.checks.comparison.effects import EFFECT_OF_RULE
+from training_platform.checks.report import Report
+from training_platform.cli.main import app
+from training_platform.config.reading.finding import Finding, UserError
+from training_platform.rules.descriptions import acknowledgement
+
+CAPACITY = "            capacity: on-demand\n"
+SPOT = "            capacity: spot\n"
+LIFT = "            deletion_protection: false\n"
+HEAD = "    project: example-small\n"
+BUCKET = "    buckets:\n      data: {location: us-central1, delete_after_days: 90}\n"
+TEAM_HEAD = "    name: vision\n"
+
+
+def losses(report: Report) -> list[Finding]:
+    """Return the losses of a report that nobody acknowledged."""
+    assert report.failures == ()
+    return [each for each in report.all_findings() if each.rule in EFFECT_OF_RULE]
+
+
+def found(repository: Repository, stack: str = "small") -> list[Finding]:
+    return losses(repository.compare(selected=(stack,)))
+
+
+def committed(repository: Repository, stack: str, old: str, new: str) -> None:
+    """Have a text in the base already."""
+    repository.git("switch", "--quiet", "main")
+    repository.edit(stack, old, new)
+    repository.commit()
+    repository.git("switch", "--quiet", "--create", "next")
+
+
+@pytest.mark.parametrize(
+    ("stack", "edit", "field", "first"),
+    [
+        ("small", (CAPACITY, SPOT), "clusters.c.node_pools.gpu.capacity", "hold the queues"),
+        ("small", ("gy: 4x4", "gy: 4x8"), "clusters.c.node_pools.tpu.topology", "hold the queues"),
+        ("small", ("gib: 1024", "gib: 1024, tier: BASIC_HDD"), "filestore.homes.tier", "take a backup"),
+        (
+            "small-vision",
+            ("a2-highgpu-1g", "a2-highgpu-2g"),
+            "vertex.persistent_resources.tuning.machine_type",
+            "let its jobs end",
+        ),
+    ],
+    ids=["pool", "topology", "filestore", "persistent-resource"],
+)
+def test_a_replacement_loses_the_resource_at_the_field_that_forces_it(
+    repository: Repository, stack: str, edit: tuple[str, str], field: str, first: str
+) -> None:
+    line = repository.edit(stack, *edit)
+    rule = "loses-data" if field.startswith("filestore") else "stops-jobs"
+
+    (finding,) = [each for each in found(repository, stack) if each.rule == rule]
+
+    assert (finding.severity, finding.path) == ("error", field)
+    assert finding.position is not None
+    assert finding.position.line == line
+    assert (finding.first or "").startswith(first)
+    assert "deletion_protection: false" in (finding.first or "")
+
+
+def test_another_machine_type_replaces_a_pool_of_which_the_provider_would_make_the_vms_anew(
+    repository: Repository,
+) -> None:
+    committed(repository, "small", "topology: 4x4", "topology: 2x2")  # of one host, so that the pool keeps its name
+    repository.edit("small", "topology: 2x2", "topology: 2x4")
+    line = repository.edit("small", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity, finding.becomes) == ("stops-jobs", "error", "ct5lp-hightpu-8t")
+    assert finding.path == "clusters.c.node_pools.tpu.machine_type"
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
+def test_another_topology_replaces_slices_whose_placement_is_not_sent(repository: Repository) -> None:
+    committed(
+        repository,
+        "small",
+        "ct5lp-hightpu-4t\n            topology: 4x4",
+        "tpu7x-standard-4t\n            topology: 2x2x2",
+    )
+    line = repository.edit("small", "topology: 2x2x2", "topology: 2x2x4")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.path) == ("stops-jobs", "clusters.c.node_pools.tpu.topology")
+    assert "node pool tpu in c of small (2, each " in finding.message
+    assert "topology from 2x2x2 to 2x2x4" in finding.message
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
+def test_a_larger_boot_disk_stops_jobs_though_the_pool_stays(repository: Repository) -> None:
+    repository.edit("small", CAPACITY, "            boot_disk: {size_gb: 300}\n" + CAPACITY)
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.path) == ("stops-jobs", "clusters.c.node_pools.gpu.boot_disk")
+    assert "GKE recreates the VMs of the pool, one after another" in finding.message
+    assert finding.position is not None
+    lines = repository.path("small").read_text().splitlines()
+    assert lines[finding.position.line - 1].strip() == "boot_disk: {size_gb: 300}"
+
+
+def test_one_line_that_replaces_a_cluster_with_its_pools_is_one_finding(repository: Repository) -> None:
+    repository.edit("small", "nodes: 10.0.0.0/20", "nodes: 10.2.0.0/20")
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.path) == ("stops-jobs", "clusters.c.subnet.nodes")
+    assert finding.message.startswith(
+        "stops jobs: cluster c of small, node pool gpu in c of small (2 VMs of a2-highgpu-8g"
+    )
+    assert "nodes from 10.0.0.0/20 to 10.2.0.0/20" in finding.message
+
+
+def test_an_environment_under_another_name_says_what_its_name_replaces(repository: Repository) -> None:
+    repository.rename("small", "tiny")
+    repository.edit("small-vision", "environment: small", "environment: tiny")
+
+    findings = {each.rule: each for each in found(repository, "tiny")}
+
+    assert {"loses-data", "stops-jobs"} <= findings.keys()
+    data = findings["loses-data"]
+    assert (data.path, data.file, data.becomes) == ("renamed_from", "stacks/Pulumi.tiny.yaml", "small")
+    assert "Filestore instance homes of tiny" in data.message
+    assert "cluster c of tiny" in findings["stops-jobs"].message
+
+
+def test_a_change_that_takes_nothing_is_no_finding(repository: Repository) -> None:
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+    repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1280")
+
+    assert found(repository) == []
+
+
+def test_a_loss_whose_protection_is_lifted_by_name_is_a_warning_and_no_other(repository: Repository) -> None:
+    repository.edit("small", CAPACITY, SPOT + LIFT)
+    repository.edit("small", "topology: 4x4", "topology: 4x8")
+
+    severities = {each.path: each.severity for each in found(repository)}
+
+    assert severities == {
+        "clusters.c.node_pools.gpu.capacity": "warning",
+        "clusters.c.node_pools.tpu.topology": "error",
+    }
+
+
+def test_in_an_environment_without_protection_a_loss_is_a_warning(repository: Repository) -> None:
+    committed(repository, "small", HEAD, f"{HEAD}    deletion_protection: false\n")
+    repository.edit("small", CAPACITY, SPOT)
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("stops-jobs", "warning")
+    assert "the engine refuses" not in (finding.first or "")
+
+
+def test_protection_that_is_lifted_and_not_needed_is_a_loss_of_its_own(repository: Repository) -> None:
+    repository.edit("small", CAPACITY, CAPACITY + LIFT)
+
+    (finding,) = found(repository)
+
+    assert (finding.rule, finding.severity) == ("lifts-protection", "warning")
+    assert finding.path == "clusters.c.node_pools.gpu.deletion_protection"
+
+
+def test_a_lifted_protection_that_is_needed_no_more_warns_at_its_line(repository: Repository) -> None:
+    line = repository.edit("small", CAPACITY, SPOT + LIFT)
+    repository.commit()
+    repository.git("branch", "--force", "main", "HEAD")
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+
+    report = repository.compare(selected=("small",))
+
+    (finding,) = [each for each in report.all_findings() if each.rule == "protection-left-off"]
+    assert (finding.severity, finding.path) == ("warning", "clusters.c.node_pools.gpu.deletion_protection")
+    assert finding.position is not None
+    assert finding.position.line == line
+
+
+def test_a_removal_says_that_the_engine_refuses_what_is_protected(repository: Repository) -> None:
+    repository.edit("small", "slices: 2", "slices: 1")
+
+    (finding,) = [each for each in found(repository) if each.rule == "stops-jobs"]
+
+    assert finding.path == "clusters.c.node_pools.tpu.slices"
+    assert "deploy `deletion_protection: false` in clusters.c.node_pools.tpu before" in (finding.first or "")
+
+
+def test_a_file_that_goes_leaves_its_stack_deployed(repository: Repository) -> None:
+    repository.path("small-vision").unlink()
+
+    report = repository.compare()
+    (finding,) = losses(report)
+
+    assert (finding.rule, finding.severity, finding.file) == (
+        "leaves-stack",
+        "error",
+        "stacks/Pulumi.small-vision.yaml",
+    )
+    assert "its queues hold 8 a100-40" in finding.message
+    assert report.comparison is not None
+    assert report.comparison.capacity == ()  # nothing is freed
+    assert [stack.most_usd.delta for stack in report.comparison.stacks if stack.kind == "left"] == [0.0]
+
+
+def test_a_stack_that_ended_may_lose_its_file_and_not_before_its_day(repository: Repository) -> None:
+    committed(repository, "small-vision", TEAM_HEAD, f'{TEAM_HEAD}    retired: {{since: "2026-11-20"}}\n')
+    repository.path("small-vision").unlink()
+    assert losses(repository.compare(base="HEAD")) == []
+
+    repository.git("checkout", "--quiet", "HEAD", "--", ".")
+    repository.edit("small-vision", "2026-11-20", "2026-11-22")
+    repository.commit()
+    repository.path("small-vision").unlink()
+    assert [each.rule for each in losses(repository.compare(base="HEAD"))] == ["leaves-stack"]
+
+
+def test_pools_that_shrink_below_what_is_promised_are_at_fault_and_not_the_share(repository: Repository) -> None:
+    committed(repository, "small-vision", "nominal_quota: 8", "nominal_quota: 16")
+    line = repository.edit("small", "max_nodes: 2", "max_nodes: 1")
+
+    report = repository.compare(base="HEAD")
+    (finding,) = losses(report)
+
+    assert (finding.rule, finding.path) == ("takes-promise", "clusters.c.node_pools.gpu.max_nodes")
+    assert finding.position is not None
+    assert finding.position.line == line
+    assert "its pools hold 8 and held 16, and teams are promised 16" in finding.message
+    (share,) = [each for each in report.all_findings() if each.rule == "capacity-exceeded"]
+    assert share.follows == finding.place
+
+
+def test_a_cost_above_the_threshold_of_prices_is_a_finding(repository: Repository) -> None:
+    prices = repository.root / "stacks" / "prices.yaml"
+    prices.write_text('read: "2026-11-01"\nmost_more_per_hour: 1000\n', encoding="utf-8")
+    repository.commit()
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+    assert losses(repository.compare(base="HEAD")) == []
+
+    prices.write_text('read: "2026-11-01"\nmost_more_per_hour: 1\n', encoding="utf-8")
+    (finding,) = losses(repository.compare(base="HEAD"))
+
+    assert (finding.rule, finding.severity, finding.stack) == ("costs-more", "warning", "small")
+    assert "stacks/prices.yaml lets $1.00 through" in finding.message
+
+
+# Acknowledgements.
+
+ENTRY = """\
+acknowledged:
+  - effect: {effect}
+    stack: small-vision
+    path: buckets.data.{field}
+    becomes: {becomes}
+    reason: The team copied its data.
+    owner: ml-platform@example.com
+    until: "{until}"
+"""
+
+
+def acknowledge(repository: Repository, **fields: str) -> None:
+    given = {"effect": "loses-data", "field": "location", "becomes": "us-west4", "until": "2026-12-31", **fields}
+    (repository.root / "stacks" / "exemptions.yaml").write_text(ENTRY.format(**given), encoding="utf-8")
+
+
+@pytest.fixture
+def with_bucket(repository: Repository) -> Repository:
+    committed(repository, "small-vision", TEAM_HEAD, f"{TEAM_HEAD}{BUCKET}")
+    return repository
+
+
+def test_a_loss_that_somebody_acknowledges_counts_no_more_and_is_still_the_headline(with_bucket: Repository) -> None:
+    with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
+    acknowledge(with_bucket)
+
+    report = with_bucket.compare(base="HEAD")
+
+    assert losses(report) == []
+    assert report.comparison is not None
+    (loss,) = [each for each in report.comparison.consequences if each.is_loss]
+    assert (
+        str(loss.acknowledged) == "acknowledged until 2026-12-31 by ml-platform@example.com: The team copied its data."
+    )
+    assert loss.acknowledged in report.all_exempted()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"becomes": "us-east1"}, {"effect": "stops-jobs"}, {"field": "delete_after_days"}, {"until": "2026-11-20"}],
+)
+def test_an_acknowledgement_covers_one_effect_of_one_field_with_one_value_until_its_day(
+    with_bucket: Repository, other: dict[str, str]
+) -> None:
+    with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
+    acknowledge(with_bucket, **other)
+
+    assert [each.rule for each in losses(with_bucket.compare(base="HEAD"))] == ["loses-data"]
+
+
+def test_an_acknowledgement_is_quiet_before_the_change_and_after_it_until_its_day(with_bucket: Repository) -> None:
+    def rules(base: str = "HEAD") -> set[str]:
+        return {each.rule for each in with_bucket.compare(base=base).all_findings() if "exemption" in each.rule}
+
+    acknowledge(with_bucket)
+    assert rules() == set()
+    with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
+    with_bucket.commit()
+    assert rules() == set()
+
+    acknowledge(with_bucket, until="2026-11-20")
+    assert rules() == {"exemption-unused"}
+
+
+def test_an_acknowledgement_may_name_a_stack_that_is_gone(repository: Repository) -> None:
+    repository.path("small-vision").unlink()
+    (finding,) = losses(repository.compare())
+    text = acknowledgement(finding).replace("YYYY-MM-DD", "2026-12-31")
+    (repository.root / "stacks" / "exemptions.yaml").write_text(text, encoding="utf-8")
+
+    report = repository.compare()
+
+    assert losses(report) == []
+    assert not [each for each in report.all_findings() if "exemption" in each.rule]
+
+
+def test_what_a_finding_prints_as_its_acknowledgement_lets_it_through(with_bucket: Repository) -> None:
+    with_bucket.edit("small-vision", "delete_after_days: 90", "delete_after_days: 1")
+    (finding,) = losses(with_bucket.compare(base="HEAD"))
+    text = acknowledgement(finding).replace("YYYY-MM-DD", "2026-12-31")
+    (with_bucket.root / "stacks" / "exemptions.yaml").write_text(text, encoding="utf-8")
+
+    assert losses(with_bucket.compare(base="HEAD")) == []
+
+
+# What the engine knows.
+
+DATA = "urn:pulumi:small-vision::training-platform::x$gcp:storage/bucket:Bucket::bucket-data-bucket"
+
+
+def test_a_state_shows_what_git_does_not(with_bucket: Repository, tmp_path: Any) -> None:
+    state = {
+        "version": 3,
+        "deployment": {
+            "resources": [
+                {
+                    "urn": DATA,
+                    "type": "gcp:storage/bucket:Bucket",
+                    "custom": True,
+                    "protect": True,
+                    "inputs": {"__defaults": ["name"], "name": "given", "location": "us-east1"},
+                }
+            ]
+        },
+    }
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps(state))
+
+    report = with_bucket.compare(base="HEAD", states=(file,))
+
+    (finding,) = [each for each in losses(report) if each.rule == "loses-data"]
+    assert finding.path == "buckets.data"
+    assert 'location from "us-east1" to "us-central1"' in finding.message
+    assert report.comparison is not None
+    assert report.comparison.deployed == ("small-vision",)
+    assert "given" not in str(report.comparison.stacks)  # a name that the provider filled in
+
+
+def test_a_preview_is_judged_by_the_same_table(with_bucket: Repository, tmp_path: Any) -> None:
+    kind = "gcp:storage/bucket:Bucket"
+    old = {"type": kind, "urn": DATA, "custom": True, "protect": True, "inputs": {"location": "us-central1"}}
+    steps = [
+        {"op": "same", "urn": DATA.replace("data", "other"), "oldState": old, "newState": old},
+        {
+            "op": "replace",
+            "urn": DATA,
+            "oldState": old,
+            "newState": {**old, "inputs": {"location": "us-west4"}},
+            "replaceReasons": ["location"],
+            "detailedDiff": {"location": {"kind": "update-replace"}},
+        },
+    ]
+    file = tmp_path / "preview.json"
+    file.write_text(json.dumps({"steps": steps}))
+    with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
+
+    (finding,) = losses(with_bucket.compare(base="HEAD", previews=(file,)))
+
+    assert (finding.rule, finding.path, finding.becomes) == ("loses-data", "buckets.data.location", "us-west4")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"steps": []}', '{"deployment": {"resources": []}}'])
+def test_a_file_that_the_engine_did_not_print_is_refused_in_one_sentence(
+    repository: Repository, tmp_path: Any, text: str
+) -> None:
+    file = tmp_path / "printed.json"
+    file.write_text(text)
+
+    with pytest.raises(UserError, match=r"printed\.json: "):
+        repository.compare(states=(file,))
+    with pytest.raises(UserError, match=r"printed\.json: "):
+        repository.compare(previews=(file,))
+
+
+def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_keeps(with_bucket: Repository) -> None:
+    kept = "keeps: [buckets.data], paid_by: ml@example.com"
+    line = with_bucket.edit("small-vision", TEAM_HEAD, f'{TEAM_HEAD}    retired: {{since: "2026-12-01", {kept}}}\n')
+
+    report = with_bucket.compare(base="HEAD")
+
+    told = {each.rule: each for each in losses(report)}
+    assert {"stops-jobs", "takes-promise"} == told.keys()
+    assert {each.path for each in told.values()} == {"retired"}
+    assert {each.becomes for each in told.values()} == {"2026-12-01"}
+    assert "persistent resource tuning of small-vision" in told["stops-jobs"].message
+    assert all(each.position and each.position.line == line for each in told.values())
+    assert report.comparison is not None
+    assert report.comparison.capacity == ()  # its share is given back once its file is removed
+
+
+def test_an_environment_does_not_end_while_a_team_of_it_goes_on(repository: Repository) -> None:
+    repository.edit("small", HEAD, f'{HEAD}    retired: {{since: "2026-12-01", keeps: [filestore.home]}}\n')
+
+    messages = [str(each) for each in repository.compare().all_findings() if each.rule == "stack-model"]
+
+    assert any("keeps needs paid_by" in message for message in messages)
+
+    repository.edit("small", "keeps: [filestore.home]", "keeps: [filestore.home], paid_by: ml@example.com")
+    messages = [str(each) for each in repository.compare().all_findings() if each.rule == "stack-model"]
+    assert any("retired: ends while small-vision in it go on" in message for message in messages)
+    assert any("'filestore.home' is not a section of this file" in message for message in messages)
+    assert any("Nearest: filestore.homes" in message for message in messages)
+
+
+def test_a_loss_is_explained_at_its_line_with_the_entry_that_lets_it_through(with_bucket: Repository) -> None:
+    line = with_bucket.edit("small-vision", "delete_after_days: 90", "delete_after_days: 1")
+    place = f"stacks/Pulumi.small-vision.yaml:{line}"
+
+    done = CliRunner().invoke(app, ["explain", place, "--base", "HEAD", "--root", str(with_bucket.root)])
+
+    assert done.exit_code == 0, done.output
+    assert "To fix it: copy what is to stay to a bucket that keeps it" in done.output
+    assert "acknowledged:\n      - effect: loses-data\n" in done.output
+    assert 'becomes: "1"' in done.output

@@ -1,0 +1,145 @@
+"""What the engine knows of stacks: their last deployed state, and what a preview would do.
+
+``pulumi stack export`` prints a state, and ``pulumi preview --json`` the steps of a preview with the old and the new
+inputs of each resource, which no policy pack is given. Source: pulumi 3.260, pkg/backend/display/json.go and
+sdk/go/common/apitype/core.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from training_platform.checks.comparison.changes import changed_by_engine, removed
+from training_platform.checks.comparison.comparison import ResourceChange
+from training_platform.checks.comparison.effects import effect_of_addition
+from training_platform.checks.outcome import FlatResource, flat_resource
+from training_platform.config.reading.finding import UserError
+from training_platform.resources.planned import UNKNOWN, Planned
+
+_SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 # the key by which the engine marks a value of its own
+_UNKNOWN = ("04da6b54-80e4-46f7-96ec-b56ff0331ba9", "output<string>")
+_DEFAULTS = "__defaults"
+_HIDDEN = "(secret)"
+_REPLACING = ("replace", "create-replacement", "delete-replaced")
+Json = Mapping[str, Any]
+
+
+class Deployed(NamedTuple):
+    """A stack as it is deployed: its resources, without components and providers."""
+
+    stack: str
+    resources: tuple[FlatResource, ...]
+
+
+class Preview(NamedTuple):
+    """A stack and what the engine would do to its resources."""
+
+    stack: str
+    changes: tuple[ResourceChange, ...]
+
+
+def read_state(path: Path) -> Deployed:
+    """Read what ``pulumi stack export`` printed. Raises UserError."""
+    document = _document(path, "pulumi stack export")
+    rows = document.get("deployment")
+    resources = rows.get("resources", ()) if isinstance(rows, Mapping) else None
+    if resources is None:
+        raise UserError(f"{path}: has no deployment: write what `pulumi stack export --stack STACK` prints.")
+    deployed = [row for row in resources if _is_deployed(row)]
+    names = {_stack(str(row["urn"])) for row in resources}
+    if len(names) != 1:
+        raise UserError(f"{path}: is the state of no stack: its resources have {len(names)} stacks in their URNs.")
+    return Deployed(names.pop(), tuple(_flat(row) for row in deployed))
+
+
+def read_preview(path: Path) -> Preview:
+    """Read what ``pulumi preview --json`` printed. Raises UserError."""
+    document = _document(path, "pulumi preview --json")
+    steps = document.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise UserError(f"{path}: has no steps: write what `pulumi preview --json --stack STACK` prints.")
+    names = {_stack(str(step["urn"])) for step in steps}
+    if len(names) != 1:
+        raise UserError(f"{path}: is the preview of no stack: its steps have {len(names)} stacks in their URNs.")
+    changes = {str(step["urn"]): change for step in _gravest(steps) if (change := _change(step))}
+    return Preview(names.pop(), tuple(changes.values()))
+
+
+def _document(path: Path, command: str) -> Json:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise UserError(f"{path}: is no JSON, as `{command}` prints it.") from error
+    if not isinstance(document, dict):
+        raise UserError(f"{path}: is no document, as `{command}` prints it.")
+    return document
+
+
+def _stack(urn: str) -> str:
+    """Return the stack in ``urn:pulumi:<stack>::<project>::<types>::<name>``."""
+    return urn.removeprefix("urn:pulumi:").partition("::")[0]
+
+
+def _is_deployed(row: Json) -> bool:
+    """Whether a resource of a state is a provider's, and neither only read nor to be deleted."""
+    unowned = row.get("external") or row.get("delete")
+    return bool(row.get("custom")) and not unowned and not str(row.get("type", "")).startswith("pulumi:")
+
+
+def _flat(row: Json) -> FlatResource:
+    planned = Planned(
+        stack="",
+        type=str(row["type"]),
+        name=str(row["urn"]).split("::", 3)[-1],
+        inputs=_plain(row.get("inputs", {})),
+        options={"protect": bool(row.get("protect"))},
+    )
+    return flat_resource(planned)
+
+
+def _plain(value: Any) -> Any:
+    """Return inputs without what the provider filled in, and with unknown values and secrets as such."""
+    if isinstance(value, Mapping):
+        if _SECRET in value:
+            return UNKNOWN
+        filled = {_DEFAULTS, *value.get(_DEFAULTS, ())}
+        return {key: _plain(item) for key, item in value.items() if key not in filled}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return UNKNOWN if value in _UNKNOWN else value
+
+
+def _gravest(steps: Iterable[Json]) -> Iterator[Json]:
+    """Yield the steps, those of a replacement last, since the engine also notes its parts."""
+    rows = [step for step in steps if _is_owned(step)]
+    yield from (step for step in rows if step.get("op") not in _REPLACING)
+    yield from (step for step in rows if step.get("op") in _REPLACING)
+
+
+def _is_owned(step: Json) -> bool:
+    state = step.get("newState") or step.get("oldState") or {}
+    return bool(state.get("custom", True)) and "pulumi:" not in str(state.get("type", ""))[:7]
+
+
+def _change(step: Json) -> ResourceChange | None:
+    op = step.get("op")
+    old, new = step.get("oldState"), step.get("newState")
+    if op in ("delete", "discard") and old:
+        return removed(_flat(old))
+    if op == "create" and new:
+        added = _flat(new)
+        effect = effect_of_addition(added.type, added.inputs)
+        return ResourceChange(kind="added", type=added.type, name=added.name, effect=effect)
+    if not old or not new or op not in ("update", *_REPLACING):
+        return None
+    forcing = None
+    if op in _REPLACING:
+        detailed = step.get("detailedDiff") or {}
+        paths = [path for path, row in detailed.items() if str(row.get("kind", "")).endswith("-replace")]
+        forcing = (*(step.get("replaceReasons") or ()), *paths)
+    return changed_by_engine(_flat(old), _flat(new), forcing)

@@ -1,0 +1,226 @@
+"""What a change does to data, jobs, promises, protection and rights, by the table of ``effects.yaml``.
+
+Whoever knows a resource before and after a change asks here: a comparison with git, with a stack's state, or the
+preview of any program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from training_platform.catalog.reading import FilePlace, build, read_file
+from training_platform.resources.resource_types import RESOURCE_TYPES, general_path
+
+EffectKind = Literal[
+    "stack", "data", "jobs", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
+]  # fmt: skip
+EFFECT_KINDS: tuple[EffectKind, ...] = get_args(EffectKind)
+"""Every effect that a change can have, the worst first."""
+HEADLINES: Mapping[EffectKind, str] = {
+    "stack": "frees nothing",
+    "data": "loses data",
+    "jobs": "stops jobs",
+    "promises": "takes what was promised",
+    "protection": "lifts protection",
+    "opens": "opens to others",
+    "cost": "costs more",
+    "revokes": "takes rights",
+    "grants": "gives rights",
+    "unknown": "effect unknown",
+    "none": "nobody feels it",
+}
+LOSS_RULES: Mapping[EffectKind, str] = {
+    "stack": "leaves-stack",
+    "data": "loses-data",
+    "jobs": "stops-jobs",
+    "promises": "takes-promise",
+    "protection": "lifts-protection",
+    "opens": "opens-access",
+    "cost": "costs-more",
+}
+"""The rule of each effect that is a finding; the others are lines of a report."""
+EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule: kind for kind, rule in LOSS_RULES.items()}
+
+_FILE = Path(__file__).with_suffix(".yaml")
+_POSITION = re.compile(r"\[[^\]]*\]")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_PUBLIC = ("allUsers", "allAuthenticatedUsers", "system:unauthenticated", "system:anonymous", "0.0.0.0/0", "::/0", "*")
+
+
+class Effect(NamedTuple):
+    """What a change does; ``says`` is the rest of a sentence about it, ``first`` what to do before the change."""
+
+    kind: EffectKind
+    says: str
+    first: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectRow:
+    """A row of the table: the effect of a change of the inputs ``of`` that fits one of ``when``."""
+
+    effect: EffectKind
+    says: str
+    first: str = ""
+    source: str = ""
+    of: tuple[str, ...] = ("*",)
+    when: tuple[str, ...] = ("any",)
+    section: Literal["environment", "team"] | None = None
+
+    def fits(self, path: str, old: Any, new: Any) -> bool:
+        """Whether the row is about a change; the path has no positions in lists."""
+        return any(_pattern(of).fullmatch(path) for of in self.of) and any(_fits(when, old, new) for when in self.when)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeEffects:
+    """The effects of changes of one type of resource: ``lost`` of its deletion, ``added`` of a new one."""
+
+    lost: EffectRow
+    added: EffectRow | None = None
+    inputs: tuple[EffectRow, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectTable:
+    """The whole table."""
+
+    sources: dict[str, str]
+    every: tuple[EffectRow, ...]
+    types: dict[str, TypeEffects]
+    fields: tuple[EffectRow, ...]
+
+
+@cache
+def effect_table() -> EffectTable:
+    """Return the table, read at the first call."""
+    return build(EffectTable, read_file(_FILE), FilePlace(_FILE), {})
+
+
+def effect_of_loss(resource_type: str) -> Effect:
+    """Return the effect of deleting a resource; of a type that the table lacks, whatever is in it is lost."""
+    row = effect_table().types.get(resource_type)
+    if row is None:
+        return Effect("data", "what it holds is lost: the table of effects does not have its type", "look into it")
+    return _effect(row.lost)
+
+
+def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
+    """Return the effect of a new resource; a grant to everybody opens."""
+    row = effect_table().types.get(resource_type)
+    if row is None or row.added is None:
+        return Effect("none", "it is new")
+    if row.added.effect == "grants" and any(_fits("public", None, value) for value in inputs.values()):
+        return Effect("opens", "everybody is let in", "name the members or the ranges that need it")
+    return _effect(row.added)
+
+
+def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect:
+    """Return the effect of an input that changes in place; ``unknown`` where no row of the table fits."""
+    table = effect_table()
+    row = table.types.get(resource_type)
+    plain = _POSITION.sub("", path)
+    for candidate in (*(row.inputs if row else ()), *table.every):
+        if candidate.fits(plain, old, new):
+            return _effect(candidate)
+    return Effect("unknown", "the table of effects has no row for it", "look into it")
+
+
+def effect_of_field(section: str, path: str, old: Any, new: Any) -> Effect | None:
+    """Return the effect that a field of a stack file has by itself, None where its resources show it."""
+    for row in effect_table().fields:
+        if row.section == section and row.fits(_POSITION.sub("", path), old, new):
+            return _effect(row)
+    return None
+
+
+def kind_name(resource_type: str) -> str:
+    """Return how a report calls a resource of a type."""
+    row = RESOURCE_TYPES.get(resource_type)
+    return row.kind if row else resource_type.rpartition(":")[2]
+
+
+def type_rank(resource_type: str) -> int:
+    """Return the place of a type in the table, which has the gravest first; types that it lacks are before them."""
+    return _ranks().get(resource_type, -1)
+
+
+@cache
+def _ranks() -> Mapping[str, int]:
+    return {name: rank for rank, name in enumerate(effect_table().types)}
+
+
+def is_decided(resource_type: str, path: str) -> bool:
+    """Whether some row of the table is about an input, however it changes."""
+    table, plain = effect_table(), _POSITION.sub("", general_path(path))
+    row = table.types.get(resource_type)
+    rows = (*(row.inputs if row else ()), *table.every)
+    return any(_pattern(of).fullmatch(plain) for each in rows for of in each.of)
+
+
+def _effect(row: EffectRow) -> Effect:
+    return Effect(row.effect, row.says, row.first, effect_table().sources.get(row.source, ""))
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
+
+
+def _fits(when: str, old: Any, new: Any) -> bool:
+    """Whether a change is of a kind; a value that is absent is None."""
+    if when.startswith("to "):
+        return str(new) == when.removeprefix("to ")
+    return _WHEN[when](old, new)
+
+
+def _lost(old: Any, new: Any) -> set[str]:
+    """Return the items of a list, or of the lists in a mapping, that are not in another."""
+    return set(_items(old)) - set(_items(new))
+
+
+def _grows(old: Any, new: Any) -> bool | None:
+    """Return whether a quantity grows; None of what is none, or stays."""
+    before, after = _number(old), _number(new)
+    if before is None or after is None or before == after:
+        return None
+    return after > before
+
+
+_WHEN: Mapping[str, Callable[[Any, Any], bool]] = {
+    "any": lambda _old, _new: True,
+    "added": lambda old, _new: old is None,
+    "removed": lambda _old, new: new is None,
+    "set": lambda old, new: bool(new) and not old,
+    "cleared": lambda old, new: bool(old) and not new,
+    "fewer": lambda old, new: isinstance(old, list | tuple) and bool(_lost(old, new)),
+    "more": lambda old, new: isinstance(new, list | tuple) and bool(_lost(new, old)),
+    "public": lambda old, new: not _lost(new, old).isdisjoint(_PUBLIC),
+    "lower": lambda old, new: _grows(old, new) is False,
+    "higher": lambda old, new: _grows(old, new) is True,
+}
+
+
+def _items(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _items(item)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _items(item)
+    elif value is not None:
+        yield str(value)
+
+
+def _number(value: Any) -> float | None:
+    """Return a quantity, also one with a unit, such as 86400s; None of what is no number."""
+    if isinstance(value, bool) or value is None:
+        return None
+    match = _NUMBER.match(str(value))
+    return float(match[0]) if match else None

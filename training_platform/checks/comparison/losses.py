@@ -1,0 +1,570 @@
+"""What a change takes, from whom, and the line that decides it: each effect is a consequence at its cause.
+
+A cause is a field of a stack file with its new value. One line may replace many resources in several stacks, and is one
+finding for each effect. A loss that somebody acknowledges counts no more, and reports still show it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, NamedTuple
+
+from training_platform.checks.comparison.changes import REPLACED_SOURCE
+from training_platform.checks.comparison.comparison import (
+    CapacityChange,
+    Comparison,
+    Consequence,
+    InputChange,
+    ResourceChange,
+    StackChange,
+)
+from training_platform.checks.comparison.effects import (
+    EFFECT_KINDS,
+    HEADLINES,
+    LOSS_RULES,
+    Effect,
+    EffectKind,
+    effect_of_field,
+    kind_name,
+    type_rank,
+)
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.names import Locator
+from training_platform.config.own_prices import FILE as PRICES
+from training_platform.config.reading.finding import Finding, Path, Place, Severity, dotted
+from training_platform.config.reading.section import enumeration, listed
+from training_platform.config.reading.source import value_at
+from training_platform.config.workspace import Workspace, stack_file
+from training_platform.resources.resource_types import CLUSTER, KUBERNETES, NAMESPACE, NODE_POOL
+from training_platform.rules.exemptions import Exempted, Exemptions
+
+LIFT = "deletion_protection: false"
+REMOVED = "removed"
+_ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "opens"))
+_DIGEST = "sha256:"
+_MOST = 4  # subjects that a finding names
+_MOST_EFFECTS = 2  # of the gravest subjects, of which a finding has the sentences
+_LINES: frozenset[EffectKind] = frozenset(("grants", "revokes", "unknown"))  # shown, and no findings
+_RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifecycle.md"
+
+
+class Cause(NamedTuple):
+    """The field of a stack file that a change comes from; ``was`` and ``becomes`` are texts of its two values."""
+
+    stack: str
+    path: Path
+    was: str
+    becomes: str
+
+
+class FieldChange(NamedTuple):
+    """A field of a stack file and its two values, None where a side lacks it."""
+
+    path: Path
+    was: Any
+    now: Any
+
+
+class Subject(NamedTuple):
+    """What a change is about, by rank: of several of one name the reports have one, with their number and size."""
+
+    rank: int
+    kind: str
+    name: str
+    stack: str
+    size: str = ""
+
+    def text(self, count: int) -> str:
+        """Return how a report calls so many of it."""
+        words = (self.kind, self.name, f"of {self.stack}" if self.stack else "")
+        size = self.size
+        if count > 1:
+            size = f"{count}, each {size}" if size else str(count)
+        return " ".join(word for word in words if word) + (f" ({size})" if size else "")
+
+
+@dataclass
+class _Group:
+    """Effects of one kind that one cause has."""
+
+    effects: dict[Effect, int] = field(default_factory=dict)  # with the rank of what has them, the gravest first
+    subjects: Counter[Subject] = field(default_factory=Counter)
+    inputs: dict[str, None] = field(default_factory=dict)
+    protected: bool = False
+    severity: Severity = "warning"
+
+
+class LossFinder:
+    """Finds the consequences of a comparison, from the files of both sides.
+
+    ``exemptions`` acknowledge some. A stack may cost more by ``most_more`` USD per hour before that is a finding.
+    """
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        head: Workspace,
+        base: Workspace,
+        exemptions: Exemptions,
+        most_more: float | None = None,
+    ) -> None:
+        self._comparison = comparison
+        self._most_more = most_more
+        self._head = head
+        self._base = base
+        self._exemptions = exemptions
+        self._groups: dict[tuple[EffectKind, Cause], _Group] = {}
+        self._locators: dict[int, Locator] = {}
+        self._differences: dict[tuple[str, Path], list[FieldChange]] = {}
+
+    def consequences(self) -> tuple[Consequence, ...]:
+        """Return every effect that somebody feels, the worst first, each at its cause."""
+        for change in self._comparison.stacks:
+            if change.kind == "left":
+                self._left_behind(change)
+            elif change.kind != "removed":
+                for resource in change.resources:
+                    self._of_resource(change, resource)
+                self._of_fields(change)
+            self._of_cost(change)
+        for line in self._comparison.capacity:
+            self._of_capacity(line)
+        self._drop_needed_lifts()
+        consequences = [self._consequence(kind, cause, group) for (kind, cause), group in self._groups.items()]
+        return tuple(sorted(consequences, key=_rank))
+
+    def _left_behind(self, change: StackChange) -> None:
+        stack = self._base.stacks.get(change.name)
+        says = "nothing destroys what it has, which is billed on"
+        if change.most_usd.before:
+            says += f", up to ${change.most_usd.before:,.2f} per hour"
+        if promised := _promised(stack.team if stack else None):
+            says += f"; its queues hold {promised}"
+        first = _RETIRE
+        if new := [other.name for other in self._comparison.stacks if other.kind == "added"]:
+            first += (
+                f"; or, if {enumeration(new)} is the same under a new name, write `renamed_from: {change.name}` there"
+            )
+        subject = Subject(0, "", f"{change.name} is still deployed", "")
+        self._add(Cause(change.name, (), "", REMOVED), Effect("stack", says, first), subject, severity="error")
+
+    def _of_resource(self, change: StackChange, resource: ResourceChange) -> None:
+        if _goes_with_container(change, resource):
+            return
+        if not resource.inputs:
+            if resource.effect.kind == "none" or (resource.kind == "added" and resource.effect.kind not in _ALSO_ADDED):
+                return
+            cause = self._cause(change, resource, None)
+            self._add(cause, resource.effect, self._subject(change, resource), resource=resource)
+            return
+        inputs = [each for each in resource.forcing[:1] or resource.inputs if each.effect.kind != "none"]
+        causes = [self._cause(change, resource, each) for each in inputs]
+        precise = [cause for cause in causes if not cause.becomes.startswith(_DIGEST)]
+        for each, cause in zip(inputs, causes, strict=True):
+            if each.new == REPLACED_SOURCE and each.effect.kind == "revokes":
+                continue  # granted again on the replacement
+            if cause.becomes.startswith(_DIGEST) and precise:
+                cause = precise[0]  # noqa: PLW2901 # what no field tells comes with the rest
+            self._add(cause, each.effect, self._subject(change, resource), resource=resource, change=each)
+
+    def _of_fields(self, change: StackChange) -> None:
+        new, old = self._head.stacks.get(change.name), self._base.stacks.get(change.was or change.name)
+        if new is None or old is None or new.section is None or old.section is None:
+            return
+        section = "environment" if new.environment else "team"
+        for path, was, now in self._changed(new, old):
+            values = (_value(old, path, was), _value(new, path, now))
+            effect = effect_of_field(section, dotted(path), *values)
+            if effect is not None:
+                cause = Cause(new.name, path, _text(was), REMOVED if now is None else _text(now))
+                self._add(cause, effect, Subject(0, dotted(path[:-1]) or section, "", new.name))
+
+    def _of_cost(self, change: StackChange) -> None:
+        more = change.most_usd.delta
+        if self._most_more is None or more is None or more <= self._most_more:
+            return
+        says = f"up to ${more:,.2f} per hour more, and {PRICES} lets ${self._most_more:,.2f} through"
+        effect = Effect("cost", says, "agree on it with whoever pays")
+        self._add(Cause(change.name, (), "", f"{more:.2f}"), effect, Subject(0, "", change.name, ""))
+
+    def _of_capacity(self, line: CapacityChange) -> None:
+        """Find pools that shrink below what teams are promised of them: the line that shrinks them is at fault."""
+        before, after = line.capacity
+        promised = line.promised.after or 0
+        stack = self._head.stacks.get(line.environment)
+        if before is None or after is None or after >= before or after >= promised or stack is None:
+            return
+        old = self._base.stacks.get(line.environment)
+        section: Path = ("clusters", line.cluster, "node_pools")
+        pools = {pool.name for side in (self._base, self._head) for pool in self._pools(side, line)}
+        fields = self._changed(stack, old, section) if old else []
+        cause = Cause(stack.name, section, "", REMOVED)
+        for path, was, now in fields:
+            if len(path) > len(section) and path[len(section)] in pools:
+                cause = Cause(stack.name, path, _text(was), REMOVED if now is None else _text(now))
+                break
+        says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
+        effect = Effect("promises", says, "lower the shares first, or keep the machines")
+        subject = Subject(0, "", f"{line.flavor} in {line.cluster}", line.environment)
+        self._add(cause, effect, subject)
+
+    @staticmethod
+    def _pools(workspace: Workspace, line: CapacityChange) -> Sequence[Any]:
+        stack = workspace.stacks.get(line.environment)
+        if stack is None or stack.environment is None or line.cluster not in stack.environment.clusters:
+            return ()
+        flavor = workspace.flavors(line.environment, line.cluster).get(line.flavor)
+        return flavor.pools if flavor else ()
+
+    def _drop_needed_lifts(self) -> None:
+        """Drop the lifted protection of a section that this very change replaces or removes: that is said already."""
+        losing = [cause for kind, cause in self._groups if kind in ("data", "jobs")]
+        for kind, cause in list(self._groups):
+            section = cause.path[:-1]
+            if kind != "protection" or cause.path[-1:] != ("deletion_protection",) or not section:
+                continue
+            if any(other.stack == cause.stack and other.path[: len(section)] == section for other in losing):
+                del self._groups[kind, cause]
+
+    def _add(
+        self,
+        cause: Cause,
+        effect: Effect,
+        subject: Subject,
+        *,
+        resource: ResourceChange | None = None,
+        change: InputChange | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        group = self._groups.setdefault((effect.kind, cause), _Group())
+        group.effects[effect] = min(subject.rank, group.effects.get(effect, subject.rank))
+        group.subjects[subject] += 1
+        if change is not None:
+            group.inputs[str(change)] = None
+        if resource is not None and resource.protected and resource.kind != "changed":
+            group.protected = True
+        if severity == "error" or self._protects(cause, effect.kind):
+            group.severity = "error"
+
+    def _protects(self, cause: Cause, kind: EffectKind) -> bool:
+        """Whether the environment protects what a cause takes, and its section is not lifted by name."""
+        workspace = self._base if kind == "protection" else self._head
+        stack = workspace.stacks.get(cause.stack)
+        home = workspace.environment_of(stack) if stack else None
+        if stack is None or home is None or not home.deletion_protection:
+            return False
+        if kind == "cost":
+            return False
+        if kind == "protection":
+            return cause.path[-1:] != ("deletion_protection",) or len(cause.path) == 1
+        return not any(_protection(stack, cause.path[:length]) is False for length in range(1, len(cause.path) + 1))
+
+    def _subject(self, change: StackChange, resource: ResourceChange) -> Subject:
+        """Return what a report calls a resource: its kind, the key of its section, its size, its stack."""
+        stack = self._base.stacks.get(change.was or change.name) or self._head.stacks.get(change.name)
+        path = self._path(stack.section, resource.name) if stack and stack.section else ()
+        name = resource.name
+        if path and path[:1] != ("shares",):
+            name = str(path[-1])
+            if path[0] == "clusters" and len(path) > 2:
+                name += f" in {path[1]}"
+        without_chips = resource.type == NODE_POOL and "node_pools" not in path
+        rank = 2 * type_rank(resource.type) + without_chips
+        return Subject(rank, kind_name(resource.type), name, change.name, resource.size)
+
+    def _cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
+        """Return the field that decides a change; the section itself if the code changed and not the file."""
+        if source := _replaced_source(change, changed):
+            return self._cause(change, source, source.forcing[0])
+        new, old = self._head.stacks.get(change.name), self._base.stacks.get(change.was or change.name)
+        if new is None or new.section is None:
+            return Cause(change.name, (), "", REMOVED)
+        if change.kind == "retired" and new.retired is not None:
+            return Cause(new.name, ("retired",), "", new.retired.since.isoformat())
+        side = old.section if resource.kind == "removed" and old and old.section else new.section
+        section = self._path(side, resource.name)
+        texts = _texts(resource, changed)
+        homes = [(stack, path, self._changed(stack, was, path)) for stack, was, path in self._homes(new, old, section)]
+        for only in (False, True):  # a field whose value is in the input, then one that is the only one to change
+            for stack, path, fields in homes:
+                if cause := _changed_cause(stack, path, fields, texts, only=only or path == section != ()):
+                    return cause
+        if change.kind == "renamed" and resource.kind != "changed":
+            return Cause(new.name, ("renamed_from",), "", _text(change.was))
+        inputs = [(each.path, each.new) for each in resource.inputs]
+        return Cause(new.name, section, "", _digest(inputs) if inputs else resource.kind)
+
+    def _path(self, section: Environment | Team, name: str) -> Path:
+        """Return the section of a file that a resource comes from."""
+        locator = self._locators.get(id(section))
+        if locator is None:
+            locator = self._locators[id(section)] = Locator(section)
+        return locator.path(name)
+
+    def _changed(self, new: Stack, old: Stack, section: Path = ()) -> list[FieldChange]:
+        """Return the changed fields of a file below a section; of a large change many resources ask for them."""
+        key = (new.name, section)
+        if key not in self._differences:
+            self._differences[key] = list(_changed_fields(new, old, section))
+        return self._differences[key]
+
+    def _homes(self, new: Stack, old: Stack | None, section: Path) -> Iterator[tuple[Stack, Stack, Path]]:
+        """Yield where the cause of a change can be: its section, all of its file, and its environment's."""
+        if old is None or old.section is None:
+            return
+        yield new, old, section
+        if section:
+            yield new, old, ()
+        home, old_home = self._head.stacks.get(new.environment_name), self._base.stacks.get(old.environment_name)
+        same = new.environment_name == old.environment_name
+        if new.team and same and home and old_home and home.section and old_home.section:
+            yield home, old_home, ()
+
+    def _consequence(self, kind: EffectKind, cause: Cause, group: _Group) -> Consequence:
+        counted = sorted(group.subjects.items())
+        subjects = tuple(subject.text(count) for subject, count in counted)
+        effects = sorted(group.effects, key=group.effects.__getitem__)[:_MOST_EFFECTS]
+        message = f"{HEADLINES[kind]}: {listed(subjects, _MOST)}"
+        if fields := _fields(kind, cause, group):
+            message += f": {fields}"
+        message += f"; {' and '.join(dict.fromkeys(effect.says for effect in effects))}"
+        first = next((effect.first for effect in effects if effect.first), "")
+        if group.protected:
+            first += f"; while it is protected the engine refuses this: deploy `{LIFT}` {self._lifted_at(cause)} before"
+        finding = self._finding(kind, cause, message, first, group.severity)
+        entry = self._exemptions.of(finding) if kind in LOSS_RULES else None
+        exempted = Exempted(finding, entry) if entry else None
+        return Consequence(kind=kind, subjects=subjects, finding=finding, acknowledged=exempted)
+
+    def _lifted_at(self, cause: Cause) -> str:
+        """Return where the protection of what a cause takes is lifted: in its section, else in the environment."""
+        stack = self._base.stacks.get(cause.stack)
+        for length in range(len(cause.path), 0, -1):
+            if stack and _protection(stack, cause.path[:length]) is not None:
+                return f"in {dotted(cause.path[:length])}"
+        return "in the environment"
+
+    def _finding(self, kind: EffectKind, cause: Cause, message: str, first: str, severity: Severity) -> Finding:
+        stack = self._head.stacks.get(cause.stack)
+        rule = LOSS_RULES.get(kind, "effect")
+        allowed = f"an acknowledgement in stacks/exemptions.yaml, which names becomes: {json.dumps(cause.becomes)}"
+        if stack is None:
+            finding = Finding(
+                rule=rule, severity=severity, message=message, stack=cause.stack, file=stack_file(cause.stack),
+                path=dotted(cause.path),
+            )  # fmt: skip
+        else:
+            spoils: tuple[Place, ...] = ()
+            if kind in ("promises", "jobs") and cause.path[:1] == ("clusters",):
+                spoils = (stack.at(cause.path[:2]), stack.at((*cause.path[:2], "node_pools")), stack.at(cause.path[:4]))
+            finding = stack.finding(rule, cause.path, message, severity=severity, spoils=spoils)
+        return replace(
+            finding, first=first or None, becomes=cause.becomes, allowed=allowed if kind in LOSS_RULES else None
+        )
+
+
+def _replaced_source(change: StackChange, changed: InputChange | None) -> ResourceChange | None:
+    """Return the replaced resource that an input comes from, if that is why it changes."""
+    if changed is None or changed.new != REPLACED_SOURCE:
+        return None
+    sources = (other for other in change.resources if other.kind == "replaced" and other.name == changed.old)
+    return next(sources, None)
+
+
+_CONTAINERS = {CLUSTER: "cluster", NAMESPACE: "namespace"}
+"""Types with which objects are lost, and how their names end after the beginning that those objects share."""
+
+
+def _goes_with_container(change: StackChange, resource: ResourceChange) -> bool:
+    """Whether an object is lost since its cluster or namespace is, which is said of that."""
+    if resource.kind not in ("removed", "replaced") or not resource.type.startswith(KUBERNETES):
+        return False
+    beginnings = [
+        other.name.removesuffix(_CONTAINERS[other.type])
+        for other in change.resources
+        if other.type in _CONTAINERS and other.kind == resource.kind and other is not resource
+    ]
+    return resource.name.startswith(tuple(beginnings))
+
+
+def is_over(stack: Stack, today: date) -> bool:
+    """Whether a stack's own file says that it has ended, so that a pipeline has destroyed it."""
+    return stack.retired is not None and stack.retired.since <= today
+
+
+def left_off(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
+    """Find protection that was lifted before this change, which needs it no more."""
+    for change in comparison.stacks:
+        new, old = head.stacks.get(change.name), base.stacks.get(change.was or change.name)
+        if new is None or old is None or new.section is None or old.section is None or change.unknown:
+            continue
+        home = head.environment_of(new)
+        if home is None or not home.deletion_protection:
+            continue
+        needed = [
+            Locator(stack.section).path(resource.name)
+            for stack in (new, old)
+            for resource in change.resources
+            if resource.kind in ("replaced", "removed") and stack.section is not None
+        ]
+        for path in _lifted_sections(new.source.value, new.below):
+            if _protection(old, path) is False and path not in needed:
+                yield new.finding(
+                    "protection-left-off", (*path, "deletion_protection"),
+                    "is false, and nothing in this change needs it",
+                    severity="warning", allowed="true, once it is deployed", nearest="true",
+                )  # fmt: skip
+
+
+def _rank(consequence: Consequence) -> tuple[int, bool, str]:
+    return (EFFECT_KINDS.index(consequence.kind), consequence.acknowledged is not None, consequence.finding.place)
+
+
+def _promised(team: Team | None) -> str:
+    """Return what a team's queues hold, by flavor."""
+    amounts: dict[str, int] = {}
+    for shares in team.shares.values() if team else ():
+        for flavor, share in shares.items():
+            amounts[flavor] = amounts.get(flavor, 0) + share.nominal_quota
+    return enumeration([f"{amount} {flavor}" for flavor, amount in amounts.items()])
+
+
+def _value(stack: Stack, path: Path, written: Any) -> Any:
+    """Return the value of a field as the model has it, which knows defaults; of what is no switch, as it is written."""
+    value: Any = stack.section
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)
+    return value if isinstance(value, bool) else written
+
+
+def _protection(stack: Stack, path: Path) -> bool | None:
+    """Return what a section says of its own protection; None if it has no such field."""
+    value = _value(stack, (*path, "deletion_protection"), None)
+    return value if path else None
+
+
+def _lifted_sections(value: Any, below: Path) -> Iterator[Path]:
+    """Yield the sections of a file, from its own section on, that say ``deletion_protection: false``."""
+    for path, leaf in _leaves(value_at(value, below)):
+        if path[-1:] == ("deletion_protection",) and len(path) > 1 and leaf is False:
+            yield path[:-1]
+
+
+def _changed_cause(
+    new: Stack, section: Path, fields: Iterable[FieldChange], texts: set[str], *, only: bool
+) -> Cause | None:
+    """Return the changed field below a section that has one of the texts, before or after.
+
+    With ``only`` it is also the only one that changed, else the section itself. Where the section came or went, its
+    outermost part that did is the field.
+    """
+    changed = [each for each in fields if each.path[-1:] != ("deletion_protection",)]
+    fitting = [each for each in changed if texts & {*_parts(each.was), *_parts(each.now), str(each.path[-1])}]
+    if only and len(changed) == 1:
+        fitting = changed
+    if fitting:
+        path, was, now = fitting[0]
+        return Cause(new.name, path, _text(was), REMOVED if now is None else _text(now))
+    if only and changed and section:
+        return Cause(new.name, section, "", _digest(_written(new, section)))
+    return None
+
+
+def _changed_fields(new: Stack, old: Stack, section: Path = ()) -> Iterator[FieldChange]:
+    """Yield the fields that differ below a section; of a part that came or went as a whole that part alone."""
+    before, after = _written(old, section), _written(new, section)
+    while len(section) > 1 and (before is None) != (after is None):
+        shorter = _written(old, section[:-1]), _written(new, section[:-1])
+        if None not in shorter:
+            break
+        section = section[:-1]
+        before, after = shorter
+    yield from _differing(before, after, section)
+
+
+def _written(stack: Stack, section: Path) -> Any:
+    return value_at(stack.source.value, (*stack.below, *section))
+
+
+def _differing(before: Any, after: Any, path: Path) -> Iterator[FieldChange]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys((*after, *before)):
+            yield from _differing(before.get(key), after.get(key), (*path, key))
+    elif before != after:
+        yield FieldChange(path, before, after)
+
+
+def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    else:
+        yield path, value
+
+
+def _texts(resource: ResourceChange, changed: InputChange | None) -> set[str]:
+    """Return the texts by which a change of a resource is told from others: of its input, else of its name."""
+    if changed is not None:
+        return {*_parts(changed.old), *_parts(changed.new)}
+    return {resource.name, *resource.name.split("-")}
+
+
+def _parts(value: Any) -> Iterator[str]:
+    """Yield a value as it may stand in a file and in an input alike, and those in it."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _parts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _parts(item)
+    elif value is not None and value != "":
+        text = _text(value)
+        yield text
+        yield text.replace(":", "-").replace("@", "-at-")
+
+
+def _text(value: Any) -> str:
+    """Return a value as an acknowledgement names it: a list by its items, what is no scalar by its digest."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return _digest(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    return str(value)
+
+
+def _digest(value: Any) -> str:
+    """Return a short name of a value that is no scalar, so that an acknowledgement covers it and no other."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return f"{_DIGEST}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
+    """Return the change in the words of the stack file, or of the inputs where the file alone does not show it."""
+    if kind in ("stack", "cost"):
+        return ""
+    if cause.path == ("retired",):
+        return f"is retired, and destroyed from {cause.becomes} on"
+    name = str(cause.path[-1]) if cause.path else "it"
+    was = "" if cause.was.startswith(_DIGEST) else cause.was
+    if cause.becomes in (REMOVED, "added"):
+        return " ".join(word for word in (name, was, f"is {cause.becomes}") if word)
+    if not cause.becomes.startswith(_DIGEST):
+        return f"{name} from {was or 'nothing'} to {cause.becomes or 'nothing'}"
+    return listed(list(group.inputs), _MOST) if group.inputs else f"{name} changes"
+
+
+def with_losses(findings: Iterable[Consequence]) -> list[Finding]:
+    """Return the losses that nobody acknowledges, as findings."""
+    return [each.finding for each in findings if each.is_loss and each.acknowledged is None]

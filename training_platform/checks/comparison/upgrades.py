@@ -1,0 +1,97 @@
+"""Other versions of charts and clusters, with what each touches, and quota requests that become others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from training_platform.catalog import CHARTS, REGIONS
+from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.names import Locator
+from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import enumeration
+from training_platform.config.workspace import Workspace
+from training_platform.resources.gke import is_frozen
+from training_platform.resources.resource_types import CLUSTER, QUOTA_PREFERENCE, RELEASE
+
+_LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
+_STEPS = "the steps of docs/upgrade.md"
+_VERSIONS = {RELEASE: "version", CLUSTER: "minMasterVersion"}
+
+
+def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+    """Yield a warning for each chart of an environment that gets another version, and for each such cluster."""
+    for change in comparison.stacks:
+        stack = head.stacks.get(change.name)
+        if stack and stack.environment:
+            yield from _of_charts(change, stack, stack.environment, head)
+            yield from _of_clusters(change, stack, stack.environment)
+
+
+def _of_charts(change: StackChange, stack: Stack, environment: Environment, head: Workspace) -> Iterator[Finding]:
+    upgraded: dict[tuple[str, InputChange], list[str]] = {}
+    for resource, version in _other_versions(change, RELEASE):
+        cluster, chart = resource.name.removesuffix("-release").rpartition("-")[::2]
+        upgraded.setdefault((chart, version), []).append(cluster)
+    for (chart, version), clusters in upgraded.items():
+        message = f"takes {chart} from {version.old} to {version.new} in {enumeration(clusters)}"
+        if (row := CHARTS.get(chart)) and row.upgrade:
+            message += f": {row.upgrade}"
+        if chart == "kueue":
+            teams = [team for _, team, _ in head.teams() if team.environment == stack.name]
+            queues = {team.name: len(team.shares.keys() & {*clusters}) for team in teams}
+            if holders := [team for team, count in queues.items() if count]:
+                message += f"; {sum(queues.values())} ClusterQueues are there, of {enumeration(holders)}"
+        path = ("charts", chart, "version") if chart in environment.charts else ()
+        yield stack.finding("upgrade", path, message, severity="warning", allowed=_STEPS)
+
+
+def _of_clusters(change: StackChange, stack: Stack, environment: Environment) -> Iterator[Finding]:
+    for resource, version in _other_versions(change, CLUSTER):
+        path = Locator(environment).path(resource.name) or ()
+        cluster = environment.clusters[str(path[-1])]
+        api = "its API does not answer for minutes"
+        if cluster.location in REGIONS:
+            api = "its API answers all the time"
+        nodes = "nodes follow, VM by VM, and the jobs on them end"
+        if is_frozen(cluster):
+            nodes = "nodes stay until their support ends"
+        yield stack.finding(
+            "upgrade",
+            (*path, "version"),
+            f"takes the control plane of {path[-1]} from {version.old} to {version.new}, never back: {api}; {nodes}",
+            severity="warning",
+            allowed=_STEPS,
+        )
+
+
+def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceChange, InputChange]]:
+    """Yield the resources that get another version in place."""
+    for resource in change.resources:
+        for version in resource.inputs:
+            if resource.type == kind and resource.kind == "changed" and version.path == _VERSIONS[kind]:
+                yield resource, version
+
+
+def moved_requests(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+    """Find a request that is to be one for another limit: Google takes a new amount for it, and nothing else.
+
+    Source: Cloud Quotas API v1 protos, QuotaPreference, where dimensions are immutable, and the gcp provider, which
+    sends the change as an update; read 2026-11-21. That service and quota id are so too is inferred.
+    """
+    for change in comparison.stacks:
+        stack = head.stacks.get(change.name)
+        if stack is None or stack.section is None:
+            continue
+        for resource in change.resources:
+            moved = [change for change in resource.inputs if change.path.startswith(_LIMIT_OF_REQUEST)]
+            if resource.type == QUOTA_PREFERENCE and resource.kind == "changed" and moved:
+                limits = ", ".join(map(str, moved))
+                yield stack.finding(
+                    "quota-request-moved",
+                    Locator(stack.section).path(resource.name),
+                    f"is to ask for another limit: {limits}; Google changes the amount alone",
+                    resource=f"{resource.type} {resource.name}",
+                    allowed="another name for the request",
+                )
