@@ -20,7 +20,7 @@ PROJECT, REGION = "example-lab", "us-central1"
 def main(url: str, member: str) -> None:
     """Read and write a bucket, and list jobs, as a member of the local cloud."""
     credentials = Credentials(token=f"as:{member}")  # type: ignore[no-untyped-call]
-    options = ClientOptions(api_endpoint=f"{url}/storage")  # type: ignore[no-untyped-call]
+    options = ClientOptions(api_endpoint=f"{url}/storage")
     bucket = storage.Client(PROJECT, credentials=credentials, client_options=options).bucket("data")
     transport = JobServiceRestTransport(host=f"{url}/aiplatform", credentials=credentials, url_scheme="http")
     jobs = JobServiceClient(transport=transport)
