@@ -196,7 +196,6 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     ("labels",): {"cost-center": "two"},
     ("deletion_protection",): False,
     ("admins",): ["group:b@example.com"],
-    ("vertex_submitters",): ["serviceAccount:b@example-ci.iam.gserviceaccount.com"],
     ("nightly_account",): "nightly@example-admin.iam.gserviceaccount.com",
     ("google_groups_domain",): "other.example.com",
     ("encryption",): None,
