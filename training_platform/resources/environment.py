@@ -98,7 +98,7 @@ from training_platform.resources.project import (
 )
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.resource_types import RELEASE
-from training_platform.resources.scope import Scope, environment_scope, repository_id
+from training_platform.resources.scope import Scope, environment_scope
 from training_platform.resources.storage import image_repositories, instance_id, lustre_address, lustre_instance
 from training_platform.resources.team_account import RepositoryRef, repository_grant
 from training_platform.resources.tenancy import admission
@@ -260,9 +260,11 @@ def _further_resources(plan: Plan, parts: EnvironmentParts) -> None:
         component.add(data_disk(key, disk, scope))
     if environment.images:
         component = plan.component("training-platform:storage:ImageRepository", "images")
-        image_repositories("images", environment.images, scope, component)
+        images = image_repositories("images", environment.images, scope, component)
         repository = RepositoryRef(
-            project=scope.project, location=environment.images.location, repository_id=repository_id(plan.name)
+            project=scope.project,
+            location=environment.images.location,
+            repository_id=images.output("repository_id"),  # so that grants wait for it
         )
         for admin in sorted(set(environment.admins)):
             name = f"images-writer-{member_key(admin)}"

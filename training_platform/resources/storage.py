@@ -60,8 +60,8 @@ def _rule(action: str, age_days: int) -> LifecycleRule:
 UNTAGGED_SECONDS = 30 * 24 * 3600
 
 
-def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, into: Component) -> None:
-    """Add the repositories of an environment; ``name`` is the component's.
+def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, into: Component) -> Resource:
+    """Add the repositories of an environment, and return that of the images; ``name`` is the component's.
 
     One holds the images. Caches are remote repositories of the same name, in whose regions nodes pull and stream; those
     of foreign registries save nodes the way to the internet. That GKE streams from a remote repository, and that
@@ -79,6 +79,7 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
         held = repository_id(scope.environment, key)
         part = f"{name}-{location}.{key}-repository"
         into.add(image_repository(part, spec, scope, held, location=location, upstream=registry))
+    return images
 
 
 def image_repository(

@@ -226,9 +226,11 @@ def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) 
         component = plan.component("training-platform:storage:ImageRepository", TEAM_IMAGES)
         home = replace(scope, project=own.project)
         spec = environment.images
-        component.add(
+        created = component.add(
             image_repository(f"{TEAM_IMAGES}-repository", spec, home, own.repository_id, location=own.location)
         )
+        # The reference lets grants wait for it.
+        repositories[TEAM_IMAGES] = replace(own, repository_id=created.output("repository_id"))
     return repositories
 
 

@@ -49,7 +49,7 @@ class RepositoryRef:
 
     project: str
     location: str
-    repository_id: str
+    repository_id: Any
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.stack_files import workspace_of
 from training_platform.resources.grants import Grant, plan_grants
+from training_platform.resources.plan import awaited
 from training_platform.resources.stack_plan import stack_plan
 
 PROJECT = "example-train"
@@ -221,3 +222,14 @@ def test_administrators_read_the_project_and_have_it_as_quota_project() -> None:
         *((role, f"projects/{PROJECT}") for role in roles),
         ("roles/artifactregistry.writer", repository),
     }
+
+
+def test_grants_on_a_repository_wait_for_it() -> None:
+    admins = {"admins": ["group:ml-platform@example.com"]}
+    for name, kind in (("dev", "dev-images"), ("dev-vision", "dev-vision-images")):
+        on_it = [grant for grant in granted(name, environment=admins) if grant.resource.endswith(f"/{kind}")]
+
+        assert on_it
+        for grant in on_it:
+            waited_for = {resource.type for resource in awaited(grant.planned_as)}
+            assert "gcp:artifactregistry/repository:Repository" in waited_for, grant.planned_as.name

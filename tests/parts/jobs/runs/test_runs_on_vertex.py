@@ -606,7 +606,7 @@ def deploy_logs(cloud: Cloud, root: Path) -> None:
     for planned in plan.planned({LOG_BUCKET, LOG_SINK, LOG_VIEW}):
         inputs, above = planned.inputs, f"projects/{PROJECT}"
         if planned.type == LOG_BUCKET:
-            path, query = f"{above}/locations/global/buckets", [("bucketId", inputs["bucketId"])]
+            path, query = f"{above}/locations/global/buckets:createAsync", [("bucketId", inputs["bucketId"])]
             body = {"retentionDays": inputs["retentionDays"]}
         elif planned.type == LOG_SINK:
             path, query = f"{above}/sinks", [("uniqueWriterIdentity", "true")]

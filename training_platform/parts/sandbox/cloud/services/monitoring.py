@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition
+from training_platform.parts.sandbox.cloud.resources.actions import mask_paths
 from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.services.vertex_jobs import JOB_KINDS, PIPELINES
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
@@ -206,6 +207,29 @@ def _fill_bucket(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     record.body["lifecycleState"] = "ACTIVE"
 
 
+def _create_bucket(cloud: Cloud, call: Call) -> Json:
+    """Create a log bucket, as the provider asks for it: by an operation, which is done at once. Raises Refusal."""
+    record = Record(name=f"{call.name}/{call.parameters['bucketId']}", project=call.project, body=dict(call.body))
+    if cloud.store.get(record.name) is not None:
+        raise Refusal(409, f"Bucket {record.id} already exists")
+    _fill_bucket(cloud, call, record, {})
+    cloud.store.put(record)
+    return _done(cloud, call, record)
+
+
+def _update_bucket(cloud: Cloud, call: Call) -> Json:
+    record = cloud.existing(call.name)
+    for path in mask_paths(call.parameters.get("updateMask", "")):
+        record.body[path] = call.body.get(path)
+    cloud.store.put(record)
+    return _done(cloud, call, record)
+
+
+def _done(cloud: Cloud, call: Call, record: Record) -> Json:
+    location = call.path.partition("/buckets")[0]
+    return {"name": f"{location}/operations/{cloud.number()}", "done": True, "response": record.body}
+
+
 def _fill_sink(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if not old:
         record.body |= {"createTime": cloud.time(), "writerIdentity": ""}  # none for a bucket of the same project
@@ -219,5 +243,10 @@ LOGGING: Final = Service(
         ResourceKind(collection="views", schema="LogView", id_in="viewId", parent=True, fill=_name_by_path),
         ResourceKind(collection="sinks", schema="LogSink", fill=_fill_sink),
     ),
-    handlers={"entries.write": _write_entries, "entries.list": _list_entries},
+    handlers={
+        "entries.write": _write_entries,
+        "entries.list": _list_entries,
+        "buckets.createAsync": _create_bucket,
+        "buckets.updateAsync": _update_bucket,
+    },
 )
