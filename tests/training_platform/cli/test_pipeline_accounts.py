@@ -206,7 +206,7 @@ def test_the_rights_cover_each_method_that_a_deployer_calls() -> None:
         if not need.agent
     }
 
-    unplanned = ("storage.anywhereCaches.", "logging.")  # no plan has such resources
+    unplanned = "storage.anywhereCaches."  # no plan has such resources
     assert {permission for permission in needs - held if not permission.startswith(unplanned)} == {
         "iam.serviceAccounts.actAs",  # on the nodes' account alone
         *(f"billing.budgets.{verb}" for verb in ("create", "delete", "get", "update")),  # costsManager
