@@ -65,11 +65,12 @@ NAVIGATION = {
 """The tree beside each page, by task. A page that is missing here, or is here twice, fails the build."""
 SUBJECTS = {
     "capacity": ["spot", "flex-start", "dws", "dynamic workload scheduler", "queued provisioning", "reservation"],
-    "changes": ["rename a team", "rename an environment", "replace a pool", "deletion protection"],
+    "changes": ["replace a pool", "deletion protection"],
     "data": ["filestore", "bucket", "lustre", "hyperdisk", "price"],
     "environment": ["example", "sample"],
     "job-files": ["sweep", "checkpoint"],
     "jobs": ["submit a job", "why does my job wait"],
+    "lifecycle": ["rename a team", "rename a stack", "retire a team", "remove a team"],
     "pools": ["node pool", "gpudirect", "image"],
     "queues": ["borrow", "cohort", "preemption", "priority"],
     "quota": ["limit", "quota"],

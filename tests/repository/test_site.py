@@ -213,7 +213,7 @@ def test_every_page_fits_a_screen_and_asks_nobody_for_anything(site: Path, page:
     assert wide == {}
 
 
-GUIDES = {"spot": "capacity", "DWS": "capacity", "rename a team": "changes", "install": "start"}
+GUIDES = {"spot": "capacity", "DWS": "capacity", "rename a team": "lifecycle", "install": "start"}
 
 
 @pytest.mark.parametrize(("words", "guide"), GUIDES.items())
