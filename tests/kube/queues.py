@@ -47,7 +47,13 @@ clusters:
     location: us-central1-a
     subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
     node_pools:
-      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 8, max_nodes: 8}
+      reserved:
+        machine_type: a3-highgpu-8g
+        capacity: reservation
+        reservation: h100
+        min_nodes: 8
+        max_nodes: 8
+        topology_aware: false  # queues are tried without nodes
       spot: {machine_type: a3-highgpu-8g, capacity: spot, max_nodes: 8}
       placed:
         machine_type: a3-megagpu-8g

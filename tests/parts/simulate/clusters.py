@@ -21,7 +21,8 @@ clusters:
     location: us-central1-a
     subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
     node_pools:
-      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 2, max_nodes: 2}
+      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 2, max_nodes: 2,
+                 topology_aware: false}
       spot: {machine_type: a3-highgpu-8g, capacity: spot, max_nodes: 2}
       slices: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2}
 """

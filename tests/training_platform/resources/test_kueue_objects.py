@@ -294,7 +294,8 @@ QUEUED_MEGA = {**MEGA, "capacity": "queued-provisioning", "max_nodes": 4}
     ("pools", "topology"),
     [
         ((STATIC,), "blocks"),
-        ((QUEUED_MEGA,), "blocks"),
+        ((QUEUED_MEGA,), None),
+        (({**QUEUED_MEGA, "topology_aware": True},), "blocks"),
         ((GROWING,), None),
         ((STATIC, STATIC), "blocks"),
         ((STATIC, GROWING), None),

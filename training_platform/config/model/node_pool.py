@@ -146,7 +146,7 @@ class NodeOptions(Consistent):
     topology_aware: bool | None = Field(
         default=None,
         description="Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only of VMs that are there. "
-        "Default: yes for GPUs of several VMs that all run from the start or are queued.",
+        "Default: yes for GPUs of several VMs that all run from the start.",
     )
     compact: bool = Field(
         default=False, description="GPU: compact placement of the VMs; changing it recreates the node pool."
@@ -347,10 +347,11 @@ class NodePoolSpec(NodeOptions):
     def placed_by_default(self) -> bool:
         """Whether Kueue sees all of its VMs when it admits a job, and their places make a difference to GPUs.
 
-        It is not so for TPUs: a slice is a node pool, and jobs have whole slices in any case.
+        It is not so for TPUs: a slice is a node pool, and jobs have whole slices in any case. Queued VMs are left out:
+        Google's page on topology-aware scheduling warns of capacity that is not placed densely, such as flex-start, and
+        Cluster Toolkit 1047080 has no topology in its queue of queued provisioning. Both were read on 2026-11-24.
         """
-        complete = self.capacity == "queued-provisioning" or self.min_nodes == self.max_nodes
-        return complete and self.max_nodes > 1 and self.topology_levels == BLOCK_LEVELS
+        return self.min_nodes == self.max_nodes > 1 and self.topology_levels == BLOCK_LEVELS
 
     @field_validator("zone", mode="before")
     @classmethod
