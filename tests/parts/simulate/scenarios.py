@@ -41,7 +41,8 @@ clusters:
     location: us-central1-a
     subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
     node_pools:
-      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 8, max_nodes: 8}
+      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 8, max_nodes: 8,
+                 topology_aware: false}
       plain: {machine_type: a3-highgpu-8g, max_nodes: 8}
       flex: {machine_type: a3-highgpu-8g, capacity: flex-start, max_nodes: 8}
       spot: {machine_type: a3-highgpu-8g, capacity: spot, max_nodes: 8}
