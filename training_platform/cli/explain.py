@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from training_platform.rules.descriptions import RuleSheet
 
 app = Commands("rules", help="The rules for stacks.")
-_PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d+)(?::\d+)?")
+_PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d{1,9})(?::\d+)?")
 
 
 def _subjects() -> list[str]:

@@ -171,7 +171,9 @@ def test_an_unknown_setting_of_ours_is_refused() -> None:
     assert finding.nearest == ENVIRONMENT
 
 
-@pytest.mark.parametrize("text", ["", "- a\n", "config: 3\n", "config:\n", "config: {training-platform:team: 3}\n"])
+@pytest.mark.parametrize(
+    "text", ["", "- a\n", "config: 3\n", "config: x\nfoo: 1\n", "config:\n", "config: {training-platform:team: 3}\n"]
+)
 def test_a_file_of_another_shape_is_a_finding(text: str) -> None:
     stack = parse_stack("x", parse_source(text, "f"))
 

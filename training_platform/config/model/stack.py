@@ -208,7 +208,10 @@ def _envelope(name: str, source: Source) -> list[Finding]:
 
 def _of_section(finding: Finding, key: str, source: Source) -> Finding:
     """Return the finding about a key as one about indentation, where it is a field of the file's one section."""
-    for section in SECTIONS.keys() & (value_at(source.value, ("config",)) or {}).keys():
+    sections = value_at(source.value, ("config",))
+    if not isinstance(sections, dict):
+        return finding
+    for section in SECTIONS.keys() & sections.keys():
         if key in SECTIONS[section].model_fields:
             return dataclasses.replace(
                 finding, message=f"is a field of {section}", allowed=f"below {section}",

@@ -15,6 +15,7 @@ from training_platform.cli.main import app
 from training_platform.config.model.stack import PROJECT
 from training_platform.parts.sandbox.cloud.endpoints import endpoints
 from training_platform.parts.sandbox.cloud.state.store import Record, Store
+from training_platform.parts.sandbox.files import BrokenFile
 from training_platform.parts.sandbox.kubernetes.nodes import MOST_NODES
 from training_platform.parts.sandbox.kubernetes.store import ObjectStore
 from training_platform.parts.sandbox.run.engine import (
@@ -118,6 +119,14 @@ def test_protection_is_pulumis_or_the_apis() -> None:
     ]
 
     assert protected(resources) == ["bucket", "cluster", "share"]
+
+
+@pytest.mark.parametrize("content", ["[]", '{"pid": 1}', '"x"'])
+def test_an_announcement_that_names_no_servers_is_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "server.json").write_text(content)
+
+    with pytest.raises(BrokenFile, match="does not name the servers"):
+        served(SandboxFolder(ORGANISATION, tmp_path))
 
 
 def test_a_running_server_is_found_and_one_that_was_killed_is_not(tmp_path: Path) -> None:

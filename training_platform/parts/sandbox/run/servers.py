@@ -22,7 +22,7 @@ from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import REAL_DURATIONS, CloudSettings
 from training_platform.parts.sandbox.cloud.state.quota import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
-from training_platform.parts.sandbox.files import read_json
+from training_platform.parts.sandbox.files import BrokenFile, read_json
 from training_platform.parts.sandbox.kubernetes.api_servers import API_SERVER, ETCD, ControlPlanes
 from training_platform.parts.sandbox.kubernetes.controllers import ApiStore, find_binaries
 from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, node_objects
@@ -194,16 +194,21 @@ def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
 
 
 def served(folder: SandboxFolder) -> Servers | None:
-    """Return the servers that ``sandbox serve`` runs for this folder; None where none does, or it was killed."""
+    """Return the servers that ``sandbox serve`` runs for this folder; None where none does, or it was killed.
+
+    Raises BrokenFile for a file that no ``sandbox serve`` wrote.
+    """
     file = _announcement(folder)
     if not file.exists():
         return None
     content = read_json(file)
-    if not is_alive(content["pid"]):
-        return None
-    controllers = tuple(content.get("controllers", ()))
-    existing = tuple(content.get("existing", ()))
-    return Servers(content["cloud"], content["kubernetes"], content["durations"], controllers, existing)
+    try:
+        alive = is_alive(content["pid"])
+        controllers, existing = tuple(content.get("controllers", ())), tuple(content.get("existing", ()))
+        servers = Servers(content["cloud"], content["kubernetes"], content["durations"], controllers, existing)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BrokenFile(file, "it does not name the servers") from error
+    return servers if alive else None
 
 
 def _announcement(folder: SandboxFolder) -> Path:
