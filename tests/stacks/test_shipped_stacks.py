@@ -143,7 +143,6 @@ NAMED: Mapping[str, str] = {
     "secretmanager/secret:Secret": "secrets",
     "serviceaccount/account:Account": "service accounts",
     "storage/bucket:Bucket": "buckets",
-    "vertex/aiMetadataStore:AiMetadataStore": "metadata stores",
     "vertex/aiTensorboard:AiTensorboard": "TensorBoards",
 }
 """What docs/quota.md calls a kind that no quota is charged for."""
