@@ -632,7 +632,7 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
 @pytest.mark.parametrize(
     ("rest", "path", "host"),
     [
-        ("command: [bash, -c, pip install torch && python train.py]\n", "command", "pypi.org"),
+        ("command: [bash, -c, pip install torch && python train.py]\n", "command", "the package index"),
         ("command: [a]\nargs: [--model=google/gemma-3-27b-it]\n", "args", "huggingface.co"),
         ("command: [a]\nargs: [--data, 'https://data.example.org/a.tar']\n", "args", "data.example.org"),
         ("env: {PROXY: 'http://proxy.example.com:3128'}\n", "env.PROXY", "proxy.example.com"),
@@ -645,7 +645,8 @@ def test_a_host_that_is_not_let_out_is_found(take: Take, rest: str, path: str | 
     found = [row for row in gke_findings(take(rest + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
 
     assert [(row.path, row.severity) for row in found] == ([(path, "warning")] if path else [])
-    assert all(host in row.message and f"{{host: {host}}}" in str(row.allowed) for row in found)
+    assert all(host in row.message for row in found)
+    assert all(f"{{host: {host if '.' in host else 'HOST'}}}" in str(row.allowed) for row in found)
 
 
 @pytest.mark.parametrize(
