@@ -278,6 +278,6 @@ def test_the_page_on_rights_names_operation_grant_line_and_excess() -> None:
     page = pages()["rights.md"]
 
     source = "| job submit with source, and run.json | `storage.objects.create` | `roles/storage.objectCreator`, "
-    assert re.search(rf"{re.escape(source)}Pulumi\.prod-vision\.yaml:\d+ \|", page)
+    assert re.search(rf"{re.escape(source)}[^|\n]*Pulumi\.prod-vision\.yaml:\d+ \|", page)
     assert "| `roles/storage.objectUser` | a bucket | 5 | 27 |" in page
     assert "| `roles/container.admin` | the project | 4 | 434 |" in page
