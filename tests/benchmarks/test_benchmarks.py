@@ -70,7 +70,7 @@ def test_a_fleet_has_the_pools_that_it_is_asked_for_of_many_kinds(tmp_path: Path
     assert [len(each) for each in found.values()] == [24, 24, 24]
     all_pools = [pool for each in found.values() for pool in each]
     assert {pool.spec.capacity for pool in all_pools} == {"on-demand", "spot", "flex-start", "reservation"}
-    assert len({pool.accelerator.name for pool in all_pools}) > len(ACCELERATORS) / 2
+    assert len({pool.accelerator.name for pool in all_pools}) >= len(ACCELERATORS) / 2
     assert any(pool.multi_host for pool in all_pools)
 
 

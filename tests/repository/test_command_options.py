@@ -21,7 +21,7 @@ from training_platform.parts.jobs.cli import inside, runs
 from training_platform.parts.sandbox import cli as sandbox
 from training_platform.parts.simulate import cli as simulate
 
-RUN = {"--parallel", "--yes", "--workspace", "--root"}
+RUN = {"--parallel", "--yes", "--workspace", "--root", "--as"}
 OPTIONS = {
     "up": RUN | {"--resume", "--duration", "--crds", "--api-server", "--scenario"},
     "preview": RUN | {"--crds"},

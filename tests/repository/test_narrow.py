@@ -43,7 +43,7 @@ OTHERS = {
     "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
     "sandbox faults add", "sandbox faults list", "sandbox faults clear",
     "persistent-resource list", "persistent-resource reboot", "recommend", "trace make", "trace import",
-    "trace pull", "plan",
+    "trace pull", "plan", "pipeline-accounts",
 }  # fmt: skip
 """Commands that print sentences, files, or what another program says."""
 RUNS = {"job list", "job status", "job top", "simulate"}  # their table is tried by itself

@@ -82,6 +82,7 @@ REASONS: Mapping[Path_, str] = {
     ("environment",): "a team of another environment is another team: its clusters hold nothing of this one",
     (*reach.SERVER, "vms"): _SEVERAL,
     (*reach.SERVER, "worker_command"): _SEVERAL,
+    (*reach.RESOURCE, "network_attachment"): "check refuses it: the agent of the team's project has no grant",
     (*reach.RESOURCE, "deletion_protection"): "is Pulumi's own protection, in its state: nothing is sent",
 }
 PROTECTION = "deletion_protection"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def test_a_job_for_gke_is_a_jobset(example: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", VERTEX)
 def test_a_job_for_vertex_ai_is_one_of_its_documents(example: str, tmp_path: Path) -> None:
-    body = json.loads(rendered(tmp_path, example, "vision"))
+    body = yaml.safe_load(rendered(tmp_path, example, "vision"))
 
     api = load("aiplatform", "v1")
     assert read_body(api, api.methods[f"aiplatform.projects.locations.{VERTEX[example]}.create"], body)

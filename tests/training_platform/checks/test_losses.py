@@ -424,7 +424,7 @@ def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_kee
     report = with_bucket.compare(base="HEAD")
 
     told = {each.rule: each for each in losses(report)}
-    assert {"stops-jobs", "takes-promise"} == told.keys()
+    assert {"stops-jobs", "takes-promise", "loses-data", "lifts-protection"} == told.keys()
     assert {each.path for each in told.values()} == {"retired"}
     assert {each.becomes for each in told.values()} == {"2026-12-01"}
     assert "persistent resource tuning of small-vision" in told["stops-jobs"].message

@@ -8,14 +8,20 @@ from typing import Any
 from tests.plans import composed
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.kubernetes_objects import cluster_provider
-from training_platform.resources.plan import Resource
+from training_platform.resources.plan import Resource, referenced
 from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN
 
 
 def provider(endpoint: Any) -> Any:
     """Return the inputs of a cluster's provider."""
     place = {"project": "example-train-prod", "location": "us-central2-b", "cluster_name": "prod-tpu"}
-    plan = composed(lambda into: cluster_provider(into, "tpu-kubernetes", endpoint=endpoint, **place))
+
+    def compose(into: Any) -> None:
+        for cluster in referenced(endpoint):
+            into.add(cluster)
+        cluster_provider(into, "tpu-kubernetes", endpoint=endpoint, **place)
+
+    plan = composed(compose)
     return plan.one(KUBERNETES_PROVIDER, "tpu-kubernetes").inputs
 
 

@@ -40,7 +40,7 @@ UNREAD = {
     "default_machine", "dynamic_ports", "flavor", "gpu_topology", "group", "ignored",
     "instance", "local_ssds", "makes_pools", "max_ports", "most_gib",
     "min_cpu_platform", "min_ports", "mtu", "pools_inside", "pods_range", "ports",
-    "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning",
+    "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning", "zone",
 }  # fmt: skip
 
 

@@ -380,7 +380,7 @@ class Environment(Consistent):
         default=30,
         ge=1,
         le=3650,
-        description="Days for which a log bucket of each team keeps what its pods write; null: teams have no log bucket.",
+        description="Days for which each team's log bucket keeps what its pods write; null: teams have none.",
     )
     lustre: dict[Name, LustreSpec] = Field(default=NOTHING, description="Managed Lustre instances, by name.")
     data_sets: dict[Name, DataSetSpec] = Field(
