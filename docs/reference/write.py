@@ -182,6 +182,9 @@ def _granted_on(resource: str) -> str:
     return "a bucket" if parts[0] == "buckets" else "the project" if len(parts) == 2 else f"one of {parts[-2]}"
 
 
+_HELP = "-h, --help"
+
+
 def _command(command: click.Command, context: click.Context, heading: str) -> Iterator[str]:
     """Yield the help of a command, then of the commands below it."""
     yield f"{_escaped(inspect.cleandoc(command.help or ''))}\n"
@@ -191,7 +194,8 @@ def _command(command: click.Command, context: click.Context, heading: str) -> It
         parameters = [parameter for parameter in command.get_params(context) if parameter.param_type_name == kind]
         if rows := [record for parameter in parameters if (record := parameter.get_help_record(context))]:
             yield f"\n**{kind.title()}s**:\n"
-            yield from (f"* `{name}`: {means}" for name, means in rows)
+            # click keeps the help option with the names that it had when a command was first run, perhaps by itself.
+            yield from (f"* `{_HELP if name == '--help' else name}`: {means}" for name, means in rows)
     if command.epilog:
         yield f"\n**Example**:\n\n```console\n$ {command.epilog.split(chr(10))[-1].strip()}\n```"
     below = command.commands if isinstance(command, click.Group) else {}
