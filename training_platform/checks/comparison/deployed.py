@@ -22,7 +22,6 @@ from training_platform.resources.planned import UNKNOWN, Planned
 _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 # the key by which the engine marks a value of its own
 _UNKNOWN = ("04da6b54-80e4-46f7-96ec-b56ff0331ba9", "output<string>")
 _DEFAULTS = "__defaults"
-_HIDDEN = "(secret)"
 _REPLACING = ("replace", "create-replacement", "delete-replaced")
 Json = Mapping[str, Any]
 
