@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -52,35 +52,41 @@ def register_plan(plan: Component, opts: pulumi.ResourceOptions | None = None) -
 
 
 def _refuse_unknown(resources: Iterable[Resource]) -> None:
-    """Raise pulumi.RunError for every resource that no class can register, before the first one is registered.
-
-    Those are of types that neither provider has, of inputs that their class does not take, or made from an output that
-    the other resource's class does not have.
-    """
-    wrong: list[str] = []
-    for resource in resources:
-        try:
-            resource_class = class_of(resource.type)
-        except LookupError as error:
-            wrong.append(f"{resource.name}: {error}")
-            continue
-        if resource.read_id is None and resource_class is not None:
-            constructor = resource_class._internal_init  # noqa: SLF001 # __init__ is overloaded
-            parameters = inspect.signature(constructor).parameters
-            unknown = sorted(set(_arguments(resource.type, resource.inputs)) - set(parameters))
-            wrong += [
-                f"{resource.name}: {resource.type} has no input {name}.{_hint(name, parameters)}" for name in unknown
-            ]
-        for reference in references(resource.inputs):
-            origin = class_of(reference.resource.type) if reference.resource.type.startswith("gcp:") else None
-            output = reference.path[0] if reference.path else "id"
-            if origin is not None and not hasattr(origin, output):
-                outputs = [name for name in vars(origin) if not name.startswith("_")]
-                wrong.append(
-                    f"{resource.name}: {reference.resource.type} has no output {output}.{_hint(output, outputs)}"
-                )
+    """Raise pulumi.RunError for every resource that no class can register, before the first one is registered."""
+    wrong = [f"{resource.name}: {mistake}" for resource in resources for mistake in _mistakes(resource)]
     if wrong:
         raise pulumi.RunError("Nothing was registered:\n" + "\n".join(wrong))
+
+
+def _mistakes(resource: Resource) -> Iterator[str]:
+    """Yield what the providers' classes do not know of a resource: its type, its inputs, and outputs that it reads."""
+    try:
+        resource_class = class_of(resource.type)
+    except LookupError as error:
+        yield str(error)
+        return
+    if resource.read_id is None and resource_class is not None:
+        constructor = resource_class._internal_init  # noqa: SLF001 # __init__ is overloaded
+        parameters = inspect.signature(constructor).parameters
+        for name in sorted(set(_arguments(resource.type, resource.inputs)) - set(parameters)):
+            yield f"{resource.type} has no input {name}.{_hint(name, parameters)}"
+    for reference in references(resource.inputs):
+        yield from _unknown_output(reference)
+
+
+def _unknown_output(reference: Reference) -> Iterator[str]:
+    """Yield that a class of Google Cloud has no such output; an unknown type is reported of its own resource."""
+    origin = reference.resource.type
+    if not origin.startswith("gcp:") or not reference.path:
+        return
+    try:
+        origin_class = class_of(origin)
+    except LookupError:
+        return
+    output = reference.path[0]
+    if not hasattr(origin_class, output):
+        outputs = [name for name in vars(origin_class) if not name.startswith("_")]
+        yield f"{origin} has no output {output}.{_hint(output, outputs)}"
 
 
 def _hint(name: str, names: Iterable[str]) -> str:

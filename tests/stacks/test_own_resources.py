@@ -153,6 +153,18 @@ def test_what_no_class_of_the_sdk_can_register_ends_up_before_anything_is_regist
         registered(root, "prod")
 
 
+def test_an_unknown_type_that_another_resource_refers_to_is_one_sentence(root: Path) -> None:
+    lost = 'Resource(type="gcp:storage/buckett:Buckett", name="lost", inputs={})'
+    folder = 'Resource(type="gcp:storage/folder:Folder", name="logs", inputs={"bucket": lost.output("name")})'
+    both = f"lost = own.plan.add({lost}, after=[api])\n        own.plan.add({folder}"
+    text = ADDED.replace("own.plan.add(RESOURCE", both)
+    (root / "own_resources.py").write_text(text, encoding="utf-8")
+
+    with pytest.raises(pulumi.RunError) as raised:
+        registered(root, "prod")
+    assert [line.partition(" ")[0] for line in str(raised.value).splitlines()] == ["Nothing", "lost:"]
+
+
 PLAIN = """
 import pulumi
 import pulumi_gcp
