@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from training_platform.checks.parts import installed_parts
+
 ROOT = Path(__file__).parents[2]
 
 ARROWS: dict[str, tuple[str, ...]] = {
@@ -80,6 +82,10 @@ def test_a_part_imports_the_core_and_as_little_of_other_parts_as_is_written_here
 
     assert _other_imports(package, [package, *used, *CORE]) == []
     assert all(any(_within(imported, name) for _, imported in _ours(package)) for name in used)
+
+
+def test_a_part_says_which_parts_it_needs() -> None:
+    assert {name: part.needs for name, part in installed_parts().items()} == PARTS
 
 
 def test_every_room_and_part_has_its_arrows() -> None:

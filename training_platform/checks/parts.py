@@ -26,7 +26,8 @@ FOLDER = "training_platform.parts"
 class Part:
     """What a part adds to the core; names are ``module:attribute``, with the module below the part's package.
 
-    ``commands`` are commands of ``training-platform`` by name, or ``group name`` for one of a group of the core.
+    ``needs`` are the other parts that it imports: if one is absent, so is this. ``commands`` are commands of
+    ``training-platform`` by name, or ``group name`` for one of a group of the core.
     ``judges`` is the folder at the root of a repository that ``findings`` judges: a function of root, workspace and
     today that returns findings, and sentences about files that cannot be read. ``quota_needs`` takes the same and
     returns the amount of each quota that files of the folder need beside the stacks. ``schemas`` returns JSON Schemas
@@ -34,6 +35,7 @@ class Part:
     """
 
     commands: Mapping[str, str]
+    needs: tuple[str, ...] = ()
     judges: str = ""
     findings: str = ""
     quota_needs: str = ""
@@ -42,13 +44,14 @@ class Part:
 
 @cache
 def installed_parts() -> dict[str, Part]:
-    """Return the parts by name; a folder that is left out of an installation is absent."""
+    """Return the parts by name, but for those whose folder, or that of a part that they need, is left out."""
     try:
         folders = import_module(FOLDER).__path__
     except ModuleNotFoundError:
         return {}
     names = sorted(module.name for module in iter_modules(folders))
-    return {name: import_module(f"{FOLDER}.{name}").PART for name in names}
+    parts: dict[str, Part] = {name: import_module(f"{FOLDER}.{name}").PART for name in names}
+    return {name: part for name, part in parts.items() if parts.keys() >= set(part.needs)}
 
 
 def full_name(part: str, name: str) -> str:

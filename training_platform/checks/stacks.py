@@ -83,14 +83,13 @@ def check_stacks(
     workspace = read_workspace(root)
     names = stack_names(workspace, names)
     check = _planned(workspace, root, names, options, inputs=inputs)
-    for judge in part_findings().values():
+    judges = part_findings()
+    for judge in judges.values():
         findings, unreadable = judge(root, workspace, options.today)
         check.part_findings += findings
         check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
-    if (root / JOBS).is_dir() and JOBS not in part_findings():
-        check.failures.append(
-            f"{JOBS}/ was not checked: the part of training-platform that checks it is not installed."
-        )
+    if (root / JOBS).is_dir() and JOBS not in judges:
+        check.failures.append(f"{JOBS}/: this installation lacks the part of training-platform that checks job files.")
     check.report = _report(check, names, options)
     failures: list[str] = []
     with others_go_on("which finding follows from which", failures):

@@ -2,4 +2,7 @@
 
 from training_platform.checks.parts import Part
 
-PART = Part(commands={"simulate": "cli:simulate", "recommend": "cli:recommend", "trace": "cli:trace_app"})
+PART = Part(
+    commands={"simulate": "cli:simulate", "recommend": "cli:recommend", "trace": "cli:trace_app"},
+    needs=("jobs",),  # `trace pull` asks where runs are
+)

@@ -2,4 +2,4 @@
 
 from training_platform.checks.parts import Part
 
-PART = Part(commands={"verify": "cli:verify"})
+PART = Part(commands={"verify": "cli:verify"}, needs=("adopt", "jobs"))
