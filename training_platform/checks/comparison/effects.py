@@ -117,7 +117,7 @@ def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
     if row is None or row.added is None:
         return Effect("none", "it is new")
     if row.added.effect == "grants" and any(_fits("public", None, value) for value in inputs.values()):
-        return Effect("opens", "everybody is let in", "name the members or the ranges that need it")
+        return Effect("opens", "everybody gets access", "name the members or the ranges that need it")
     return _effect(row.added)
 
 
