@@ -118,7 +118,6 @@ def test_a_gpu_that_is_attached_brings_its_zones_and_a_machine_its_regions(folde
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ("gke_label: tpu-v9-slice", "gke_lable: tpu-v9-slice", "accelerators.tpu-v9: unknown key 'gke_lable'"),
         ("gke_label: tpu-v9-slice", "gke_lable: tpu-v9-slice", "Nearest: 'gke_label'"),
         ("cube_side: 4", "cube: 4", "accelerators.tpu-v9.topologies: unknown key 'cube'"),
         (
@@ -127,10 +126,7 @@ def test_a_gpu_that_is_attached_brings_its_zones_and_a_machine_its_regions(folde
             "quotas.tpu-v9: unknown key 'kind'. Allowed: dimensions,",
         ),
         ("    rows:", "    row:", "machine_types.ct9: unknown key 'row'"),
-        ("machine_types:", "machines:", "the file: unknown key 'machines'. Allowed: accelerators,"),
-        ("        vcpus: 100\n", "", "machine_types.ct9.ct9-standard-4t: lacks vcpus"),
         ("        source: invented for this test\n", "", "machine_types.ct9.ct9-standard-4t: lacks source"),
-        ("    title: TPU v9\n", "", "accelerators.tpu-v9: lacks title"),
         ("vcpus: 100", "vcpus: many", "ct9-standard-4t.vcpus: 'many' is not of type int"),
         ("vcpus: 100", "vcpus: true", "ct9-standard-4t.vcpus: True is not of type int"),
         ("vcpus: 100", "vcpus: 100.0", "ct9-standard-4t.vcpus: 100.0 is not of type int"),
@@ -297,10 +293,6 @@ def test_a_name_that_is_not_public_is_refused_as_of_any_module() -> None:
 
 
 def test_quotas_that_no_family_owns_have_short_names() -> None:
-    assert {
-        "gpus-all-regions", "cpus", "cpus-all-regions", "preemptible-cpus", "instances", "in-use-addresses",
-        "local-ssd", "vertex-pd-ssd", "vertex-pd-standard", "vertex-hyperdisk-balanced", "vertex-cpus",
-    } <= set(catalog.GENERAL_QUOTAS)  # fmt: skip
     assert catalog.GENERAL_QUOTAS["gpus-all-regions"] == QuotaId(
         "compute.googleapis.com", "GPUS-ALL-REGIONS-per-project", "GPUs", "project"
     )
@@ -314,18 +306,5 @@ def test_every_quota_is_known_by_its_id_with_its_source() -> None:
     assert catalog.QUOTAS[catalog.GENERAL_QUOTAS["cpus"]].unverified == ()
 
 
-def test_charts_and_images_are_those_the_platform_installs() -> None:
-    charts = {name: (chart.chart, chart.version, chart.namespace) for name, chart in catalog.CHARTS.items()}
-
-    assert charts == {
-        "kueue": ("oci://registry.k8s.io/kueue/charts/kueue", "0.19.2", "kueue-system"),
-        "jobset": ("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system"),
-        "jupyterhub": ("jupyterhub", "4.4.0", "jupyterhub"),
-        "ray": ("kuberay-operator", "1.7.0", "kuberay-system"),
-        "trainer": ("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.2.1", "kubeflow-system"),
-        "leader-worker-set": ("oci://registry.k8s.io/lws/charts/lws", "0.10.0", "lws-system"),
-        "wandb-launch": ("launch-agent", "0.13.12", "wandb"),
-    }
-    assert catalog.CHARTS["jupyterhub"].repository == "https://hub.jupyter.org/helm-chart/"
-    assert all(":" in image.rpartition("/")[2] for image in catalog.IMAGES.values())  # each with a tag
-    assert {"notebook", "vertex-training-gpu", "vertex-training-tpu"} <= set(catalog.IMAGES)
+def test_every_image_has_a_tag() -> None:
+    assert [image for image in catalog.IMAGES.values() if ":" not in image.rpartition("/")[2]] == []
