@@ -45,6 +45,7 @@ test-policies: $(POLICIES) ## Run the policy pack's tests in its own virtualenv;
 lint: $(COMPLETE) $(POLICIES) ## Check style, format and types.
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/python -m tools.readability
 	@$(BIN)/mypy --strict --num-workers auto --exclude '^(build|policies|training_platform/policy|tests/training_platform/policy)/'
 	@$(BIN)/mypy --strict --python-executable .venv-policies/bin/python --cache-dir .mypy_cache/policies $(PACK_CODE)
 

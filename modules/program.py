@@ -32,7 +32,8 @@ def selected_plan() -> Plan:
 
 def _selected_stack() -> tuple[Stack, Workspace]:
     """Return the selected stack, and the workspace that holds it, its environment and all that decides it."""
-    name, root = pulumi.get_stack(), FilePath(pulumi.get_root_directory())
+    name = pulumi.get_stack()
+    root = FilePath(pulumi.get_root_directory())
     try:
         stack = parse_stack(name, _source(name, root))
         stacks = {stack.name: stack}

@@ -1,0 +1,171 @@
+"""Report what makes code and sentences hard to read, as far as a machine can see it. Part of ``make lint``.
+
+``python -m tools.readability`` checks the package; ``--count`` prints totals by kind instead, for any FILES.
+A line with ``# readable: REASON`` is exempt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, TypeGuard
+
+ROOT: Final = Path(__file__).parent.parent
+ROOMS: Final = ("__main__.py", "modules", "tools/readability.py")
+"""Where every remark has been dealt with; rooms are added as they are read."""
+EXEMPT: Final = "# readable: "
+
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef
+
+VAGUE_NAMES: Final = frozenset(
+    {"asked", "at", "each", "found", "given", "known", "made", "one", "own", "said", "wanted", "what"}
+)
+"""Names that do not say what a value is."""
+
+PHRASES: Final = {
+    r"\banew\b": "again",
+    r"\bmend(s|ed|ing)?\b": "fix",
+    r"\balone\b": "only",
+    r"\bwhole numbers?\b": "integer",
+    r"\b(is|are) there\b": "exists",
+    r"\bof which\b": "a possessive or a second sentence",
+    r"\bwhat it is\b|\bwhat is there\b": "a noun",
+    r"\bno more\b": "no longer",
+    r"\bwhere (there|that|it) (is|are) (no|none|not)\b": "if",
+}
+"""Phrases that a native reader stops at, and what to write instead."""
+
+
+class Remark(NamedTuple):
+    """A place that is hard to read: the kind is one of a few words, which --count adds up."""
+
+    line: int
+    kind: str
+    message: str
+
+
+def remarks(source: str) -> Iterator[Remark]:
+    """Yield the remarks about a module, without those on exempt lines."""
+    lines = source.splitlines()
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = [node.body[0] for node in nodes if _has_docstring(node)]
+    read_apart = {id(statement.value) for statement in docstrings if isinstance(statement, ast.Expr)}
+    for node in nodes:
+        checks = [_packed_assignment, _hidden_condition, _dense_expression, _vague_name, _docstring_phrase]
+        if id(node) not in read_apart:
+            checks.append(_text_phrase)
+        for check in checks:
+            for remark in check(node):
+                if EXEMPT not in lines[remark.line - 1]:
+                    yield remark
+
+
+def _has_docstring(node: ast.AST) -> TypeGuard[Documented]:
+    return isinstance(node, Documented) and ast.get_docstring(node) is not None
+
+
+def _packed_assignment(node: ast.AST) -> Iterator[Remark]:
+    """Yield an assignment of several values that do not depend on each other."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple() as targets], value=ast.Tuple() as values):
+            if not _is_swap(targets, values):
+                yield Remark(node.lineno, "packed assignment", "one assignment for each value")
+
+
+def _is_swap(targets: ast.Tuple, values: ast.Tuple) -> bool:
+    """Whether an assignment exchanges values, or moves each to the next name."""
+    names = {ast.unparse(target) for target in targets.elts}
+    return any(ast.unparse(part) in names for value in values.elts for part in ast.walk(value))
+
+
+def _hidden_condition(node: ast.AST) -> Iterator[Remark]:
+    """Yield a condition inside what a loop iterates over, or what a list or a call is extended by."""
+    hidden: list[ast.expr] = []
+    match node:
+        case ast.For(iter=ast.IfExp() as condition) | ast.comprehension(iter=ast.IfExp() as condition):
+            hidden.append(condition)
+        case ast.Starred(value=ast.IfExp() as condition) | ast.keyword(arg=None, value=ast.IfExp() as condition):
+            hidden.append(condition)
+        case ast.Dict(keys=keys, values=values):
+            unpacked = [value for key, value in zip(keys, values, strict=True) if key is None]
+            hidden.extend(value for value in unpacked if isinstance(value, ast.IfExp))
+    for expression in hidden:
+        yield Remark(expression.lineno, "condition in an iterable", "an if statement")
+
+
+def _dense_expression(node: ast.AST) -> Iterator[Remark]:
+    """Yield conditional expressions inside others or as a callee, and comprehensions that need a second reading."""
+    match node:
+        case ast.IfExp(body=ast.IfExp()) | ast.IfExp(orelse=ast.IfExp()):
+            yield Remark(node.lineno, "nested conditional expression", "if and elif")
+        case ast.Call(func=ast.IfExp()):
+            yield Remark(node.lineno, "callee chosen by a condition", "an if statement with two calls")
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            if len(node.generators) > 2 or any(isinstance(part, ast.NamedExpr) for part in ast.walk(node)):
+                yield Remark(node.lineno, "dense comprehension", "a loop")
+
+
+def _vague_name(node: ast.AST) -> Iterator[Remark]:
+    """Yield a local or a parameter whose name does not say what the value is."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in VAGUE_NAMES:
+            yield Remark(node.lineno, "vague name", f"{name}: say what the value is")
+
+
+def _docstring_phrase(node: ast.AST) -> Iterator[Remark]:
+    """Yield what a native reader stops at in the first line of a docstring."""
+    if _has_docstring(node):
+        summary = str(ast.get_docstring(node)).split("\n", maxsplit=1)[0]
+        yield from _phrase_remarks(node.body[0].lineno, summary, "phrase in a docstring")
+
+
+def _text_phrase(node: ast.AST) -> Iterator[Remark]:
+    """Yield what a native reader stops at in a text of more than one word."""
+    match node:
+        case ast.Constant(value=str() as text) if " " in text.strip():
+            yield from _phrase_remarks(node.lineno, text, "phrase in a text")
+
+
+def _phrase_remarks(line: int, text: str, kind: str) -> Iterator[Remark]:
+    for pattern, better in PHRASES.items():
+        if match := re.search(pattern, text):
+            yield Remark(line, kind, f"'{match[0]}': write {better}")
+
+
+def _files(names: list[str]) -> Iterator[Path]:
+    """Yield the Python files under the named files and folders that git knows."""
+    command = ["git", "ls-files", *names]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 # its own FILES
+    for name in listed.stdout.splitlines():
+        if name.endswith(".py"):
+            yield ROOT / name
+
+
+def main() -> int:
+    """Print remarks or totals. Exits 1 if there are remarks."""
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
+    parser.add_argument("files", nargs="*", default=list(ROOMS), help="files or folders to check")
+    parser.add_argument("--count", action="store_true", help="print totals by kind, and exit 0")
+    arguments = parser.parse_args()
+
+    totals: Counter[str] = Counter()
+    for file in _files(arguments.files):
+        for remark in sorted(set(remarks(file.read_text(encoding="utf-8")))):
+            totals[remark.kind] += 1
+            if not arguments.count:
+                sys.stdout.write(f"{file.relative_to(ROOT)}:{remark.line}: {remark.kind}: {remark.message}\n")
+    if arguments.count:
+        for kind, total in totals.most_common():
+            sys.stdout.write(f"{total:6,} {kind}\n")
+        return 0
+    return 1 if totals else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
