@@ -61,11 +61,11 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
         from training_platform.catalog.loader import default  # noqa: PLC0415 # PyYAML is imported when facts are read
 
         catalog = default()
-        made = {
+        computed = {
             "IMAGES": lambda: {image: row.image for image, row in catalog.images.items()},
             "QUOTAS": lambda: {quota.id: quota for quota in catalog.quotas.values()},
             "VERTEX_BOOT_DISK_MAX_GB": lambda: catalog.boot_disk_limits["vertex"].max_gb,
             "VERTEX_BOOT_DISK_MIN_GB": lambda: catalog.boot_disk_limits["vertex"].min_gb,
         }
-        globals()[name] = made[name]() if name in made else getattr(catalog, name.lower())
+        globals()[name] = computed[name]() if name in computed else getattr(catalog, name.lower())
         return globals()[name]

@@ -36,7 +36,8 @@ def is_without_gpus(machine_type: str | None) -> bool:
 
 def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
     """Return how many of these GPUs a VM of this type may be given, rising; none where they do not go together."""
-    attachment, family = accelerator.attachment, machine.name.rpartition("-")[0]
+    attachment = accelerator.attachment
+    family = machine.name.rpartition("-")[0]
     if attachment is None or machine.accelerator is not None or family not in attachment.families:
         return ()
     return _fitting(machine, attachment.counts)
@@ -58,6 +59,9 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
     # CPU machines have no flex-start, whose vCPUs count as spot's.
     spot = machine.cpu_quota.get("spot") if "flex-start" in attachment.capacities else None
     flex_start: dict[Capacity, QuotaId] = {"flex-start": spot} if spot else {}
+    marked_fields = list(machine.unverified)
+    if "vertex_counts" in attachment.unverified:
+        marked_fields.append("vertex")
     return replace(
         machine,
         kind=accelerator.kind,
@@ -73,7 +77,7 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
         compact_max_nodes=None,
         vertex=machine.vertex and count in _fitting(machine, attachment.vertex_counts),
         source=f"{machine.source}; {attachment.source}",
-        unverified=(*machine.unverified, *(("vertex",) if "vertex_counts" in attachment.unverified else ())),
+        unverified=tuple(marked_fields),
     )
 
 
@@ -133,7 +137,7 @@ def _price(host: Price | None, gpu: Price | None, count: int) -> Price | None:
         }
         for capacity, by_region in host.usd.items()
     }
-    known = {capacity: by_region for capacity, by_region in usd.items() if by_region}
-    if not known:
+    priced = {capacity: by_region for capacity, by_region in usd.items() if by_region}
+    if not priced:
         return None
-    return Price(unit="vm", read=min(host.read, gpu.read), source=f"{host.source}; {gpu.source}", usd=known)
+    return Price(unit="vm", read=min(host.read, gpu.read), source=f"{host.source}; {gpu.source}", usd=priced)

@@ -89,11 +89,12 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
     """Return a sheet for every row of every kind, in the order of the data files."""
     whole = catalog or loader.default()
     quotas = {quota.id: quota for quota in whole.quotas.values()}
+    facts = _Facts(quotas)
     return [
         Sheet(
             kind=kind,
             name=name,
-            facts=(*_Facts(quotas).of(row), *(_of_machine(row) if isinstance(row, MachineType) else ())),
+            facts=(*facts.of(row), *_of_machine(row)),
             source=row.source,
             families=tuple(dict.fromkeys(_families(row))),
         )
@@ -138,8 +139,10 @@ def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], li
     return names
 
 
-def _of_machine(row: MachineType) -> Iterator[Fact]:
+def _of_machine(row: Any) -> Iterator[Fact]:
     """Yield what follows from a machine's fields: its slices with the VMs of each, and further provisioning models."""
+    if not isinstance(row, MachineType):
+        return
     if shapes := list(legal_topologies(row)):
         first = [f"{shape} of {hosts(row, shape)}" for shape in shapes[:SHOWN]]
         rest = len(shapes) - SHOWN
@@ -166,16 +169,16 @@ class _Facts:
         self._quotas = quotas
 
     def of(self, row: Any, below: str = "", marks: Iterable[str] = ()) -> Iterator[Fact]:
-        own = {f"{below}{name}" for name in getattr(row, "unverified", ())} | set(marks)
+        all_marks = {f"{below}{name}" for name in getattr(row, "unverified", ())} | set(marks)
         for field in fields(row):
             if field.name != "unverified" and (below or field.name not in _OWN):
-                yield from self._value(f"{below}{field.name}", getattr(row, field.name), own, row)
+                yield from self._value(f"{below}{field.name}", getattr(row, field.name), all_marks, row)
 
     def _value(self, path: str, value: Any, marks: set[str], row: Any) -> Iterator[Fact]:
         if isinstance(value, QuotaId):
-            known = self._quotas.get(value)
+            quota = self._quotas.get(value)
             dimensions = "".join(f" {name}={part}" for name, part in value.dimensions)
-            unverified = _marked(path, marks) or bool(known and known.unverified)
+            unverified = _marked(path, marks) or bool(quota and quota.unverified)
             text = f"{value.service} {value.quota_id}{dimensions}"
             yield Fact(path, text, f"({value.unit} per {value.per})", unverified)
         elif is_dataclass(value):
@@ -185,9 +188,9 @@ class _Facts:
                 yield from self._value(f"{path}.{key}", part, marks, row)
         else:
             yield Fact(path, _plain(value), _unit(path, value, row), _marked(path, marks))
-            for item in value if isinstance(value, tuple) else ():
-                if f"{path}.{item}" in marks:
-                    yield Fact(f"{path}.{item}", True, unverified=True)
+            if isinstance(value, tuple):
+                marked_items = [item for item in value if f"{path}.{item}" in marks]
+                yield from (Fact(f"{path}.{item}", True, unverified=True) for item in marked_items)
 
 
 def _marked(path: str, marks: Iterable[str]) -> bool:
@@ -203,8 +206,8 @@ def _unit(path: str, value: Any, row: Any) -> str:
         return f"USD per {row.unit} and hour"
     if path == "chips":
         return "chips" if row.kind == "tpu" else "GPUs"
-    for known, unit in _UNITS.items():
-        if path == known or path.startswith(f"{known}."):
+    for prefix, unit in _UNITS.items():
+        if path == prefix or path.startswith(f"{prefix}."):
             return unit
     name = path.rpartition(".")[2]
     return next((unit for suffix, unit in _SUFFIXES.items() if name.endswith(suffix)), "")

@@ -70,7 +70,8 @@ class Typed(Mapping[str, T]):
     """
 
     def __init__(self, rows: Rows, typed: Callable[[str, object, FilePlace], T]) -> None:
-        self._rows, self._typed = rows, typed
+        self._rows = rows
+        self._typed = typed
         self._known: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
@@ -108,7 +109,8 @@ class Catalog:
     skus: Mapping[str, Skus]
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._sections = folder, _sections(folder)
+        self._folder = folder
+        self._sections = _sections(folder)
         self._references: dict[type, Mapping[str, object]] = {}
         self.quotas: Mapping[str, Quota] = Typed(self._sections["quotas"], _quota)
         self._references[QuotaId] = Typed(self._sections["quotas"], lambda name, *_: self.quotas[name].id)
@@ -131,7 +133,7 @@ class Catalog:
     def general_quotas(self) -> dict[str, QuotaId]:
         """The quotas that no family owns."""
         rows = self._sections["quotas"].items()
-        return {name: self.quotas[name].id for name, (_, at) in rows if at.file.stem == GENERAL}
+        return {name: self.quotas[name].id for name, (_, place) in rows if place.file.stem == GENERAL}
 
     @cached_property
     def locations_read(self) -> date:
@@ -276,13 +278,14 @@ def rows_of(group: str, row: object, place: FilePlace) -> Iterator[tuple[str, Pl
         for vcpus in sizes.vcpus:
             yield f"{group}-{vcpus}", {**shared, **_sized(sizes, vcpus)}
         return
-    for name, own in mapping(plain["rows"], place.at("rows")).items():
-        yield name, _merged(shared, mapping(own, place.at("rows").at(name)))
+    for name, row_values in mapping(plain["rows"], place.at("rows")).items():
+        yield name, _merged(shared, mapping(row_values, place.at("rows").at(name)))
 
 
 def check_machine(machine: MachineType, disk_types: Collection[str], place: FilePlace) -> None:
     """Refuse a row whose parts contradict each other, which no type can tell; raises ``CatalogError``."""
-    accelerator, alone = machine.accelerator, machine.single_host
+    accelerator = machine.accelerator
+    topology = machine.single_host
     rule = accelerator.topologies if accelerator is not None else None
     for name, right in {
         "kind": machine.kind == (accelerator.kind if accelerator is not None else "cpu"),
@@ -291,7 +294,8 @@ def check_machine(machine: MachineType, disk_types: Collection[str], place: File
         "zones": all(map(is_zone, machine.zones)),
         "missing_zones": all(map(is_zone, machine.missing_zones)) and not (machine.zones and machine.missing_zones),
         "cpu_quota": set(machine.cpu_quota) <= set(machine.capacities),
-        "single_host": alone is None or (rule is not None and rule.legal(alone) and chips_in(alone) == machine.chips),
+        "single_host": topology is None
+        or (rule is not None and rule.legal(topology) and chips_in(topology) == machine.chips),
         "multi_host": rule is not None or not machine.multi_host,
         "allowlisted": set(machine.allowlisted) <= set(machine.capacities),
         "rdma_nics": machine.rdma_nics < machine.nics,
@@ -312,10 +316,10 @@ def _sized(sizes: Sizes, vcpus: int) -> Plain:
     return {**without, "vcpus": vcpus, "memory_gb": memory_gb, "price": price, "vertex": vcpus in sizes.vertex}
 
 
-def _merged(shared: Plain, own: Plain) -> Plain:
+def _merged(shared: Plain, overrides: Plain) -> Plain:
     """Return what a row says over what its group shares, key by key down to lists and plain values."""
     merged = dict(shared)
-    for key, value in own.items():
+    for key, value in overrides.items():
         below = shared.get(key)
         merged[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return merged

@@ -32,5 +32,6 @@ def serves(location: str, region: str) -> bool:
 
 def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:
     """Return zones in the order in which they would do instead of one: its region's, its continent's, all others."""
-    region, continent = region_of(zone), zone.partition("-")[0]
+    region = region_of(zone)
+    continent = zone.partition("-")[0]
     return sorted(zones, key=lambda other: (region_of(other) != region, other.partition("-")[0] != continent, other))

@@ -44,21 +44,24 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
 
 def _likest(name: str, values: Iterable[str], cutoff: float) -> str | None:
     """Return the value that reads most like a name, the first of several; None where none is as like as ``cutoff``."""
-    matcher, likest, best = SequenceMatcher(b=name), None, cutoff - 1e-9
+    matcher = SequenceMatcher(b=name)
+    likest = None
+    best = cutoff - 1e-9
     for value in values:
         matcher.set_seq1(value)
         if all(ratio() > best for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)):
-            likest, best = value, matcher.ratio()
+            likest = value
+            best = matcher.ratio()
     return likest
 
 
-def same_letters(one: str, other: str) -> int:
+def same_letters(name: str, other: str) -> int:
     """Return how many letters two names share at their start."""
-    pairs = zip(one, other, strict=False)
-    return next((number for number, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+    pairs = zip(name, other, strict=False)
+    return next((number for number, (left, right) in enumerate(pairs) if left != right), min(len(name), len(other)))
 
 
-def _apart(one: str, other: str) -> tuple[float, list[tuple[int, int]]]:
+def _apart(name: str, other: str) -> tuple[float, list[tuple[int, int]]]:
     """Return how little two names read alike, then how far their numbers are apart, the larger of two first."""
-    pairs = zip(map(int, _NUMBER.findall(one)), map(int, _NUMBER.findall(other)), strict=True)
-    return -SequenceMatcher(a=other, b=one).ratio(), [(abs(left - right), -left) for left, right in pairs]
+    pairs = zip(map(int, _NUMBER.findall(name)), map(int, _NUMBER.findall(other)), strict=True)
+    return -SequenceMatcher(a=other, b=name).ratio(), [(abs(left - right), -left) for left, right in pairs]

@@ -73,8 +73,8 @@ def permissions() -> Permissions:
 
 def permissions_of(role: str) -> frozenset[str]:
     """Return the permissions of a predefined role that some method here requires; none for an unknown role."""
-    known = permissions().roles.get(role)
-    return known.permissions if known else frozenset()
+    predefined = permissions().roles.get(role)
+    return predefined.permissions if predefined else frozenset()
 
 
 def _need(row: str | Json) -> Need:

@@ -101,9 +101,9 @@ def machines_cost(
     if not most:
         return Cost()
     paid = most if capacity == "reservation" else least
-    own = _at(book.machines.get(machine.name, {}).get(capacity, {}), region)
-    if own is not None:
-        return Cost(least=paid * own, most=most * own, read=book.read, vms=most)
+    agreed = _at(book.machines.get(machine.name, {}).get(capacity, {}), region)
+    if agreed is not None:
+        return Cost(least=paid * agreed, most=most * agreed, read=book.read, vms=most)
     if book.listed and (pulled := _pulled(book.listed, machine, capacity, region)) is not None:
         pulled *= book.share(machine.name, "machines")
         return Cost(least=paid * pulled, most=most * pulled, read=book.listed.read, vms=most)
@@ -128,17 +128,19 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
     if not most:
         return Cost()
     listed = default().service_prices.get(name)
-    own = _at(book.services.get(name, {}), region)
-    if own is None and book.listed and (pulled := _at(book.listed.services.get(name, {}), region)) is not None:
+    agreed = _at(book.services.get(name, {}), region)
+    if agreed is None and book.listed and (pulled := _at(book.listed.services.get(name, {}), region)) is not None:
         pulled *= book.share(name, "services") / HOURS_OF_MONTH
         return Cost(least=least * pulled, most=most * pulled, read=book.listed.read)
-    usd = own if own is not None else _at(listed.usd, region) if listed else None
+    usd = agreed
+    if usd is None and listed:
+        usd = _at(listed.usd, region)
     if usd is None:
         return Cost(unpriced=(f"{name} in {region}",))
-    usd *= book.share(name, "services") if own is None else 1
+    usd *= book.share(name, "services") if agreed is None else 1
     # What has no list price is counted by GiB and month, as all storage is.
     usd /= HOURS_OF_MONTH if listed is None or listed.per != "hour" else 1
-    if own is not None or listed is None:
+    if agreed is not None or listed is None:
         return Cost(least=least * usd, most=most * usd, read=book.read)
     unverified = (f"{name} in {region}",) if "usd" in listed.unverified else ()
     return Cost(least=least * usd, most=most * usd, unverified=unverified, read=listed.read, shipped=listed.read)

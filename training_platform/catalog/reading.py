@@ -29,7 +29,7 @@ _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def table(module: str, name: str) -> Any:
-    """Return what a YAML file says that lies beside a module, of which ``__file__`` is given."""
+    """Return the content of a YAML file beside a module; ``module`` is its ``__file__``."""
     return yaml.load(Path(module).with_name(name).read_text(encoding="utf-8"), Loader=_Fastest)  # noqa: S506 # it is safe
 
 
@@ -163,7 +163,9 @@ def _plain(hint: type, value: object, place: FilePlace, _: object) -> object:
 def _named(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Mapping[str, object]]) -> Any:
     """Return the row of a name, or the value of a type that has no names: a dataclass, or a named tuple."""
     if hint not in references:
-        return (_named_tuple if hasattr(hint, "_fields") else build)(hint, value, place, references)
+        if hasattr(hint, "_fields"):
+            return _named_tuple(hint, value, place, references)
+        return build(hint, value, place, references)
     rows = references[hint]
     if isinstance(value, str) and value in rows:
         return rows[value]

@@ -21,7 +21,7 @@ def hosts(machine: MachineType, topology: str) -> int | None:
 
 
 def legal_for(machine: MachineType, topology: str) -> bool:
-    """Whether the family has the shape and this machine can make it, alone or with others."""
+    """Whether the family has the shape and this machine can form it, by itself or with others."""
     rule = _rule(machine)
     if rule is None or not rule.legal(topology):
         return False
@@ -64,8 +64,8 @@ def nearest_topology(machine: MachineType, topology: str) -> str | None:
         return find_nearest(topology, shapes)
     if (rising := render_topology(tuple(sorted(sides)))) in shapes:
         return rising
-    asked = chips_in(topology) or 0
-    enough = [shape for shape in shapes if (chips_in(shape) or 0) >= asked]
+    chips = chips_in(topology) or 0
+    enough = [shape for shape in shapes if (chips_in(shape) or 0) >= chips]
     return min(enough, key=lambda shape: (chips_in(shape), max(parse_topology(shape) or (0,))), default=shapes[-1])
 
 

@@ -71,7 +71,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePrice(CatalogRow):
-    """The list price in USD of what is not a machine, by region, as read on ``read``; ``name`` is what it is of.
+    """The list price in USD, by region, of anything but a machine, as of ``read``; ``name`` is the priced item.
 
     A price with ``usd`` in ``unverified`` is one that somebody else read from Google's billing catalogue.
     """
@@ -375,7 +375,7 @@ class Throughput(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FilestoreTier(CatalogRow):
-    """A Filestore service tier: where it lives, which capacities it takes (GiB), what it is charged to.
+    """A Filestore service tier: zonal or regional, capacities in GiB, and the quota that it is charged to.
 
     A share never moves from one band to another. ``high_band_quota`` is charged for capacities of the last band where
     that differs. ``disputed_bands`` are capacities that one source has and another lacks. ``shrinks`` says whether a

@@ -98,8 +98,10 @@ class ReleaseView(View):
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
         """Yield a view; ours stand in the environment's section of charts, by the chart's name."""
         view = cls.viewed(planned, origin, planned.inputs)
-        known = of.as_text(view.read("name"))
-        yield cls.viewed(planned, ("charts", known), planned.inputs) if origin and known in CHARTS else view
+        name = of.as_text(view.read("name"))
+        if origin and name in CHARTS:
+            view = cls.viewed(planned, ("charts", name), planned.inputs)
+        yield view
 
     @property
     def catalogued(self) -> Chart | None:

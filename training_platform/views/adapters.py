@@ -81,7 +81,8 @@ def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> li
 
 
 def _cluster(body: Json, parts: list[str]) -> dict[str, Any]:
-    network, scaling = body.get("networkConfig") or {}, body.get("autoscaling") or {}
+    network = body.get("networkConfig") or {}
+    scaling = body.get("autoscaling") or {}
     return {
         **body,
         "datapathProvider": network.get("datapathProvider"),

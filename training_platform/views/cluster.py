@@ -216,8 +216,8 @@ def version_of(pool: NodePoolView, program: Program) -> str | None:
 def _by_name(program: Program) -> dict[str | None, ClusterView]:
     """Return clusters by both of their names, in Google Cloud and in the program; a pool's input may hold either."""
     clusters = program.all(ClusterView)
-    own = {cluster.cluster: cluster for cluster in clusters if cluster.known("cluster")}
-    return {**{cluster.name: cluster for cluster in clusters}, **own}
+    by_cloud_name = {cluster.cluster: cluster for cluster in clusters if cluster.known("cluster")}
+    return {**{cluster.name: cluster for cluster in clusters}, **by_cloud_name}
 
 
 def _pools(program: Program) -> dict[str, list[NodePoolView]]:
@@ -305,7 +305,8 @@ def _priority(row: Any, zones: Any) -> ClassPriority:
     )
 
 
-_WORKLOAD, _GROUP = "workloadPolicy", "groupPlacementPolicy"
+_WORKLOAD = "workloadPolicy"
+_GROUP = "groupPlacementPolicy"
 _VMS = "specificReservation.instanceProperties"
 
 

@@ -72,8 +72,10 @@ def holds_unknown(value: Any) -> bool:
 
 
 def rows(value: Any) -> Sequence[Any]:
-    """Return the entries of a list; one that stands alone is a list of one, an unknown list as well."""
-    return () if value is None else value if is_list(value) else (value,)
+    """Return the entries of a list; any other value, an unknown one too, is a list of one."""
+    if value is None:
+        return ()
+    return value if is_list(value) else (value,)
 
 
 def unrolled(inputs: Any, path: Sequence[str]) -> Iterator[Any]:
@@ -82,12 +84,12 @@ def unrolled(inputs: Any, path: Sequence[str]) -> Iterator[Any]:
         yield inputs
     elif isinstance(inputs, Mapping):
         for entry in rows(inputs.get(path[0])):
-            for one in unrolled(entry, path[1:]):
-                yield {**inputs, path[0]: one}
+            for below in unrolled(entry, path[1:]):
+                yield {**inputs, path[0]: below}
 
 
 def as_text(value: Any) -> Any:
-    """Return a text or None."""
+    """Return a string or None."""
     return value if value is None or isinstance(value, str) else UNKNOWN
 
 
@@ -102,7 +104,7 @@ def as_flag(value: Any) -> Any:
 
 
 def as_whole(value: Any) -> Any:
-    """Return a whole number or None; the wire carries floats, and Vertex AI's replica counts are texts."""
+    """Return an integer or None; the wire carries floats, and Vertex AI's replica counts are strings."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -122,7 +124,7 @@ def as_number(value: Any) -> Any:
 
 
 def as_quantity(value: Any) -> Any:
-    """Return a Kubernetes quantity that is a whole number."""
+    """Return a Kubernetes quantity as an integer."""
     match = _QUANTITY.match(value) if isinstance(value, str) else None
     return as_whole(int(match[1]) * _SUFFIXES[match[2]]) if match else as_whole(value)
 
@@ -167,5 +169,7 @@ def is_written(value: Any) -> Any:
 
 
 def any_of(*flags: Any) -> Any:
-    """Whether one of several flags is set; unknown where none is and one is not known."""
-    return True if True in flags else UNKNOWN if UNKNOWN in flags else False
+    """Whether one of several flags is set; unknown if none is set and one is unknown."""
+    if True in flags:
+        return True
+    return UNKNOWN if UNKNOWN in flags else False

@@ -50,10 +50,10 @@ class FlavorQuotaView(View):
     @fields.field(_CHECKS)
     def checks(self) -> tuple[str, ...]:
         """Admission checks that hold back jobs of the flavor; one that names no flavors holds back all of them."""
-        own = of.known(of.as_text(self.read(f"{_ROW}.name")))
+        flavor = of.known(of.as_text(self.read(f"{_ROW}.name")))
         pairs = [(at(check, ("name",)), of.as_texts(at(check, ("onFlavors",)))) for check in rows(self.read(_CHECKS))]
         pairs += [(name, ()) for name in rows(self.read("spec.admissionChecks"))]  # as v1beta1 has them as well
-        names = (of.as_text(name) for name, flavors in pairs if not of.known(flavors) or own in flavors)
+        names = (of.as_text(name) for name, flavors in pairs if not of.known(flavors) or flavor in flavors)
         return tuple(of.known(name) for name in names)
 
     @classmethod

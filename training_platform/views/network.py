@@ -29,7 +29,7 @@ class NetworkView(Settings):
 
 
 class CountedView(Settings):
-    """A part of a network that counts against a limit of its project; ``kind`` is of addresses alone."""
+    """A part of a network that counts against a limit of its project; only addresses have a ``kind``."""
 
     TYPES = (
         resource_types.ADDRESS,
@@ -120,7 +120,9 @@ class FirewallView(Settings):
         """Ports of TCP that it lets in."""
         inward = self.read("direction") in (None, "INGRESS") and not of.as_flag(self.read("disabled"))
         ports: list[str] = []
-        for allow in rows(self.read("allows")) if inward else ():
+        if not inward:
+            return ()
+        for allow in rows(self.read("allows")):
             if of.as_text(at(allow, ("protocol",))) in _TCP:
                 ports.extend(of.known(of.as_texts(at(allow, ("ports",)))) or (EVERY_PORT,))
         return tuple(ports)

@@ -53,7 +53,7 @@ class PoolNic(NamedTuple):
 
 
 def _disk_twice(config: Any) -> bool:
-    """Whether both spellings of the boot disk are there, with different values."""
+    """Whether both spellings of the boot disk are set, to different values."""
     if at(config, ("diskSizeGb",)) is None and at(config, ("diskType",)) is None:
         return False
     sizes = {of.as_whole(at(config, path)) for path in (("diskSizeGb",), ("bootDisk", "sizeGb"))}

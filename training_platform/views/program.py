@@ -43,7 +43,7 @@ class Program(View):
         With a field only those that have it, or of which it is not known.
         """
         if (kind, field) not in self._by_kind:
-            kinds = [own for own in self._of if issubclass(own, kind)]
+            kinds = [subclass for subclass in self._of if issubclass(subclass, kind)]
             views: Iterable[View] = self._of[kinds[0]] if len(kinds) == 1 else ()
             if field:
                 views = (view for view in self.all(kind) if view.may_have(field))

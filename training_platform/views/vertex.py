@@ -44,22 +44,24 @@ class PersistentPoolView(View):
     def viewed(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
         """Return the view of a pool; one that is not the first has a section of its own in the stack file."""
         pool = at(inputs, keys(f"{_POOL}.id"))
-        own = pool_path(pool) if origin and isinstance(pool, str) else ()
-        return super().viewed(planned, (*origin, *own), inputs)
+        section = pool_path(pool) if origin and isinstance(pool, str) else ()
+        return super().viewed(planned, (*origin, *section), inputs)
 
     def path(self, name: str) -> Path:
         """Return where a field stands in the stack file: what pools share above those that are not the first."""
-        known = self.accelerator_type if name in _ATTACHED and self.known("accelerator_type") else None
-        if (gpu := vertex_gpu(known)) and gpu.attachment:
-            return (*self.origin, _ATTACHED[name])
+        if name in _ATTACHED and self.known("accelerator_type"):
+            gpu = vertex_gpu(self.accelerator_type)
+            if gpu and gpu.attachment:
+                return (*self.origin, _ATTACHED[name])
         shared = name in _SHARED and self.origin[-2:-1] == ("more_pools",)
         return (*self.origin[:-2], name) if shared else super().path(name)
 
     @property
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
-        known = self.machine_type in MACHINE_TYPES  # of others nothing else is asked, which may not be known
-        return of_vertex(self.machine_type, self.accelerator_type, self.accelerator_count) if known else None
+        if self.machine_type not in MACHINE_TYPES:  # its GPUs, which may be unknown, are not read
+            return None
+        return of_vertex(self.machine_type, self.accelerator_type, self.accelerator_count)
 
     @property
     def most_vms(self) -> int:

@@ -111,7 +111,9 @@ class View:
         """Gather the fields of the class, those of its bases included."""
         cls.FIELDS = {**cls.FIELDS, **{name: field for name, field in vars(cls).items() if isinstance(field, Field)}}
         for name, field in cls.FIELDS.items():
-            place = (name if cls.LINES else "") if field.place is None else field.place
+            place = field.place
+            if place is None:
+                place = name if cls.LINES else ""
             cls.PLACES = {**cls.PLACES, name: tuple(place.split(".")) if place else ()}
 
     def __init__(
@@ -134,7 +136,8 @@ class View:
     @classmethod
     def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
         """Yield the views of this class that a planned resource has."""
-        for inputs in unrolled(planned.inputs, cls.EACH) if cls.EACH else (planned.inputs,):
+        blocks = unrolled(planned.inputs, cls.EACH) if cls.EACH else [planned.inputs]
+        for inputs in blocks:
             yield cls.viewed(planned, origin, inputs)
 
     @classmethod
@@ -158,7 +161,7 @@ class View:
         return (*self.options.get(SECRETS, ()), *secrets_in(self.inputs))
 
     def __repr__(self) -> str:
-        """Return what it is a view of."""
+        """Return the class, and the type and name of the resource."""
         return f"{builtins.type(self).__name__}({self.type} {self.name})"
 
     def path(self, name: str) -> Path:
@@ -195,7 +198,7 @@ class View:
         return {name: getattr(self, name) if self.known(name) else UNKNOWN for name in self.FIELDS}
 
     def read(self, path: str) -> Any:
-        """Return the input at a path as it is: None where it is missing, ``UNKNOWN`` where it is not known."""
+        """Return the input at a path unchanged: None if it is missing, ``UNKNOWN`` if it is not known."""
         return at(self.inputs, keys(path))
 
     def refers(self, path: Keys, kind: str) -> Any:
