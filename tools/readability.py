@@ -41,7 +41,7 @@ PHRASES: Final = {
     r"\bwhole numbers?\b": "integer",
     r"\b(is|are) there\b": "exists",  # readable: the pattern
     r"\bof which\b": "a possessive or a second sentence",
-    r"\bwhat it is\b|\bwhat is there\b": "a noun",
+    r"\bwhat it is\b|\bwhat is there\b": "a noun",  # readable: a pattern
     r"\bno more\b": "no longer",
     r"\bwhere (there|that|it) (is|are) (no|none|not)\b": "if",
 }
