@@ -204,7 +204,7 @@ SLIPS_QUEUES = {
     ),
     "a profile of a pool that a team was promised": QueuesSlip(
         "laboratory", "[desks]", "[spot]", "notebook-pool-promised",
-        "spot is of h100-spot, of which teams were promised 16", "a pool that no team was promised",
+        "spot is of h100-spot: teams were promised 16", "a pool that no team was promised",
     ),
 }  # fmt: skip
 

@@ -28,7 +28,7 @@ class Short(NamedTuple):
     """A limit that is too low, and the lowest that would hold all stacks, in ``unit``."""
 
     key: QuotaKey
-    wanted: float
+    needed: float
     unit: str
 
 
@@ -125,29 +125,29 @@ class Alternatives:
         vms = pool_vms(self.project, pool)
         if not pool.zone:
             vms = vms._replace(nodes=vms.nodes // ZONES_OF_A_REGIONAL_CLUSTER)
-        own = self._held.get((stack, pool.path, pool.name), {})
-        same = (vms, *own.items())  # as pools of a fleet are, by the thousand
+        held_now = self._held.get((stack, pool.path, pool.name), {})
+        same = (vms, *held_now.items())  # as pools of a fleet are, by the thousand
         if same not in self._rooms:
             quota = pool.accelerator.quotas.get(pool.spec.charged)
             zones = nearest_first(vms.location, set(pool.machine.zones) - {pool.zone})
-            self._rooms[same] = [self._room(vms._replace(location=zone), quota, own) for zone in zones]
+            self._rooms[same] = [self._room(vms._replace(location=zone), quota, held_now) for zone in zones]
         return self._rooms[same]
 
-    def _room(self, vms: VmUsage, quota: QuotaId | None, own: Mapping[QuotaKey, float]) -> Room:
+    def _room(self, vms: VmUsage, quota: QuotaId | None, held_now: Mapping[QuotaKey, float]) -> Room:
         left: float | None = math.inf
         short: Short | None = None
         for usage in vm_usage(vms):
             key = next((key for key in usage.keys if self._limit(key)), usage.keys[0])  # as the ledger charges
-            room = self._left(key, own)
+            room = self._left(key, held_now)
             if quota and usage.keys[0].quota_id == quota.quota_id:
                 left = room
             if room is not None and room < usage.amount:
                 short = short or Short(key, (self._limit(key) or 0) - room + usage.amount, usage.unit)
         return Room(vms.location, left, short)
 
-    def _left(self, key: QuotaKey, own: Mapping[QuotaKey, float]) -> float | None:
+    def _left(self, key: QuotaKey, held_now: Mapping[QuotaKey, float]) -> float | None:
         limit = self._limit(key)
-        return None if limit is None else limit - self._used.get(key, 0) + own.get(key, 0)
+        return None if limit is None else limit - self._used.get(key, 0) + held_now.get(key, 0)
 
     def _limit(self, key: QuotaKey) -> float | None:
         return self._ledger.snapshot.limit(key) if self._ledger.snapshot else None
@@ -198,7 +198,12 @@ def named(rooms: Iterable[Room], unit: str, most: int = MOST_REGIONS) -> str:
     parts = []
     for region in regions[:most]:
         left = region[0].left
-        amount = "" if left is None else "no limit" if math.isinf(left) else f"{shown(max(0, left))} {unit} left"
-        parts.append(", ".join(room.zone for room in region) + (f" ({amount})" if amount else ""))
+        zones = ", ".join(room.zone for room in region)
+        if left is None:
+            parts.append(zones)
+        elif math.isinf(left):
+            parts.append(f"{zones} (no limit)")
+        else:
+            parts.append(f"{zones} ({shown(max(0, left))} {unit} left)")
     rest = len(regions) - most
     return ", ".join(parts) + (f" and {rest} more region{'s' if rest > 1 else ''}" if rest > 0 else "")

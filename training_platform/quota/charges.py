@@ -75,7 +75,7 @@ class Charge(NamedTuple):
 
 
 def upgrade_label(label: str) -> str:
-    """Return what reports call the part of a pool's charge that is there only while the pool is upgraded."""
+    """Return the label of a pool's charge for the VMs that exist only during an upgrade."""
     return f"{label} while upgrading"
 
 
@@ -140,11 +140,12 @@ def vm_usage(vms: VmUsage) -> list[Usage]:
 
 
 def _one_vm(vm: VmUsage) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
-    """Yield the amounts of one VM, each with the quotas of which it is charged to the first that is limited."""
+    """Yield the amounts of one VM, each with its quotas; the first quota with a limit is charged."""
     machine = with_gpus(vm.machine_type, vm.accelerator_type, vm.accelerator_count)
     yield 1, (GENERAL_QUOTAS["instances"],)
     if machine.accelerator:
-        quotas, fallback = machine.accelerator.quotas, machine.accelerator.fallback
+        quotas = machine.accelerator.quotas
+        fallback = machine.accelerator.fallback
         if vm.capacity in quotas:
             yield machine.chips, tuple(quota for quota in (quotas[vm.capacity], fallback.get(vm.capacity)) if quota)
         if machine.kind == "gpu":

@@ -205,14 +205,15 @@ class _Stack:
         ]
         label = f"auto-provisioning of {created.origin[-1] if created.origin else created.name}"
         location = created.zones[0] if len(created.zones) == 1 else cluster.location
-        project, vcpus = cluster.project or self.project, created.limit("cpu") or 0
+        project = cluster.project or self.project
+        vcpus = created.limit("cpu") or 0
         for limit in created.limits:
-            own = sum(
+            in_pools = sum(
                 pool.most_vms * pool.machine.chips
                 for pool in pools
                 if pool.machine and pool.machine.accelerator and pool.machine.accelerator.gke_label == limit.resource
             )
-            chips = max(0, (limit.maximum or 0) - own)
+            chips = max(0, (limit.maximum or 0) - in_pools)
             holder = Holder(created.stack, created.path("limits"), label, created.path(limit.resource), 1)
             usages = accelerator_usage(project, limit.resource, chips, location, vcpus) if chips else ()
             yield from (usage.by(holder) for usage in usages)
@@ -232,20 +233,25 @@ class _Stack:
             accelerator_type=pool.accelerator_type,
             accelerator_count=pool.accelerator_count,
         )
-        scales, fewest = pool.max_replicas is not None, 1 if pool.min_replicas is None else pool.min_replicas
-        field, least = ("max_replicas", fewest) if scales else ("replica_count", 1)
+        field = "replica_count"
+        least = 1
+        if pool.max_replicas is not None:
+            field = "max_replicas"
+            least = 1 if pool.min_replicas is None else pool.min_replicas
         for usage in vertex_usage(vms):
             yield usage.by(_holder(pool, field, usage.amount / most if most else 0, least))
 
     def _network_holder(self, part: CountedView) -> Holder:
         """Return who needs a part of a network: a cluster, its GPUs, a gateway, or the environment's network itself."""
-        path, label = part.origin, str(part.origin[-1]) if part.origin else part.name
+        path = part.origin
+        label = str(path[-1]) if path else part.name
         if label == "gpu_networks":
             label = f"GPU networks of {part.origin[-2]}"
         elif not part.origin and part.name.startswith("network-"):  # as the environment's component is called
             label = "network"
             if part.type in (ADDRESS, ROUTER):
-                path, label = self._gateway_origin(part), f"NAT of {part.region}"
+                path = self._gateway_origin(part)
+                label = f"NAT of {part.region}"
         return Holder(part.stack, path, label)
 
     def _gateway_origin(self, part: CountedView | GatewayView) -> Path:

@@ -138,7 +138,7 @@ class CapacityLine(_Shared):
 
     @property
     def unpromised(self) -> int:
-        """What neither a team nor a cohort was promised, in whole slices; 0 where that is not known."""
+        """What neither a team nor a cohort was promised, in whole slices; 0 if unknown."""
         return 0 if self.uncounted else self.flavor.in_whole_slices(int(self.headroom))
 
     @property
@@ -250,23 +250,24 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
     shares: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
     for stack, label, above, clusters in promises:
         for cluster, flavors in clusters.items():
-            for flavor, share in flavors.items():
-                path = (*above, cluster, flavor)
+            for flavor_name, share in flavors.items():
+                path = (*above, cluster, flavor_name)
                 holder = Holder(stack.name, path, label, (*path, "nominal_quota"), 1, 0)
-                shares[stack.environment_name, cluster, flavor].append(Held(holder, share.nominal_quota))
-    return [
-        CapacityLine(
-            environment=stack.name,
-            cluster=cluster,
-            flavor=flavor,
-            shares=_sorted(shares[stack.name, cluster, name]),
-            lends=environment.lend_unpromised,
-            uncounted=workspace.uncounted > 0,
-        )
-        for stack, environment in workspace.environments()
-        for cluster in environment.clusters
-        for name, flavor in workspace.flavors(stack.name, cluster).items()
-    ]
+                shares[stack.environment_name, cluster, flavor_name].append(Held(holder, share.nominal_quota))
+    lines: list[CapacityLine] = []
+    for stack, environment in workspace.environments():
+        for cluster in environment.clusters:
+            for name, flavor in workspace.flavors(stack.name, cluster).items():
+                line = CapacityLine(
+                    environment=stack.name,
+                    cluster=cluster,
+                    flavor=flavor,
+                    shares=_sorted(shares[stack.name, cluster, name]),
+                    lends=environment.lend_unpromised,
+                    uncounted=workspace.uncounted > 0,
+                )
+                lines.append(line)
+    return lines
 
 
 def file_ledger(workspace: Workspace) -> list[FileLine]:

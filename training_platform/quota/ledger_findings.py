@@ -65,10 +65,10 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
         # A limit that one pool exceeds says which is too large, also of limits that many pools share.
         for line in sorted((line for line in ledger.lines if line.over), key=lambda line: len(line.holders)):
             for stack in dict.fromkeys(held.holder.stack for held in line.holders):
-                own = [held for held in line.holders if held.holder.stack == stack]
-                enough = [held for held in own if line.used - held.amount <= (line.limit or 0)]
+                in_stack = [held for held in line.holders if held.holder.stack == stack]
+                enough = [held for held in in_stack if line.used - held.amount <= (line.limit or 0)]
                 accused = (held for held in enough if (stack, held.holder.field or held.holder.path) in short)
-                held = next(accused, own[0])
+                held = next(accused, in_stack[0])
                 short[stack, held.holder.field or held.holder.path].append((line, held))
         for lines in short.values():
             findings.extend(_exceeded(lines, workspace, others, ledger.snapshot))
@@ -78,7 +78,8 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
 def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
     file = f"{FOLDER}/{ledger.project}.yaml"
     if (workspace.root / file).exists():
-        state, nearest = "rejected", f"mend {file} as its findings say"
+        state = "rejected"
+        nearest = f"fix the findings of {file}"
     else:
         state = "missing"
         nearest = f"{_PULL} {ledger.project}; or, without credentials, training-platform quota init"
@@ -124,7 +125,8 @@ def _exceeded(
     first, *more = sorted(lines, key=lambda short: (guesses[short[0].key], not others.counts_chips(*short)))
     cause: str | None = None
     for line, held in (first, *more):
-        holder, guess = held.holder, guesses[line.key]
+        holder = held.holder
+        guess = guesses[line.key]
         message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, holder.stack)}"
         if line.open_request is not None:
             message += f"; {shown(line.open_request)} requested, no limit before it is granted"
@@ -136,7 +138,9 @@ def _exceeded(
         if cause is None:
             cause = finding.place
             allowed, fits = _fitting(lines, line, held, others)
-            ways = [*([fits] if fits else []), *others.of(line, held, more=len(more))]
+            ways = list(others.of(line, held, more=len(more)))
+            if fits:
+                ways.insert(0, fits)
             finding = replace(finding, allowed=allowed, nearest="; or ".join(ways))
         yield finding
 
@@ -149,13 +153,14 @@ def _fitting(
     If disks are too large for even one VM, that is the largest disk with which as many VMs fit as the other limits
     allow.
     """
-    holder, allowed = held.holder, f"{shown(line.limit or 0)} {line.unit}"
+    holder = held.holder
+    allowed = f"{shown(line.limit or 0)} {line.unit}"
     if not holder.step or not holder.field:
         return allowed, None
     fitting = [
-        (math.floor(((short.limit or 0) - (short.used - own.amount)) / own.holder.step), short)
-        for short, own in lines
-        if own.holder.step
+        (math.floor(((short.limit or 0) - (short.used - part.amount)) / part.holder.step), short)
+        for short, part in lines
+        if part.holder.step
     ]
     fits, tightest = min(fitting, key=itemgetter(0))
     if fits >= max(1, holder.base):
@@ -176,22 +181,23 @@ def _smaller_disk(lines: Sequence[tuple[Line, Held]], others: Alternatives) -> i
     pool = others.pool(lines[0][1].holder)
     if pool is None:
         return None
-    rooms = {short.key: ((short.limit or 0) - (short.used - own.amount), own) for short, own in lines}
+    rooms = {short.key: ((short.limit or 0) - (short.used - part.amount), part) for short, part in lines}
     disks = [room for key, room in rooms.items() if key.quota_id in DISK_QUOTAS]
-    counts = [own.amount / own.holder.step for _, own in disks]
-    counts += [room // own.holder.step for key, (room, own) in rooms.items() if key.quota_id not in DISK_QUOTAS]
+    counts = [part.amount / part.holder.step for _, part in disks]
+    counts += [room // part.holder.step for key, (room, part) in rooms.items() if key.quota_id not in DISK_QUOTAS]
     default = BOOT_DISK_LIMITS["gke"].default_gb
-    size, count = pool.spec.boot_disk.size_gb or default, min(counts)
+    size = pool.spec.boot_disk.size_gb or default
+    count = min(counts)
     if not disks or count < 1:
         return None
-    smaller = math.floor(min(size * room / (count * own.holder.step) for room, own in disks))
+    smaller = math.floor(min(size * room / (count * part.holder.step) for room, part in disks))
     return smaller if smaller >= default else None
 
 
 def capacity_findings(
     lines: Iterable[CapacityLine], workspace: Workspace, before: Workspace | None = None
 ) -> list[Finding]:
-    """Return nominal quotas that the pools cannot hold, and those that are not a whole number of slices.
+    """Return nominal quotas that the pools cannot hold, and those that are not a multiple of a slice.
 
     ``before`` is the workspace before a change, which tells whose share has grown.
     """
@@ -210,22 +216,21 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
     if share.amount % size == 0:
         return
     unit = "slice" if line.flavor.accelerator.kind == "tpu" else "VM"
-    message = (
-        f"is {shown(share.amount)}, which is not a whole number of {unit}s: one {unit} of {line.flavor.name} is {size}"
-    )
+    message = f"is {shown(share.amount)}, but must be a multiple of {size}, one {unit} of {line.flavor.name}"
     whole = int(share.amount // size) * size
     fitting = [amount for amount in (whole + size, whole) if 0 < amount <= line.headroom + share.amount]
     nearest = min(fitting, key=lambda amount: abs(amount - share.amount), default=whole or size)
+    pools = [place for pool in line.flavor.pools for place in _places(workspace, line.environment, pool.path)]
     yield _finding(
         "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
         allowed=f"a multiple of {size}", nearest=str(nearest),
         spoils=_places(workspace, share.holder.stack, share.holder.path),
-        rests_on=tuple(at for pool in line.flavor.pools for at in _places(workspace, line.environment, pool.path)),
+        rests_on=tuple(pools),
     )  # fmt: skip
 
 
 def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace | None) -> Iterator[Finding]:
-    """Find a flavor of which too much is promised, at the share that has grown, or at the largest.
+    """Find a flavor with more promised than its pools hold, at the share that has grown, or at the largest.
 
     The shares that could be lowered instead follow from it; those that a change has left alone are not at fault.
     """
@@ -273,7 +278,8 @@ def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Worksp
         return f"shares lowered by {shown(-line.headroom)} together, or {larger}"
     ways = []
     for share in shares[:MOST_NAMED]:
-        fits, stack = _lowered(line, share), workspace.stacks.get(share.holder.stack)
+        fits = _lowered(line, share)
+        stack = workspace.stacks.get(share.holder.stack)
         file = f" ({stack.place(share.holder.field)})" if stack and share != shares[0] else ""
         ways.append(f"{share.holder.label} lowered by {shown(share.amount - fits)} to {fits}{file}")
     return ", or ".join((*ways, larger))
@@ -298,8 +304,8 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Fin
     for number, pool in enumerate(notebooks.pools):
         if pool in members:
             message = (
-                f"{pool} is of {line.flavor.name}, of which teams were promised {shown(line.promised)} "
-                f"{line.resource}; without what notebooks may take, its pools hold {shown(line.capacity)}"
+                f"{pool} is of {line.flavor.name}: teams were promised {shown(line.promised)} {line.resource}, and "
+                f"without what notebooks may take its pools hold {shown(line.capacity)}"
             )
             yield _finding(
                 "notebook-pool-promised", line.environment, ("clusters", line.cluster, "notebooks", "pools", number),
@@ -336,8 +342,8 @@ def _namesakes(line: CapacityLine | FileLine, workspace: Workspace) -> tuple[Pla
 
 def _places(workspace: Workspace, stack: str, path: Path) -> tuple[Place, ...]:
     """Return a place of a stack as causes of findings name it; none of a stack that the workspace lacks."""
-    known = workspace.stacks.get(stack)
-    return (known.at(path),) if known else ()
+    holder = workspace.stacks.get(stack)
+    return (holder.at(path),) if holder else ()
 
 
 def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = MOST_NAMED) -> str:
@@ -351,7 +357,7 @@ def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = M
     parts = [f"{name} {shown(held.amount)}" for name, held in zip(names, holders, strict=False)]
     if rest := holders[most:]:
         parts.append(f"{len(rest):,} more {shown(sum(held.amount for held in rest))}")
-    return f"of which {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"of which {', '.join(parts[:-1])} and {parts[-1]}"  # readable: a list follows
 
 
 def _finding(
@@ -360,10 +366,10 @@ def _finding(
     spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
 ) -> Finding:  # fmt: skip
     """Return a finding about a stack, which the workspace may lack."""
-    known = workspace.stacks.get(stack)
-    if known:
-        found = known.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
-        return replace(found, follows=follows, spoils=spoils, rests_on=rests_on)
+    known_stack = workspace.stacks.get(stack)
+    if known_stack:
+        finding = known_stack.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
+        return replace(finding, follows=follows, spoils=spoils, rests_on=rests_on)
     return Finding(
         rule=rule, severity=severity, message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest,
         follows=follows, spoils=spoils, rests_on=rests_on,

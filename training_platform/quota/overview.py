@@ -164,9 +164,11 @@ def _wanted_part(line: CapacityLine | FileLine, overview: Overview, selection: S
     assert environment is not None  # lines are made of environments
     members = {line.environment, *(share.holder.stack for share in line.shares)}
     if isinstance(line, FileLine):
-        location, teams = line.spec.location, {overview.team(share) for share in line.shares}
+        location = line.spec.location
+        teams = {overview.team(share) for share in line.shares}
     else:
-        location, teams = environment.clusters[line.cluster].location, {share.holder.label for share in line.shares}
+        location = environment.clusters[line.cluster].location
+        teams = {share.holder.label for share in line.shares}
     return (
         (not selection.projects or environment.project in selection.projects)
         and (not selection.regions or region_of(location) in selection.regions)
@@ -179,16 +181,16 @@ def _check(overview: Overview, selection: Selection) -> None:
     """Raise UserError for a name that would select nothing, rather than show nothing."""
     lines = [line for ledger in overview.ledgers for line in ledger.lines]
     ids = {line.key.quota_id for line in lines}
-    known: dict[str, tuple[Iterable[str], Collection[str]]] = {
+    choices: dict[str, tuple[Iterable[str], Collection[str]]] = {
         "project": (selection.projects, {ledger.project for ledger in overview.ledgers}),
         "region": (selection.regions, {region_of(line.key.location) for line in lines if line.key.location}),
         "quota": (selection.quotas, ids | {short_quota_id(quota_id) for quota_id in ids}),
         "stack": (selection.stacks, set(overview.workspace.stacks)),
         "team": (selection.teams, {team.name for _, team, _ in overview.workspace.teams()} | {PLATFORM}),
     }
-    for what, (wanted, names) in known.items():
-        for name in wanted:
+    for option, (selected, names) in choices.items():
+        for name in selected:
             if name not in names:
                 nearest = find_nearest(name, names)
                 hint = f"Nearest: {nearest}." if nearest else f"There are: {enumeration(names)}."
-                raise UserError(f"No stack holds anything of {what} {name!r}. {hint}")
+                raise UserError(f"No stack holds anything of {option} {name!r}. {hint}")

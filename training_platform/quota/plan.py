@@ -76,7 +76,8 @@ def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectPlan:
     names = {request.key: request.name for request in requests}
     taken = {request.name for request in requests if request.stack is stack}
     others = Alternatives(ledger, workspace)
-    needed, waiting = [], []
+    needed: list[NeededRequest] = []
+    waiting: list[Line] = []
     for line in ledger.lines:
         if not line.over:
             continue
@@ -125,7 +126,8 @@ def _contact(environment: Environment) -> str | None:
 
 def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -> list[str]:
     """Return one request as lines of YAML, from its name on; without a justification it names who holds how much."""
-    key, dimensions = need.line.key, need.dimensions
+    key = need.line.key
+    dimensions = need.dimensions
     lines = [f"{need.name}:", f"  service: {key.service}", f"  quota_id: {key.quota_id}"]
     if dimensions:
         lines.append(f"  dimensions: {{{', '.join(f'{name}: {value}' for name, value in dimensions.items())}}}")
@@ -134,7 +136,8 @@ def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -
 
 
 def _justification(need: NeededRequest) -> str:
-    largest, rest = need.line.holders[:MOST_HOLDERS], need.line.holders[MOST_HOLDERS:]
+    largest = need.line.holders[:MOST_HOLDERS]
+    rest = need.line.holders[MOST_HOLDERS:]
     named = ", ".join(f"{held.holder.label} of {held.holder.stack} {shown(held.amount)}" for held in largest)
     return f"{need.line.unit} of the training platform: {named}{f' and {len(rest)} more' if rest else ''}."
 
@@ -150,7 +153,8 @@ def with_requests(plan: ProjectPlan, text: str, *, contact: str | None = None, j
     contact = contact or _contact(plan.environment)
     if contact is None:
         raise UserError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")
-    file, path = plan.stack.source.file, (*plan.stack.below, _KEY)
+    file = plan.stack.source.file
+    path = (*plan.stack.below, _KEY)
     old = value_at(parse_source(text, file).value, path) or {}
     for need in plan.needed:
         if need.name in old:

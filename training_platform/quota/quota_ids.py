@@ -24,14 +24,14 @@ class KnownQuota(NamedTuple):
 @lru_cache(maxsize=1)
 def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
     """Return every quota of the catalogue by service and id."""
-    found: dict[tuple[str, str], KnownQuota] = {}
+    quotas: dict[tuple[str, str], KnownQuota] = {}
     for quota in QUOTAS:
         key = (quota.service, quota.quota_id)
         values = {name: {value} for name, value in quota.dimensions}
-        before = found[key].dimensions if key in found else {}
+        before = quotas[key].dimensions if key in quotas else {}
         both = {name: frozenset(values.get(name, ())) | before.get(name, frozenset()) for name in {*values, *before}}
-        found[key] = KnownQuota(quota.unit, quota.per, both)
-    return found
+        quotas[key] = KnownQuota(quota.unit, quota.per, both)
+    return quotas
 
 
 @lru_cache(maxsize=1)
@@ -67,7 +67,7 @@ def units() -> frozenset[str]:
 
 
 def misspelt_quota_id(service: str, quota_id: str) -> str | None:
-    """Return the known quota id of a service that an unknown one is a slip of the pen of, None where it is another."""
-    ids = {short_quota_id(known): known for home, known in known_quotas() if home == service}
+    """Return the known quota ID of a service that an unknown one probably misspells, or None."""
+    ids = {short_quota_id(name): name for home, name in known_quotas() if home == service}
     close = get_close_matches(short_quota_id(quota_id), ids, n=1, cutoff=_SLIP)
     return ids[close[0]] if close else None

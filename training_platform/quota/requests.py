@@ -76,10 +76,11 @@ def request_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> 
 
 
 def _unknown(request: StackRequest, snapshot: Snapshot | None) -> Iterator[Finding]:
-    service, quota_id = request.key.service, request.key.quota_id
-    known = known_quotas().get((service, quota_id))
-    if known is not None:
-        yield from _wrong_dimensions(request, known)
+    service = request.key.service
+    quota_id = request.key.quota_id
+    quota = known_quotas().get((service, quota_id))
+    if quota is not None:
+        yield from _wrong_dimensions(request, quota)
         return
     listed = snapshot.limits.get(service, {}) if snapshot else {}
     if quota_id not in listed:
@@ -89,21 +90,23 @@ def _unknown(request: StackRequest, snapshot: Snapshot | None) -> Iterator[Findi
         yield request.finding(("quota_id",), message, allowed, find_nearest(quota_id, names))
 
 
-def _wrong_dimensions(request: StackRequest, known: KnownQuota) -> Iterator[Finding]:
-    quota_id, dimensions = request.key.quota_id, request.request.dimensions
-    wanted = (*(() if known.per == "project" else (known.per,)), *known.dimensions)
-    for name, value in dimensions.items():
-        if name not in wanted:
+def _wrong_dimensions(request: StackRequest, quota: KnownQuota) -> Iterator[Finding]:
+    quota_id = request.key.quota_id
+    names = list(quota.dimensions)
+    if quota.per != "project":
+        names.insert(0, quota.per)
+    for name, value in request.request.dimensions.items():
+        if name not in names:
             message = f"{name!r} is not a dimension of {quota_id}"
-            allowed = enumeration(wanted) or "none: it is counted for the whole project"
-            yield request.finding(("dimensions", name), message, allowed, find_nearest(name, wanted))
-        elif (values := known.dimensions.get(name)) and value not in values:
+            allowed = enumeration(names) or "none: it is counted for the whole project"
+            yield request.finding(("dimensions", name), message, allowed, find_nearest(name, names))
+        elif (values := quota.dimensions.get(name)) and value not in values:
             message = f"{value!r} is not a {name} of {quota_id} in the catalogue"
             nearest = find_nearest(value, values)
             yield request.finding(("dimensions", name), message, enumeration(values), nearest, "warning")
-    for name in wanted:
-        if name not in dimensions:
-            message = f"does not say which {name}: {quota_id} is counted by {' and '.join(wanted)}"
+    for name in names:
+        if name not in request.request.dimensions:
+            message = f"does not say which {name}: {quota_id} is counted by {' and '.join(names)}"
             yield request.finding(("dimensions",), message, f"{name}: NAME")
 
 

@@ -121,7 +121,10 @@ class Snapshot:
             rows = self.limits.get(key.service, {}).get(key.quota_id)
             fitting = [row for row in rows or () if row.covers(key)]
             limit = max(fitting, key=lambda row: len(row.dimensions)).limit if fitting else 0
-            self._known[key] = None if rows is None else math.inf if limit == -1 else float(limit)
+            if rows is None:
+                self._known[key] = None
+            else:
+                self._known[key] = math.inf if limit == -1 else float(limit)
         return self._known[key]
 
     def covers(self, key: QuotaKey) -> bool:
@@ -161,11 +164,12 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
         if name != path.name:
             unreadable[f"{FOLDER}/{name}"] = f"{FOLDER}/{name}: the name of the file is not UTF-8."
             continue
-        file, failures = f"{FOLDER}/{path.name}", list[str]()
+        file = f"{FOLDER}/{path.name}"
+        failures: list[str] = []
         try:
             with others_go_on(file, failures):
-                snapshot, found = parse_snapshot(path.stem, read_source(path, file))
-                findings.extend(found)
+                snapshot, mistakes = parse_snapshot(path.stem, read_source(path, file))
+                findings.extend(mistakes)
                 if snapshot is not None:
                     by_project[snapshot.project] = snapshot
                     findings.extend(_age(snapshot, today))
@@ -181,7 +185,8 @@ def not_known(project: str) -> str:
 
 
 def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
-    days, source = snapshot.age(today), snapshot.source
+    days = snapshot.age(today)
+    source = snapshot.source
     if snapshot.placeholder:
         yield source.finding(PLACEHOLDER_RULE, ("placeholder",), not_known(snapshot.project), severity="note")
     elif days < 0:
@@ -210,11 +215,15 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     if isinstance(named, str) and named != project and not any(finding.path == "project" for finding in rejected):
         message = f"is {named!r} in a file that is called after {project!r}"
         findings.append(source.finding(RULE, ("project",), message, allowed=project, nearest=project))
-    limits = source.value.get("limits") if isinstance(source.value, dict) else None
-    for service, quotas in limits.items() if isinstance(limits, dict) else ():
-        for quota_id, rows in quotas.items() if isinstance(quotas, dict) else ():
+    for service, quotas in _mapping(_mapping(source.value).get("limits")).items():
+        for quota_id, rows in _mapping(quotas).items():
             findings += _quota_findings(rows if isinstance(rows, list) else [], source, service, quota_id)
     return snapshot, [dataclasses.replace(finding, spoils=(source.place(()),)) for finding in findings]
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    """Return a value of the file if it is a mapping, else an empty one; the model has refused it then."""
+    return value if isinstance(value, dict) else {}
 
 
 def _misspelt(finding: Finding) -> Finding:
@@ -233,65 +242,70 @@ def _quota_findings(rows: list[object], source: Source, service: str, quota_id: 
 
     Fields that the model rejects have their finding already: the rest of such a row is judged with stand-ins for them.
     """
-    quota: Path = ("limits", service, quota_id)
-    known = known_quotas().get((service, quota_id))
+    path: Path = ("limits", service, quota_id)
+    quota = known_quotas().get((service, quota_id))
     written = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)]
-    if written and known is None and (nearest := misspelt_quota_id(service, quota_id)):
+    if written and quota is None and (nearest := misspelt_quota_id(service, quota_id)):
         message = f"{quota_id!r} is not a quota id in the catalogue, so nothing is charged to it"
         allowed = f"quota ids of {service}"
-        yield source.finding(RULE, quota, message, allowed=allowed, nearest=nearest, severity="warning")
+        yield source.finding(RULE, path, message, allowed=allowed, nearest=nearest, severity="warning")
     first: dict[object, Path] = {}  # by dimensions
     for index, fields in written:
-        at = (*quota, index)
+        row_path = (*path, index)
+        wrong: set[str] = set()
         try:
-            row, wrong = Limit.model_validate(fields), set()
+            row = Limit.model_validate(fields)
         except ValidationError as error:
             wrong = {str(detail["loc"][0]) for detail in error.errors()}
             right = {name: value for name, value in fields.items() if name not in wrong}
             row = Limit.model_validate(right | {name: _STAND_INS[name] for name in wrong & _STAND_INS.keys()})
-        before = first.setdefault(row.dimensions, at) if wrong <= {"limit", "unit"} else at
-        if before != at:
+        before = first.setdefault(row.dimensions, row_path) if wrong <= {"limit", "unit"} else row_path
+        if before != row_path:
             message = f"has the same dimensions as line {source.position(before).line}"
-            yield source.finding(RULE, at, message, allowed="one limit for each")
-        allowed_units = frozenset({known.unit}) if known else units()
+            yield source.finding(RULE, row_path, message, allowed="one limit for each")
+        allowed_units = frozenset({quota.unit}) if quota else units()
         if row.unit is not None and row.unit not in allowed_units:
-            wanted = f"what {quota_id} is counted in" if known else "a unit of quotas"
-            nearest = find_nearest(row.unit, allowed_units) if known is None else known.unit
+            expected = f"the unit of {quota_id}" if quota else "a unit of quotas"
+            nearest = quota.unit if quota else find_nearest(row.unit, allowed_units)
             yield source.finding(
                 RULE,
-                (*at, "unit"),
-                f"{row.unit!r} is not {wanted}",
+                (*row_path, "unit"),
+                f"{row.unit!r} is not {expected}",
                 allowed=enumeration(allowed_units),
                 nearest=nearest,
             )
-        yield from _place_findings(row, known, source, at)
-        for name in row.others if known else ():
-            if known and name not in known.dimensions:
-                message = (
-                    f"{name!r} is not a dimension of {quota_id} in the catalogue, so nothing is charged to this row"
-                )
-                allowed = enumeration(known.dimensions) or "no dimension beside its place"
-                nearest = find_nearest(name, {*known.dimensions, known.per} - {"project"})
-                yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
+        yield from _place_findings(row, quota, source, row_path)
+        if quota:
+            yield from _dimension_findings(row, quota, source, row_path)
 
 
-def _place_findings(row: Limit, known: KnownQuota | None, source: Source, at: Path) -> Iterator[Finding]:
+def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Path) -> Iterator[Finding]:
+    """Yield dimensions that the catalogue does not have for the quota."""
+    for name in row.others:
+        if name not in quota.dimensions:
+            message = f"{name!r} is not a dimension of {path[-2]} in the catalogue, so nothing is charged to this row"
+            allowed = enumeration(quota.dimensions) or "no dimension beside its place"
+            nearest = find_nearest(name, {*quota.dimensions, quota.per} - {"project"})
+            yield source.finding(RULE, (*path, name), message, allowed=allowed, nearest=nearest, severity="warning")
+
+
+def _place_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Finding]:
     places = {name: place for name, place in (("region", row.region), ("zone", row.zone)) if place is not None}
     for name, place in places.items():
         names = REGIONS if name == "region" else ZONES
-        if known and known.per != name:
-            counted = "for the whole project" if known.per == "project" else f"by {known.per}"
-            message = f"{at[-2]} is counted {counted}"
-            yield source.finding(RULE, (*at, name), message, allowed=f"no {name} here")
+        if quota and quota.per != name:
+            counted = "for the whole project" if quota.per == "project" else f"by {quota.per}"
+            message = f"{path[-2]} is counted {counted}"
+            yield source.finding(RULE, (*path, name), message, allowed=f"no {name} here")
         elif place not in (OTHERS, *names):
             message = f"{place!r} is not a {name} in the catalogue"
             allowed = f"{name}s as of {LOCATIONS_READ}, or {OTHERS}"
             nearest = find_nearest(place, names)
-            yield source.finding(RULE, (*at, name), message, allowed=allowed, nearest=nearest, severity="warning")
-    if known and known.per != "project" and not places and row.limit > 0:
-        message = f"names no {known.per}, and {at[-2]} is counted by {known.per}"
-        allowed = f"a {known.per}, or {OTHERS} for every one that no other row names"
-        yield source.finding(RULE, at, message, allowed=allowed, nearest=f"{known.per}: {OTHERS}")
+            yield source.finding(RULE, (*path, name), message, allowed=allowed, nearest=nearest, severity="warning")
+    if quota and quota.per != "project" and not places and row.limit > 0:
+        message = f"names no {quota.per}, and {path[-2]} is counted by {quota.per}"
+        allowed = f"a {quota.per}, or {OTHERS} for every one that no other row names"
+        yield source.finding(RULE, path, message, allowed=allowed, nearest=f"{quota.per}: {OTHERS}")
 
 
 _STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # nothing is found wrong with these
@@ -336,9 +350,10 @@ def unmarked(text: str) -> bool:
 def placeholder_text(project: str, needs: Mapping[QuotaKey, float], today: date, old: Snapshot | None = None) -> str:
     """Return a snapshot of what is needed of each quota, none of them less than ``old`` has."""
     services: dict[str, dict[str, dict[object, Limit]]] = defaultdict(lambda: defaultdict(dict))
-    for service, ids in old.limits.items() if old else ():
-        for quota_id, rows in ids.items():
-            services[service][quota_id] = {row.dimensions: row for row in rows}
+    if old:
+        for service, ids in old.limits.items():
+            for quota_id, rows in ids.items():
+                services[service][quota_id] = {row.dimensions: row for row in rows}
     for key, amount in needs.items():
         before = old.amount(key) if old else None
         if before is None or before < amount:

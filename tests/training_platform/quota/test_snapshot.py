@@ -137,12 +137,12 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
     assert found == {
         ("1:1", "is 'example-trai' in a file that is called after 'example-train'", "example-train"),
         ("6:10", "is -2", "2"),
-        ("6:21", "'TPUs' is not what GPUS-ALL-REGIONS-per-project is counted in", "GPUs"),
+        ("6:21", "'TPUs' is not the unit of GPUS-ALL-REGIONS-per-project", "GPUs"),
         ("7:9", "7 is not a mapping", "{limit: 7}"),
         ("9:9", "names no region", "region: others"),
         ("10:10", "'many' is not a whole number", None),
         ("11:20", "says nothing", None),
-        ("11:34", "'GB' is not what CPUS-per-project-region is counted in", "vCPUs"),
+        ("11:34", "'GB' is not the unit of CPUS-per-project-region", "vCPUs"),
         ("12:10", "is -5", "5"),
         ("12:9", "has the same dimensions as line 9", None),
         ("12:9", "names no region", "region: others"),
@@ -150,7 +150,7 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
         ("13:28", "CPUS-per-project-region is counted by region", None),
         ("14:5", "500 is not a list", None),
         ("16:20", "'us-centrl1' is not a region in the catalogue", "us-central1"),
-        ("16:40", "'gb' is not what DISKS-TOTAL-GB-per-project-region is counted in", "GB"),
+        ("16:40", "'gb' is not the unit of DISKS-TOTAL-GB-per-project-region", "GB"),
     }
 
 
