@@ -64,7 +64,9 @@ class GoogleApi:
         read_only: bool = False,
         extra: str = "jobs",
     ) -> None:
-        self._api, self._title, self._where = api, title, where
+        self._api = api
+        self._title = title
+        self._where = where
         endpoint = endpoint or f"https://{api}.googleapis.com/"
         self._base = f"{endpoint.rstrip('/')}/{version}/"
         self._session = _session(endpoint, title, extra, read_only=read_only)
@@ -111,8 +113,9 @@ class GoogleApi:
         return answer
 
     def refusal(self, answer: Response) -> GoogleError:
-        """Return the error that a refusal is."""
-        status, reason = answer.status_code, answer.text
+        """Return a refused request as an error, with what to do about it."""
+        status = answer.status_code
+        reason = answer.text
         with suppress(ValueError, KeyError, TypeError):
             reason = str(answer.json()["error"]["message"])
         reason = " ".join(reason.split())[:300]
@@ -120,7 +123,7 @@ class GoogleApi:
             enable = f"gcloud services enable {self._api}.googleapis.com"
             message = f"{self._title} is not enabled for the credentials' project: {enable}. It says: {reason}"
         elif status == 401:
-            message = f"{self._title} does not know you: the credentials have expired. {LOG_IN}"
+            message = f"{self._title} rejected your credentials; they may have expired. {LOG_IN}"
         else:
             verb = "does not let you" if status == 403 else f"refuses ({status})"
             message = f"{self._title} {verb} in {self._where}: {reason}"

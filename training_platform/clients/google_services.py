@@ -25,8 +25,8 @@ class VertexJobs(GoogleApi):
 
     def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
         self.parent = f"projects/{project}/locations/{region}"
-        at = endpoint or f"https://{region}-aiplatform.googleapis.com"
-        super().__init__("aiplatform", "v1", at, title="Vertex AI", where=self.parent)
+        endpoint = endpoint or f"https://{region}-aiplatform.googleapis.com"
+        super().__init__("aiplatform", "v1", endpoint, title="Vertex AI", where=self.parent)
 
     def create(self, body: Mapping[str, Any], collection: str = CUSTOM_JOBS) -> Json:
         """Create a job. Raises GoogleError."""
@@ -61,8 +61,8 @@ class PersistentResources(GoogleApi):
     def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
         parent = f"projects/{project}/locations/{region}"
         self._path = f"{parent}/persistentResources"
-        at = endpoint or f"https://{region}-aiplatform.googleapis.com"
-        super().__init__("aiplatform", "v1", at, title="Vertex AI", where=parent)
+        endpoint = endpoint or f"https://{region}-aiplatform.googleapis.com"
+        super().__init__("aiplatform", "v1", endpoint, title="Vertex AI", where=parent)
 
     def get(self, resource_id: str) -> Json:
         """Return a resource by its id. Raises GoogleError."""
@@ -97,11 +97,11 @@ class CloudLogging(GoogleApi):
         return list(reversed(self.call("POST", "entries:list", body).get("entries") or ()))
 
 
-def prometheus(project: str, expr: str, at: datetime, endpoint: str | None = None) -> list[Json]:
+def prometheus(project: str, expr: str, time: datetime, endpoint: str | None = None) -> list[Json]:
     """Return the vector that an expression of PromQL has at a time, by managed Prometheus. Raises GoogleError."""
     api = GoogleApi("monitoring", "v1", endpoint, title="Cloud Monitoring", where=f"project {project}", read_only=True)
     path = f"projects/{project}/location/global/prometheus/api/v1/query"
-    answer = api.call("POST", path, {"query": expr, "time": at.isoformat()})
+    answer = api.call("POST", path, {"query": expr, "time": time.isoformat()})
     result = (answer.get("data") or {}).get("result")
     if answer.get("status") != "success" or not isinstance(result, list):
         raise GoogleError(f"Cloud Monitoring in project {project} does not answer a query: {answer.get('error')}.")
@@ -115,7 +115,7 @@ class CloudStorage(GoogleApi):
         super().__init__("storage", "upload/storage/v1", endpoint, title="Cloud Storage", where="its buckets")
 
     def put(self, uri: str, content: bytes, kind: str = "application/gzip") -> None:
-        """Write ``gs://bucket/object`` unless it is there, since its name says its content. Raises GoogleError."""
+        """Write ``gs://bucket/object`` unless it exists: its name is derived from its content. Raises GoogleError."""
         bucket, _, name = uri.removeprefix("gs://").partition("/")
         try:
             self.upload(f"b/{bucket}/o", content, kind, uploadType="media", ifGenerationMatch=0, name=name)

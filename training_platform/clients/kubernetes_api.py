@@ -66,7 +66,7 @@ class ClusterApi:
         self._headers = headers
 
     def as_member(self, group: str) -> ClusterApi:
-        """Return the same cluster as a member of a group alone would see it, by impersonation."""
+        """Return the same cluster as a member of only one group sees it, by impersonation."""
         return ClusterApi(self._api, self.name, {"Impersonate-User": MEMBER, "Impersonate-Group": group})
 
     def create(self, kind: ApiKind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
@@ -74,12 +74,13 @@ class ClusterApi:
         query = {
             "fieldValidation": "Strict",
             "fieldManager": "training-platform",
-            **({"dryRun": "All"} if dry_run else {}),
         }
+        if dry_run:
+            query["dryRun"] = "All"
         return self._call("POST", _path(kind, namespace), query, obj)
 
     def get(self, kind: ApiKind, namespace: str, name: str) -> Json | None:
-        """Return an object, None where there is none. Raises ClusterError."""
+        """Return an object, or None if it does not exist. Raises ClusterError."""
         return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
     def objects(self, kind: ApiKind, namespace: str, selector: str = "", *, fields: str = "") -> Iterator[Json]:
@@ -114,7 +115,7 @@ class ClusterApi:
         }
 
     def delete(self, kind: ApiKind, namespace: str, name: str, *, uid: str = "") -> bool:
-        """Delete an object and, after it, what it owns; False where there is none. Raises ClusterError.
+        """Delete an object and then what it owns; False if it does not exist. Raises ClusterError.
 
         With a ``uid`` the server refuses (409) to delete another object of that name. It reads options from the body
         where there is one, and not from the query.
@@ -256,9 +257,8 @@ def _sentences(name: str) -> Iterator[None]:
         raise ClusterError(_refusal(name, error.status or 0, str(error.body or "").encode()), error.status) from error
     except (HTTPError, OSError) as error:
         raise ClusterError(
-            f"Cluster {name} cannot be reached: {cause(error)}. Either its control plane or what it "
-            "depends on is down, or you are not let in: it answers at its DNS name alone, to accounts with "
-            "container.clusters.connect."
+            f"Cluster {name} cannot be reached: {cause(error)}. Its control plane may be down, or your "
+            "account may lack container.clusters.connect: the cluster answers only at its DNS name."
         ) from error
     except ValueError as error:
         raise ClusterError(f"Cluster {name} answers with something that is not JSON: {cause(error)}.") from error
@@ -270,7 +270,9 @@ def _refusal(name: str, status: int, data: bytes) -> str:
     except (ValueError, KeyError, TypeError):
         message = data[:200].decode("utf-8", "replace").strip() or "no reason given"
     if status == 401:
-        return f"Cluster {name} does not know you: the credentials have expired or are another project's. Log in again."
+        return (
+            f"Cluster {name} rejected your credentials: they have expired or belong to another project. Log in again."
+        )
     if status == 403:
         return f"Cluster {name} does not let you: {message}"
     return f"Cluster {name} refuses ({status}): {message}"

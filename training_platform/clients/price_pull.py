@@ -24,7 +24,7 @@ from training_platform.config.reading.finding import UserError
 
 SERVICES = {"Compute Engine": "6F81-5844-456A", "Cloud TPU": "E000-3F24-B8AA"}
 _HEAD = """\
-# List prices of the Cloud Billing Catalog in USD, written anew by `training-platform prices pull`: machines per VM and
+# List prices of the Cloud Billing Catalog in USD, written by `training-platform prices pull`: machines per VM and
 # hour, services per GiB and month. Prices and discounts of a contract belong to stacks/prices.yaml, which comes first.
 """
 _GROUPS = ("CPU", "RAM", "GPU", "N1Standard", "TPU")  # resource groups of machines' parts
@@ -84,46 +84,64 @@ def pull_prices(
     """Return the list prices of every machine type and disk that the catalogue has SKUs of. Raises UserError."""
     pulled = PulledPrices(today, tuple(sorted(regions)))
     facts = default().skus
-    known = {name.casefold() for row in facts.values() for names in _parts(row) for name in names}
+    sku_names = _sku_names(facts.values())
     rates: dict[tuple[str, Way, str], set[float]] = {}
     listed = 0
     for title, service in SERVICES.items():
         progress(f"{title}: SKUs")
         for sku in api.skus(service):
             listed += 1
-            _add(sku, known, pulled, rates)
+            _add(sku, sku_names, pulled, rates)
+    if not listed:
+        raise UserError("Cloud Billing lists no SKU of Compute Engine, so no price is known; nothing was written.")
     if not rates:
-        raise (
-            UserError(
-                f"Cloud Billing lists no price of the catalogue's machines and disks in {', '.join(pulled.regions)} "
-                f"({listed:,} SKUs read); nothing was written."
-            )
-            if listed
-            else UserError("Cloud Billing lists no SKU of Compute Engine, so no price is known; nothing was written.")
+        raise UserError(
+            f"Cloud Billing lists no price of the catalogue's machines and disks in {', '.join(pulled.regions)} "
+            f"({listed:,} SKUs read); nothing was written."
         )
-    usd = {key: min(found) for key, found in rates.items() if len(found) == 1}
-    pulled.unread += [
-        f"{name} ({way}) in {at}: has {len(found)} prices" for (name, way, at), found in rates.items() if len(found) > 1
-    ]
+    usd = _single_prices(rates, pulled)
     for name, machine in default().machine_types.items():
         _price_machine(machine, facts.get(name.rpartition("-")[0]), usd, pulled)
     for name, row in facts.items():
-        for region in pulled.regions if row.amount else ():
-            for way in ("on-demand", "spot") if name == LOCAL_SSD_SERVICE else ("on-demand",):
-                called = f"{name}-spot" if way == "spot" else name
-                if (amount := _first(usd, row.amount, way, region)) is None:
-                    pulled.missing.append(f"{called} in {region}")
-                else:
-                    pulled.services.setdefault(called, {})[region] = amount
+        if row.amount:
+            _price_service(name, row, "on-demand", usd, pulled)
+        if row.amount and name == LOCAL_SSD_SERVICE:
+            _price_service(f"{name}-spot", row, "spot", usd, pulled)
     return pulled
 
 
-def _parts(row: Skus) -> tuple[tuple[str, ...], ...]:
-    return row.vcpu, row.memory, row.chip, row.amount
+def _sku_names(rows: Iterable[Skus]) -> frozenset[str]:
+    names = [name for row in rows for name in (*row.vcpu, *row.memory, *row.chip, *row.amount)]
+    return frozenset(name.casefold() for name in names)
+
+
+def _single_prices(
+    rates: dict[tuple[str, Way, str], set[float]], pulled: PulledPrices
+) -> dict[tuple[str, Way, str], float]:
+    """Return the rates with one price; those with several are reported as unread."""
+    usd: dict[tuple[str, Way, str], float] = {}
+    for (name, way, region), prices in rates.items():
+        if len(prices) == 1:
+            usd[name, way, region] = min(prices)
+        else:
+            pulled.unread.append(f"{name} ({way}) in {region}: has {len(prices)} prices")
+    return usd
+
+
+def _price_service(
+    name: str, row: Skus, way: Way, usd: dict[tuple[str, Way, str], float], pulled: PulledPrices
+) -> None:
+    """Add the price of a service in each region that lists one."""
+    for region in pulled.regions:
+        amount = _first(usd, row.amount, way, region)
+        if amount is None:
+            pulled.missing.append(f"{name} in {region}")
+        else:
+            pulled.services.setdefault(name, {})[region] = amount
 
 
 def _add(
-    sku: Json, known: Collection[str], pulled: PulledPrices, rates: dict[tuple[str, Way, str], set[float]]
+    sku: Json, sku_names: Collection[str], pulled: PulledPrices, rates: dict[tuple[str, Way, str], set[float]]
 ) -> None:
     """Add what a SKU says of the regions that are asked for."""
     described = str(sku.get("description") or sku.get("skuId") or "a SKU without a description")
@@ -134,8 +152,10 @@ def _add(
         return
     around = _AROUND.match(described)
     name = around[2].casefold() if around else described.casefold()
-    name = name if name in known else next((word for word in name.replace(",", " ").split() if word in known), name)
-    if name not in known:
+    if name not in sku_names:
+        words = name.replace(",", " ").split()
+        name = next((word for word in words if word in sku_names), name)
+    if name not in sku_names:
         if category.get("resourceGroup") in _GROUPS:
             pulled.unknown[around[2] if around else described] += 1
         return
@@ -164,7 +184,8 @@ def _usd(sku: Json) -> float:
 
 
 def _first(usd: dict[tuple[str, Way, str], float], names: Iterable[str], way: Way, region: str) -> float | None:
-    return next((usd[key] for name in names if (key := (name.casefold(), way, region)) in usd), None)
+    keys = ((name.casefold(), way, region) for name in names)
+    return next((usd[key] for key in keys if key in usd), None)
 
 
 def _price_machine(
@@ -183,9 +204,9 @@ def _price_machine(
             )
             if ssd := machine.local_ssd.bundled * machine.local_ssd.partition_gib:
                 parts.append((default().skus[LOCAL_SSD_SERVICE].amount, ssd / HOURS_OF_MONTH))
-            found = [(_first(usd, names, way, region), amount) for names, amount in parts if names]
-            if not found or any(rate is None for rate, _ in found):
+            priced = [(_first(usd, names, way, region), amount) for names, amount in parts if names]
+            if not priced or any(rate is None for rate, _ in priced):
                 pulled.missing.append(f"{machine.name} {way} in {region}")
                 continue
-            total = sum((rate or 0) * amount for rate, amount in found)
+            total = sum((rate or 0) * amount for rate, amount in priced)
             pulled.machines.setdefault(machine.name, {}).setdefault(way, {})[region] = round(total, 6)

@@ -81,17 +81,19 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
         for kind in (resource_types.CLUSTER, resource_types.SUBNETWORK, resource_types.FILESTORE)
         for path in contents.of(kind)
     )
-    found = {*regions, *(region_of(path.split("/")[3]) for path in located)}
-    for asked_for, places in (("region", found), ("location", found | MULTI_REGIONS.keys())):
-        for place, listing in product(sorted(places), _listings(asked_for)):
-            _read(contents, listing, local_cloud, region=place)
+    used_regions = {*regions, *(region_of(path.split("/")[3]) for path in located)}
+    for region, listing in product(sorted(used_regions), _listings("region")):
+        _read(contents, listing, local_cloud, region=region)
+    for location, listing in product(sorted(used_regions | MULTI_REGIONS.keys()), _listings("location")):
+        _read(contents, listing, local_cloud, region=location)
     return contents
 
 
 def project_api(name: str, project: str, region: str, local_cloud: str | None, *, read_only: bool = True) -> GoogleApi:
     """Return one API of a project; the local cloud has it below its name, Google at a host of its own."""
     row = _TABLE["apis"][name]
-    service, version = row.get("name", name), row["version"]
+    service = row.get("name", name)
+    version = row["version"]
     endpoint = local_endpoint(local_cloud, service)
     if endpoint:
         version = version.removeprefix(f"{service}/")
@@ -101,22 +103,22 @@ def project_api(name: str, project: str, region: str, local_cloud: str | None, *
     return GoogleApi(service, version, endpoint, title=row["title"], where=where, read_only=read_only)
 
 
-def _listings(asked_for: str) -> list[Listing]:
-    """Return the lists that are asked for once in a ``project``, or for each ``zone``, ``region`` or ``location``."""
+def _listings(per: str) -> list[Listing]:
+    """Return the lists that are read once in a ``project``, or once per ``zone``, ``region`` or ``location``."""
     rows = resource_types.RESOURCE_TYPES.items()
-    return [Listing(token, **row.listed) for token, row in rows if row.listed and row.listed_per == asked_for]
+    return [Listing(token, **row.listed) for token, row in rows if row.listed and row.listed_per == per]
 
 
 def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, region: str = "", zone: str = "") -> None:
-    asked = {"project": contents.project, "region": region, "zone": zone}
+    scope = {"project": contents.project, "region": region, "zone": zone}
     rows = contents.bodies.setdefault(listing.type, {})
     try:
         api = project_api(listing.api, contents.project, region, local_cloud)
-        pages = api.pages(listing.list.format(**asked))
+        pages = api.pages(listing.list.format(**scope))
         if listing.list.startswith("projects/{project}/aggregated/"):
             pages = (place for page in pages for place in (page.get("items") or {}).values())
         for body in (body for page in pages for body in page.get(listing.items) or ()):
-            path = _START.sub("", listing.path.format_map({**body, **asked}))
+            path = _START.sub("", listing.path.format_map({**body, **scope}))
             path = _NUMBER.sub(f"projects/{contents.project}/", path)
             rows[path] = body
             if listing.type == resource_types.CLUSTER:

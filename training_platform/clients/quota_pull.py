@@ -86,7 +86,8 @@ class CloudQuotas(GoogleApi):
 
     def refusal(self, answer: Response) -> GoogleError:
         """Return what an error of the API means, and what to do about it; its own words at the end."""
-        status, project = answer.status_code, self.project
+        status = answer.status_code
+        project = self.project
         reasons: set[str] = set()
         words = "It says nothing that can be read."
         with suppress(ValueError, KeyError, TypeError, AttributeError):
@@ -149,11 +150,14 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         """Return the change as a line: ``CPUS-per-project-region us-central1: 200 -> 400``."""
         where = " ".join(value for _, value in self.dimensions)
-        old, new = (
-            "not listed" if limit is None else "unlimited" if limit == -1 else f"{limit:,}"
-            for limit in (self.old, self.new)
-        )
-        return f"{self.quota_id}{f' {where}' if where else ''}: {old} -> {new}"
+        subject = f"{self.quota_id} {where}" if where else self.quota_id
+        return f"{subject}: {_limit_text(self.old)} -> {_limit_text(self.new)}"
+
+
+def _limit_text(limit: int | None) -> str:
+    if limit is None:
+        return "not listed"
+    return "unlimited" if limit == -1 else f"{limit:,}"
 
 
 class Pulled(NamedTuple):
@@ -175,18 +179,20 @@ def pull(
     text: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Pulled:
-    """Read a project's limits and return its snapshot's new text; ``text`` is the old file's, None where there is none.
+    """Read a project's limits and return its snapshot's new text; ``text`` is the old file's, if it exists.
 
     ``needed`` are service and quota id of what the stacks hold. Raises UserError.
     """
     if (old and old.placeholder) or (text and unmarked(text)):  # amounts that no project was asked for
         old = text = None
-    project, before = api.project, _limits_of(old)
-    wanted = {*known_quotas(), *needed, *((service, name) for service, ids in before.items() for name in ids)}
+    project = api.project
+    before = _limits_of(old)
+    written = {(service, name) for service, ids in before.items() for name in ids}
+    kept = {*known_quotas(), *needed, *written}
     after: Limits = {}
     for service in sorted({*services(), *before, *(service for service, _ in needed)}):
         progress(f"{project}: {service}")
-        infos = [info for info in api.quotas(service) if (service, info.quota_id) in wanted]
+        infos = [info for info in api.quotas(service) if (service, info.quota_id) in kept]
         if infos:
             after[service] = {info.quota_id: rows_of(info) for info in infos}
     missing = sorted(quota_id for service, quota_id in needed if quota_id not in after.get(service, {}))
@@ -208,8 +214,8 @@ def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
     place = next((name for name in _PLACES if name in named), None)
     rows: dict[Dimensions, int] = {}
     for row in sorted(info.rows, key=lambda row: (-len(row.dimensions), sorted(row.dimensions.items()))):
-        own = row.dimensions.items()
-        if row.limit or any(other.limit and other.dimensions.items() < own for other in info.rows):
+        dimensions = row.dimensions.items()
+        if row.limit or any(other.limit and other.dimensions.items() < dimensions for other in info.rows):
             missing = {} if place is None or place in row.dimensions else {place: OTHERS}
             rows[_ordered({**missing, **row.dimensions})] = row.limit
     return rows
@@ -217,13 +223,16 @@ def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
 
 def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
     """Return what is not the same, in the order of service, quota id and dimensions."""
-    ids = {(service, quota_id) for limits in (before, after) for service in limits for quota_id in limits[service]}
-    found: list[Change] = []
-    for service, quota_id in sorted(ids):
-        old, new = before.get(service, {}).get(quota_id, {}), after.get(service, {}).get(quota_id, {})
-        rows = (Change(service, quota_id, row, old.get(row), new.get(row)) for row in sorted({*old, *new}))
-        found.extend(change for change in rows if change.old != change.new)
-    return tuple(found)
+    changed: list[Change] = []
+    for service in sorted({*before, *after}):
+        old_ids = before.get(service, {})
+        new_ids = after.get(service, {})
+        for quota_id in sorted({*old_ids, *new_ids}):
+            old = old_ids.get(quota_id, {})
+            new = new_ids.get(quota_id, {})
+            rows = (Change(service, quota_id, row, old.get(row), new.get(row)) for row in sorted({*old, *new}))
+            changed.extend(change for change in rows if change.old != change.new)
+    return tuple(changed)
 
 
 def rewritten(project: str, text: str | None, limits: Limits, today: date) -> str:

@@ -18,7 +18,7 @@ class ApiError(UserError):
 
 
 def cause(error: BaseException) -> str:
-    """Return why a request failed, on one line: in the system's words alone where the system refused a connection."""
+    """Return why a request failed, on one line: only the system's words if it refused a connection."""
     root = error
     while root.__context__ is not None:
         root = root.__context__

@@ -107,7 +107,7 @@ def without_queue(lab: Lab) -> None:
     [
         (closed, f"Cluster gpus {UNREACHABLE}: "),
         (no_context, "The kubeconfig has no context gke_example-lab_us-central1_lab-gpus or lab-gpus."),
-        (refusing("*", "", 401), "Cluster gpus does not know you: the credentials have expired"),
+        (refusing("*", "", 401), "Cluster gpus rejected your credentials: they have expired"),
         (refusing("*", "", 403, "jobsets is forbidden"), "Cluster gpus does not let you: jobsets is forbidden"),
         (refusing("*", "", 200, ""), "Cluster gpus answers with something that is not JSON"),
         (refusing("*", "", 503, "etcd is away"), "Cluster gpus refuses (503): etcd is away"),
@@ -259,7 +259,7 @@ def jobs_of(cloud: vertex_cloud.Cloud) -> int:
     [
         (
             "expired_tokens: {a: {service: aiplatform}}",
-            "Vertex AI does not know you: the credentials have expired. Log in",
+            "Vertex AI rejected your credentials; they may have expired. Log in",
         ),
         ("bursts: {a: {service: aiplatform, code: 503, verb: POST}}", "Vertex AI refuses (503) in projects/"),
     ],
@@ -284,7 +284,7 @@ def test_a_token_that_expired_after_the_submission_is_one_sentence(
     run = job("submit", str(file)).stdout.strip()
     cloud.cloud.faults.add(parse_scenario("expired_tokens: {a: {service: aiplatform}}", "scenario.yaml"))
 
-    one_sentence(job(command, run), "Vertex AI does not know you: ")
+    one_sentence(job(command, run), "Vertex AI rejected your credentials; ")
 
 
 def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]) -> None:
