@@ -50,7 +50,7 @@ ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME, examples=["h100
 
 
 class ReservationSpec(Consistent):
-    """The reservation that VMs come from: its name alone, ``any`` for every open one that matches, or these fields.
+    """The reservation that VMs come from: only its name, ``any`` for every open one that matches, or these fields.
 
     With ``any``, VMs that match no reservation are on-demand VMs and charged as such.
     """
@@ -81,7 +81,7 @@ class ReservationSpec(Consistent):
         of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
             yield Conflict(
-                ("name",), f"reservation any does not support {', '.join(of_one)}", "any alone, or a name", "any"
+                ("name",), f"reservation any does not support {', '.join(of_one)}", "only any, or a name", "any"
             )
         if self.sub_block and not self.block:
             yield Conflict(("sub_block",), "needs the block that it belongs to", "block and sub_block")

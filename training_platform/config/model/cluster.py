@@ -256,9 +256,12 @@ class ClusterSpec(Consistent):
     @property
     def pools_without_chips(self) -> dict[Path, CpuPoolSpec]:
         """Its pools without TPUs or GPUs, by their paths below it, the system pool last."""
-        own: dict[Path, CpuPoolSpec] = {("cpu_pools", name): pool for name, pool in self.cpu_pools.items()}
-        heads: dict[Path, CpuPoolSpec] = {("pathways",): self.pathways} if self.pathways else {}
-        return own | heads | ({("system_pool",): self.system_pool} if self.existing is None else {})
+        pools: dict[Path, CpuPoolSpec] = {("cpu_pools", name): pool for name, pool in self.cpu_pools.items()}
+        if self.pathways:
+            pools["pathways",] = self.pathways
+        if self.existing is None:
+            pools["system_pool",] = self.system_pool
+        return pools
 
     @property
     def queues_pods(self) -> bool:
@@ -273,13 +276,14 @@ class ClusterSpec(Consistent):
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield what is its owner's to say, what is left out and wanted, and a missing subnet."""
-        for field in OWNERS_FIELDS if self.existing else ():
-            if field in self.model_fields_set:
-                message = f"does not go with existing: {self.existing} is as its owner has it"
-                yield Conflict((field,), message, "the field left out", "leave it out")
+        if self.existing:
+            for field in OWNERS_FIELDS:
+                if field in self.model_fields_set:
+                    message = f"does not go with existing: {self.existing} is as its owner has it"
+                    yield Conflict((field,), message, "the field left out", "leave it out")
         queued = {("serving",): self.serving, ("notebooks", "teams"): bool(self.notebooks and self.notebooks.teams)}
-        for path, wanted in queued.items():
-            if wanted and self.software.kueue == "none":
+        for path, is_queued in queued.items():
+            if is_queued and self.software.kueue == "none":
                 message = "needs Kueue to count its pods, and software.kueue is none"
                 yield Conflict(path, message, "the field left out, or Kueue installed", "leave it out")
         for name in self.cpu_pools:

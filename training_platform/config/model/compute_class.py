@@ -63,7 +63,7 @@ class Priority(Section):
         if bool(self.node_pools) == (self.machine_type is not None) or (
             self.node_pools and self.model_fields_set != {"node_pools"}
         ):
-            context = {"allowed": "node_pools alone, or machine_type with what goes with it", "nearest": None}
+            context = {"allowed": "only node_pools, or machine_type with what goes with it", "nearest": None}
             raise PydanticCustomError("one_kind", "a priority has either node pools or a machine type", context)
         refuse_conflicts(self._conflicts())
         return self
@@ -144,14 +144,14 @@ def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, N
     taken: dict[str, str] = {}
     for name, spec in classes.items():
         for index, priority in enumerate(spec.priorities):
-            at = ("compute_classes", name, "priorities", index)
+            path = ("compute_classes", name, "priorities", index)
             for pool in priority.node_pools:
                 if pool not in pools:
                     message = f"{pool!r} is not a node pool of this cluster"
-                    _refuse(message, enumeration(pools), find_nearest(pool, pools), at)
+                    _refuse(message, enumeration(pools), find_nearest(pool, pools), path)
                 if pool in taken:
                     message = f"node pool {pool} is in compute class {taken[pool]} already"
-                    _refuse(message, "each node pool in one class", None, at)
+                    _refuse(message, "each node pool in one class", None, path)
                 taken[pool] = name
         alike = ([pools[pool] for pool in row.node_pools] or [row.as_pool] for row in spec.priorities)
         shapes = list(dict.fromkeys(_shape(member) for members in alike for member in members))
@@ -173,6 +173,6 @@ def _shape(pool: NodePoolSpec) -> Shape:
     return Shape(machine.chips, tpu=machine.accelerator.name, topology=pool.topology)
 
 
-def _refuse(message: str, allowed: str, nearest: str | None, at: tuple[str | int, ...]) -> None:
-    context = {"allowed": allowed, "nearest": nearest, "at": at}
+def _refuse(message: str, allowed: str, nearest: str | None, path: tuple[str | int, ...]) -> None:
+    context = {"allowed": allowed, "nearest": nearest, "at": path}
     raise PydanticCustomError("compute_class", message.replace("{", "{{"), context)

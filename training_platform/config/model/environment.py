@@ -189,7 +189,7 @@ class QuotaRequest(Section):
 
 
 class BudgetSpec(Section):
-    """A budget of Cloud Billing for what carries a team's or an environment's label; it tells people, no more."""
+    """A budget of Cloud Billing for what carries a team's or an environment's label; it only notifies people."""
 
     a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
     currency: str = Field(
@@ -237,7 +237,7 @@ class ChartOverride(Consistent):
     def conflicts(self) -> Iterator[Conflict]:
         """Yield a digest of a chart that no registry holds by digest."""
         if self.digest and (self.repository or not (self.chart or "oci://").startswith("oci://")):
-            message = "goes with an OCI reference alone: chart repositories and folders have none"
+            message = "goes only with an OCI reference: chart repositories and folders have no digest"
             yield Conflict(("digest",), message, "chart: oci://..., or no digest")
 
 
@@ -456,8 +456,8 @@ class Environment(Consistent):
         for name, cluster in self.clusters.items():
             slices += sum(pool.slices for pool in cluster.node_pools.values())
             if cluster.notebooks:
-                at = ("clusters", name, "notebooks", "filestore")
-                yield from self._conflicts_of_homes(at, cluster.notebooks.filestore, region_of(cluster.location))
+                path = ("clusters", name, "notebooks", "filestore")
+                yield from self._conflicts_of_homes(path, cluster.notebooks.filestore, region_of(cluster.location))
         if self.private_services_range is None and self.network is None:
             yield from self._without_services_range()
         if self.google_apis == "public" and self.clusters and not self.open_egress:
@@ -489,7 +489,8 @@ class Environment(Consistent):
             addresses = instance.reserved_range
             if instance.connection == "private-service-access":
                 addresses = self.private_services_range
-            if any(ip_network(taken).overlaps(opened) for taken in ([addresses] if addresses else _PRIVATE)):
+            ranges = [addresses] if addresses else _PRIVATE
+            if any(ip_network(taken).overlaps(opened) for taken in ranges):
                 return name
         return None
 
@@ -505,8 +506,8 @@ class Environment(Consistent):
     def _conflicts_of_network(self) -> Iterator[Conflict]:
         """Yield what an existing network's owner decides, and subnets that are nowhere to be found."""
         shared = self.host_project is not None
-        for field in ("nat_addresses", "private_services_range") if self.network else ():
-            if field in self.model_fields_set:
+        if self.network:
+            for field in sorted({"nat_addresses", "private_services_range"} & self.model_fields_set):
                 message = "does not go with network, whose owner has its gateways and peerings"
                 yield Conflict((field,), message, "the field left out", "leave it out")
         if self.network and self.network.grant_roles and not shared:
@@ -532,30 +533,30 @@ class Environment(Consistent):
     @property
     def host_project(self) -> str | None:
         """The host project of a Shared VPC; None where the network is of the environment's own project."""
-        found = self.network.project if self.network else None
-        return found if found != self.project else None
+        project = self.network.project if self.network else None
+        return project if project != self.project else None
 
     @property
     def granted_host_project(self) -> str | None:
         """The host project, if the environment's stack grants Google's agents their roles there."""
         return self.host_project if self.network and self.network.grant_roles else None
 
-    def _conflicts_of_homes(self, at: tuple[str, ...], wanted: str, region: str) -> Iterator[Conflict]:
-        """Yield an instance for homes of notebooks that is not there, is a team's alone, or is in another region."""
+    def _conflicts_of_homes(self, path: tuple[str, ...], instance: str, region: str) -> Iterator[Conflict]:
+        """Yield an instance for homes of notebooks that is missing, belongs to one team, or is in another region."""
         others = [name for name, spec in self.filestore.items() if spec.team is None]
         near = [name for name in others if region_of(self.filestore[name].location) == region]
-        if wanted not in self.filestore:
-            message = f"{wanted!r} is not a Filestore instance of this environment"
+        if instance not in self.filestore:
+            message = f"{instance!r} is not a Filestore instance of this environment"
             allowed = enumeration(self.filestore) or "none is declared under filestore"
-            yield Conflict(at, message, allowed, find_nearest(wanted, self.filestore))
-        elif wanted not in others:
-            message = f"is team {self.filestore[wanted].team}'s alone, and homes are those of all users of notebooks"
+            yield Conflict(path, message, allowed, find_nearest(instance, self.filestore))
+        elif instance not in others:
+            message = f"belongs to team {self.filestore[instance].team}, and homes are those of all users of notebooks"
             allowed = enumeration(others) or "an instance without team, to be declared under filestore"
-            yield Conflict(at, message, allowed, min(others, default=None))
-        elif wanted not in near:
-            message = f"{wanted!r} is in {self.filestore[wanted].location}: notebooks in {region} cannot mount it"
+            yield Conflict(path, message, allowed, min(others, default=None))
+        elif instance not in near:
+            message = f"{instance!r} is in {self.filestore[instance].location}: notebooks in {region} cannot mount it"
             allowed = enumeration(near) or f"an instance in {region}, to be declared under filestore"
-            yield Conflict(at, message, allowed, min(near, default=None))
+            yield Conflict(path, message, allowed, min(near, default=None))
 
     def _regions_without_key(self) -> Iterator[Conflict]:
         """Yield what would be left to Google's keys where the environment has its own."""
@@ -568,35 +569,36 @@ class Environment(Consistent):
         }
         if self.images:
             places[("images", "location")] = self.images.location
-            places |= {("images", "caches", number): each for number, each in enumerate(self.images.caches)}
+            places |= {("images", "caches", number): cache for number, cache in enumerate(self.images.caches)}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"
                 yield Conflict(path, message, f"a region of {enumeration(self.encryption.by_region)}")
 
     def _data_set_conflicts(self) -> Iterator[Conflict]:
-        """Yield data sets on instances that are not there, or that hold what their readers must not see."""
+        """Yield data sets on missing instances, or instances that hold what their readers must not see."""
         homes = {cluster.notebooks.filestore for cluster in self.clusters.values() if cluster.notebooks}
         for name, data in self.data_sets.items():
             if data.lustre and not data.lustre.elsewhere and data.lustre.instance not in self.lustre:
-                wanted = data.lustre.instance
-                message = f"{wanted!r} is not a Managed Lustre instance of this environment"
+                instance = data.lustre.instance
+                message = f"{instance!r} is not a Managed Lustre instance of this environment"
                 allowed = f"{enumeration(self.lustre) or 'one under lustre'}, or location, address and filesystem of it"
                 path = ("data_sets", name, "lustre", "instance")
-                yield Conflict(path, message, allowed, find_nearest(wanted, self.lustre))
+                yield Conflict(path, message, allowed, find_nearest(instance, self.lustre))
             if data.filestore is None:
                 continue
-            path, wanted = ("data_sets", name, "filestore", "instance"), data.filestore.instance
+            path = ("data_sets", name, "filestore", "instance")
+            instance = data.filestore.instance
             others = enumeration(self.filestore.keys() - homes) or "another instance, to be declared under filestore"
-            if wanted not in self.filestore:
-                message = f"{wanted!r} is not a Filestore instance of this environment"
+            if instance not in self.filestore:
+                message = f"{instance!r} is not a Filestore instance of this environment"
                 allowed = enumeration(self.filestore) or others
-                yield Conflict(path, message, allowed, find_nearest(wanted, self.filestore))
-            elif wanted in homes:
-                message = f"{wanted!r} holds the homes of all users of notebooks"
+                yield Conflict(path, message, allowed, find_nearest(instance, self.filestore))
+            elif instance in homes:
+                message = f"{instance!r} holds the homes of all users of notebooks"
                 yield Conflict(path, message, others, min(self.filestore.keys() - homes, default=None))
-            elif (team := self.filestore[wanted].team) and (
+            elif (team := self.filestore[instance].team) and (
                 not data.teams or {*data.teams, data.writer or team} != {team}
             ):
-                message = f"is read by others than team {team}, whose alone {wanted!r} is"
+                message = f"is read by others than team {team}, which owns {instance!r}"
                 yield Conflict(("data_sets", name, "teams"), message, f"[{team}], or another instance", f"[{team}]")

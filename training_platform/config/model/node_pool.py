@@ -38,12 +38,12 @@ AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines",
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
 
 
-def included_gpus(own: MachineType, written: set[str]) -> Iterator[Conflict]:
-    """Yield GPUs that a file attaches to a machine with chips of its own; ``written`` are the fields that it has."""
-    if own.kind != "cpu":
-        chips = "TPUs" if own.kind == "tpu" else "GPUs"
+def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Conflict]:
+    """Yield GPUs that a file attaches to a machine with built-in chips; ``written`` are the pool's fields."""
+    if machine.kind != "cpu":
+        chips = "TPUs" if machine.kind == "tpu" else "GPUs"
         for field in sorted({"accelerator", "accelerator_count"} & written):
-            message = f"does not go with {own.name}, which includes {chips}"
+            message = f"does not go with {machine.name}, which includes {chips}"
             yield Conflict((field,), message, "the field left out", "leave it out")
 
 
@@ -145,7 +145,7 @@ class NodeOptions(Consistent):
     )
     topology_aware: bool | None = Field(
         default=None,
-        description="Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only of VMs that are there. "
+        description="Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only among existing VMs. "
         "Default: yes for GPUs of several VMs that all run from the start.",
     )
     compact: bool = Field(
@@ -184,12 +184,14 @@ _WITH_CHIPS = NamesWhere(
     lambda machine: machine.kind != "cpu" or any(gpu_counts(machine, ACCELERATORS[gpu]) for gpu in _ATTACHED),
 )
 MOST_SLICES = 100_000  # of a stack, with its pools: more than any project could hold, and each is a resource
-_BLOCK, _HOST = "cloud.google.com/gce-topology", "kubernetes.io/hostname"
+_BLOCK = "cloud.google.com/gce-topology"
+_HOST = "kubernetes.io/hostname"
 BLOCK_LEVELS = (f"{_BLOCK}-block", f"{_BLOCK}-subblock", f"{_BLOCK}-host", _HOST)
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 PROVIDER_INPUTS = "provider_inputs"  # the field of inputs that are given as they are
 SLICE_LEVELS = (POOL_LABEL, _HOST)  # a slice over several VMs is a node pool of its own
-_NO_FIELD, _LEAVE_OUT = "the field left out", "leave it out"
+_NO_FIELD = "the field left out"
+_LEAVE_OUT = "leave it out"
 _IN_SLICES = {"max_nodes": "slices", "min_nodes": "min_slices"}  # what counts GPU VMs, and what counts slices
 _SYSTEM = "n2-standard-8"
 _HEADS = "n2-standard-64"  # Source: AI Hypercomputer docs, create a GKE cluster with Pathways, read 2026-11-22
@@ -335,7 +337,7 @@ class NodePoolSpec(NodeOptions):
 
     @property
     def topology_levels(self) -> tuple[str, ...]:
-        """Labels by which Kueue may place jobs on its nodes, the widest first; none where there are no such labels.
+        """Labels by which Kueue may place jobs on its nodes, the widest first; empty if its nodes have none.
 
         Source: Cluster Toolkit v1.95.0 and xpk 367c838 for those of GPUs, read 2026; no source has them on A100.
         """
@@ -365,48 +367,54 @@ class NodePoolSpec(NodeOptions):
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the fields that do not go together."""
-        own = MACHINE_TYPES[self.machine_type]
-        tpu = own.kind == "tpu"
-        yield from self._conflicts_of_attachment(own)
-        wrong_counts = list(self._conflicts_of_counts(own))
+        machine = MACHINE_TYPES[self.machine_type]
+        tpu = machine.kind == "tpu"
+        yield from self._conflicts_of_attachment(machine)
+        wrong_counts = list(self._conflicts_of_counts(machine))
         yield from wrong_counts
         if tpu:
-            yield from self._conflicts_of_slices(own)
+            yield from self._conflicts_of_slices(machine)
         if not wrong_counts:  # else the count that was meant is written in the other kind's field
             least, most = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
             yield from above(least, getattr(self, least), most, getattr(self, most))
         yield from reservation_conflicts(self.capacity, self.reservation)
         if self.topology_aware and not self.topology_levels:
-            message = f"does not go with {own.name}, whose nodes have no labels of blocks, nor slices over several VMs"
+            message = (
+                f"does not go with {machine.name}, whose nodes have no labels of blocks, nor slices over several VMs"
+            )
             yield Conflict(("topology_aware",), message, _NO_FIELD, _LEAVE_OUT)
 
-    def _conflicts_of_attachment(self, own: MachineType) -> Iterator[Conflict]:
-        """Yield GPUs attached to a machine with chips of its own, and a machine without to which none are."""
-        if own.kind == "cpu" and self.accelerator is None:
+    def _conflicts_of_attachment(self, machine: MachineType) -> Iterator[Conflict]:
+        """Yield GPUs attached to a machine with built-in chips, and a machine without to which none are."""
+        if machine.kind == "cpu" and self.accelerator is None:
             names = list(_ATTACHED)
-            message = f"is missing: {own.name} does not include GPUs"
+            message = f"is missing: {machine.name} does not include GPUs"
             yield Conflict(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
-        yield from included_gpus(own, self.model_fields_set)
+        yield from included_gpus(machine, self.model_fields_set)
 
-    def _conflicts_of_counts(self, own: MachineType) -> Iterator[Conflict]:
+    def _conflicts_of_counts(self, machine: MachineType) -> Iterator[Conflict]:
         """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""
-        if own.kind == "tpu":
-            hosts = own.hosts_of(self.topology)
+        if machine.kind == "tpu":
+            hosts = machine.hosts_of(self.topology)
             counts = {nodes: f"{slices}: {-(-getattr(self, nodes) // hosts)}" for nodes, slices in _IN_SLICES.items()}
-            message, allowed = "which has TPUs", "topology, slices and min_slices"
+            message = "which has TPUs"
+            allowed = "topology, slices and min_slices"
         else:
             counts = {slices: f"{nodes}: {getattr(self, slices)}" for nodes, slices in _IN_SLICES.items()}
             counts["topology"] = _LEAVE_OUT
-            message, allowed = "which has GPUs", "min_nodes and max_nodes"
+            message = "which has GPUs"
+            allowed = "min_nodes and max_nodes"
         for field, nearest in counts.items():
             if field in self.model_fields_set:
-                yield Conflict((field,), f"does not go with {own.name}, {message}", allowed, nearest)
+                yield Conflict((field,), f"does not go with {machine.name}, {message}", allowed, nearest)
 
-    def _conflicts_of_slices(self, own: MachineType) -> Iterator[Conflict]:
+    def _conflicts_of_slices(self, machine: MachineType) -> Iterator[Conflict]:
         """Yield settings of GPUs, and a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
-            yield Conflict((field,), f"does not go with {own.name}, which has TPUs", _NO_FIELD, _LEAVE_OUT)
+            yield Conflict((field,), f"does not go with {machine.name}, which has TPUs", _NO_FIELD, _LEAVE_OUT)
         if self.topology is None:
-            smallest = next(legal_topologies(own), None)
-            message = f"is missing: {own.name} has TPUs, and a slice needs a topology"
-            yield Conflict(("topology",), message, topologies_text(own), f"topology: {smallest}" if smallest else None)
+            smallest = next(legal_topologies(machine), None)
+            message = f"is missing: {machine.name} has TPUs, and a slice needs a topology"
+            yield Conflict(
+                ("topology",), message, topologies_text(machine), f"topology: {smallest}" if smallest else None
+            )

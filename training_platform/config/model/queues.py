@@ -102,14 +102,14 @@ class Fallback(Section):
 
 
 def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> None:
-    """Refuse an order of flavors of which the team has no share: Kueue would never try them."""
+    """Refuse an order with flavors that the team has no share of: Kueue would never try them."""
     for cluster, order in fallback.order.items():
         for name in order:
             if name not in shares.get(cluster, ()):
-                known = shares.get(cluster, ())
+                flavors = shares.get(cluster, ())
                 context = {
-                    "allowed": enumeration(known) or f"none in {cluster}",
-                    "nearest": find_nearest(name, known),
+                    "allowed": enumeration(flavors) or f"none in {cluster}",
+                    "nearest": find_nearest(name, flavors),
                     "at": ("fallback", "order", cluster, order.index(name)),
                 }
                 raise PydanticCustomError(
@@ -122,20 +122,21 @@ def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Conflict]:
     if ROOT_COHORT in cohorts and cohorts[ROOT_COHORT].parent:
         yield Conflict(("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", "the field left out")
         return
-    known = {*cohorts, ROOT_COHORT}
+    names = {*cohorts, ROOT_COHORT}
     for name, cohort in cohorts.items():
         path = ("cohorts", name, "parent")
-        if cohort.parent and cohort.parent not in known:
+        if cohort.parent and cohort.parent not in names:
             message = f"{cohort.parent!r} is not a cohort of this environment"
-            yield Conflict(path, message, enumeration(known), find_nearest(cohort.parent, known))
+            yield Conflict(path, message, enumeration(names), find_nearest(cohort.parent, names))
         elif name in (above := _above(name, cohorts)):
             message = f"makes {name} a cohort within itself: {' in '.join((name, *above))}"
             yield Conflict(path, message, "a cohort that is not within it, or the field left out", ROOT_COHORT)
 
 
 def _above(name: str, cohorts: Mapping[str, CohortSpec]) -> list[str]:
-    """Return the cohorts that one is in, the nearest first, up to the first that is there twice."""
-    found: list[str] = []
-    while name in cohorts and (above := cohorts[name].parent) and above not in found:
-        found.append(name := above)
-    return found
+    """Return the cohorts that a cohort is in, the nearest first, up to the first that would repeat."""
+    parents: list[str] = []
+    while name in cohorts and (parent := cohorts[name].parent) and parent not in parents:
+        parents.append(parent)
+        name = parent
+    return parents

@@ -30,7 +30,7 @@ _FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[A-Za-z0-9_.-]+)\.yaml\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """A stack as its file says: exactly one of ``environment`` and ``team`` is there unless ``findings`` says why not.
+    """A stack as its file says: exactly one of ``environment`` and ``team`` is set unless ``findings`` says why not.
 
     ``below`` is the path of that section in the file; a section's own paths stand below it. ``production`` is what the
     environment's file says; a team's is known once all files are read, and None is a file that does not say.
@@ -101,16 +101,17 @@ class Stack:
         return self.source.place((*self.below, *path))
 
     def dangling(
-        self, path: Path, value: str, what: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
+        self, path: Path, value: str, noun: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
     ) -> Finding:
-        """Return the finding that a name, at a path of the section, is not one of those that there are.
+        """Return the finding that a name, at a path of the section, is not one of the declared names.
 
-        Where the name is the last key of the path, nobody can read that key, nor the nearest, which may be meant.
+        If the name is the last key of the path, neither that key nor the nearest, which may be meant, can be read.
         """
-        allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names)
+        allowed = enumeration(names) or "none is declared"
+        nearest = find_nearest(value, names)
         names = (value, nearest or value) if path[-1] == value else ()
         spoils = tuple(self.at((*path[:-1], name)) for name in names)
-        message = f"{value!r} is not {article(what)} {what}"
+        message = f"{value!r} is not {article(noun)} {noun}"
         rests_on = (*rests_on, *spoils[:1])
         return self.finding(RULE, path, message, allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on)
 
@@ -148,7 +149,8 @@ def parse_stack(name: str, source: Source) -> Stack:
     key = present[0]
     section, problems = validate(name, key, config[key], source)
     if isinstance(section, Environment) and not re.match(NAME, name):
-        section, problems = None, [_wrong_name(name, key, source)]
+        section = None
+        problems = [_wrong_name(name, key, source)]
     rest = None if section or SECTIONS[key] is not Team else right_part(config[key], Team)
     switches = {f"{dotted(('config', key))}.{row.path}" for row in problems if row.allowed == "true or false"}
     findings = [*(row for row in findings if row.path not in switches), *problems]  # `no` is one mistake
@@ -190,7 +192,8 @@ def _envelope(name: str, source: Source) -> list[Finding]:
         if key not in ENGINE_KEYS:
             meant = f"{PROJECT}:{key}"
             nearest = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
-            message, allowed = "is not a key of a stack file", ", ".join(ENGINE_KEYS)
+            message = "is not a key of a stack file"
+            allowed = ", ".join(ENGINE_KEYS)
             finding = source.finding(RULE, (key,), message, stack=name, allowed=allowed, nearest=nearest)
             findings.append(_of_section(finding, key, source))
     config = source.value.get("config")
@@ -199,7 +202,8 @@ def _envelope(name: str, source: Source) -> list[Finding]:
     for key in (config := config or {}):
         misspelt = key.startswith(f"{PROJECT}:") or (_meant(key) and not SECTIONS.keys() & config.keys())
         if key not in SECTIONS and (misspelt or not _CONFIG_KEY.match(key)):
-            path, allowed = ("config", key), f"{', '.join(SECTIONS)}, gcp:<setting>"
+            path = ("config", key)
+            allowed = f"{', '.join(SECTIONS)}, gcp:<setting>"
             nearest = _meant(key) or find_nearest(key, SECTIONS)
             finding = source.finding(RULE, path, "is not a setting", stack=name, allowed=allowed, nearest=nearest)
             findings.append(_of_section(finding, key, source))

@@ -229,7 +229,7 @@ class HyperdiskData(Section):
 
 
 class LustreData(Consistent):
-    """A Managed Lustre instance: one of the environment by its name alone, or another that exists by all fields."""
+    """A Managed Lustre instance: one of the environment by only its name, or another existing one by all fields."""
 
     instance: str = Field(
         pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",

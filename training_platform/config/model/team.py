@@ -138,9 +138,9 @@ class PersistentResourceSpec(ResourcePoolSpec):
         """Every pool by its id."""
         return {FIRST_POOL: self, **self.more_pools}
 
-    def pool_for(self, wanted: VmSpec, disk: VertexBootDisk) -> ResourcePoolSpec:
-        """Return the pool of such VMs, of several the one with that disk; the first where none has such VMs."""
-        same = [pool for pool in self.pools.values() if pool.title == wanted.title]
+    def pool_for(self, vms: VmSpec, disk: VertexBootDisk) -> ResourcePoolSpec:
+        """Return the pool of such VMs, preferably with that disk; the first pool if none has such VMs."""
+        same = [pool for pool in self.pools.values() if pool.title == vms.title]
         return next((pool for pool in same if pool.boot_disk == disk), next(iter(same), self))
 
 

@@ -116,13 +116,15 @@ class Notebooks(Section):
         for team, spec in self.teams.items():
             named |= {("teams", team, "pools", number): pool for number, pool in enumerate(spec.pools)}
         for path, pool in named.items():
-            at = ("notebooks", *path)
+            field = ("notebooks", *path)
             if pool not in pools:
                 allowed = enumeration(pools) or "none is declared under node_pools"
-                yield Conflict(at, f"{pool!r} is not a node pool of this cluster", allowed, find_nearest(pool, pools))
+                yield Conflict(
+                    field, f"{pool!r} is not a node pool of this cluster", allowed, find_nearest(pool, pools)
+                )
             elif path[0] == "teams" and pool in self.pools:
                 message = f"{pool!r} is for notebooks that ask no queue, as notebooks.pools says"
-                yield Conflict(at, message, "a pool that is not in notebooks.pools")
+                yield Conflict(field, message, "a pool that is not in notebooks.pools")
 
 
 SERVING_PRIORITY = "serving"
@@ -184,8 +186,8 @@ class ServerSpec(Consistent):
     @property
     def metrics_port(self) -> int:
         """The port of its metrics: a port of their own, or the one that it answers on."""
-        own = self.known.metrics_port
-        return own if own != self.known.port else self.port or own
+        default = self.known.metrics_port
+        return default if default != self.known.port else self.port or default
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the fields that do not go together."""
