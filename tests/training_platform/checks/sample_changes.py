@@ -99,12 +99,9 @@ def _loss(name: str, edit: Edit, *effects: str) -> SampleChange:
 H100 = "            zone: us-central1-a\n            capacity: reservation\n            reservation: h100-training\n"
 CHECKPOINTS = "      checkpoints:\n        location: us-central1\n        delete_after_days: 90\n"
 VISION_HEAD = "    environment: prod\n    name: vision\n"
-NLP_HEAD = "    environment: prod\n    name: nlp\n"
 PROD_HEAD = "    project: example-train-prod\n"
 A100 = "          a100:\n            machine_type: a2-highgpu-8g\n"
 V5E = "            topology: 4x8\n            slices: 4\n            min_slices: 2\n"
-V5E_SHARES = "        tpu-v5e-4x8-reservation: {nominal_quota: 64, borrowing_limit: 64"
-HOMES = "      homes:\n        location: us-central1-a\n        tier: ZONAL\n        capacity_gib: 2560\n"
 NEW_TEAM = """\
 config:
   training-platform:team:
@@ -118,20 +115,12 @@ config:
 LOSSES: tuple[SampleChange, ...] = (
     _loss("a team leaves", remove("stacks/Pulumi.prod-vision.yaml", "jobs/vision"), "stack"),
     _loss(
-        "the development environment goes", remove("stacks/Pulumi.dev.yaml", "stacks/Pulumi.dev-vision.yaml"), "stack"
-    ),
-    _loss(
         "a team gets another name",
         rename("prod-vision", "prod-sight", write("prod-sight", "name: vision", "name: sight")),
         "stack",
     ),
     _loss(
         "the H100 machines move to another zone", write("prod", H100, H100.replace("central1-a", "central1-b")), "jobs"
-    ),
-    _loss(
-        "checkpoints move beside the TPUs",
-        write("prod-vision", CHECKPOINTS, CHECKPOINTS.replace("us-central1", "us-west4")),
-        "data",
     ),
     _loss("checkpoints are kept for a day", write("prod-vision", CHECKPOINTS, CHECKPOINTS.replace("90", "1")), "data"),
     _loss("data sets have no versions", write("prod-vision", "        versioning: true\n", ""), "data"),
@@ -156,23 +145,14 @@ LOSSES: tuple[SampleChange, ...] = (
         "promises",
     ),
     _loss("the bucket for pretraining goes", part("prod-nlp", "pretraining", 6), "data"),
-    _loss("A100 machines become spot", write("prod", A100, f"{A100}            capacity: spot\n"), "jobs"),
-    _loss("another reservation of H100", write("prod", "reservation: h100-training", "reservation: h100-next"), "jobs"),
     _loss(
         "larger boot disks of the A100 machines",
         write("prod", "boot_disk: {type: pd-balanced, size_gb: 200}", "boot_disk: {type: pd-balanced, size_gb: 500}"),
         "jobs",
     ),
-    _loss("smaller slices of v5e", write("prod", V5E, V5E.replace("4x8", "4x4")), "jobs"),
-    _loss("half of the v5e hosts go", write("prod", "            slices: 8\n", "            slices: 4\n"), "promises"),
     _loss("two v5e slices go", write("prod", V5E, V5E.replace("slices: 4", "slices: 2")), "jobs", "promises"),
-    _loss("data sets on another tier", write("prod", "tier: REGIONAL", "tier: ENTERPRISE"), "data"),
-    _loss("homes move to another zone", write("prod", HOMES, HOMES.replace("us-central1-a", "us-central1-b")), "data"),
     _loss("scratch goes", all_of(part("dev", "scratch", 6), part("dev-vision", "directories", 4)), "data", "jobs"),
     _loss("less room for data sets", write("prod", "capacity_gib: 10240", "capacity_gib: 5120"), "promises"),
-    _loss("larger machines for tuning", write("prod-vision", "a2-highgpu-1g", "a2-highgpu-2g"), "jobs"),
-    _loss("more machines for tuning", write("prod-vision", "max_replicas: 4", "max_replicas: 6"), "jobs"),
-    _loss("no TensorBoard", write("prod-vision", "      tensorboards: [us-central1]\n", ""), "data"),
     _loss("no persistent resource", part("prod-vision", "persistent_resources", 6), "jobs"),
     _loss("vision has another cost center", write("prod-vision", "cost-center: vision", "cost-center: cv"), "jobs"),
     _loss(
@@ -180,13 +160,7 @@ LOSSES: tuple[SampleChange, ...] = (
         write("prod-vision", "h100-reservation: {nominal_quota: 24", "h100-reservation: {nominal_quota: 8"),
         "promises",
     ),
-    _loss(
-        "vision has no H100 Mega",
-        write("prod-vision", "        h100-mega-flex-start: {nominal_quota: 32}\n", ""),
-        "promises",
-    ),
     _loss("vision may borrow less", write("prod-vision", "borrowing_limit: 40", "borrowing_limit: 8"), "promises"),
-    _loss("vision leaves us-west4", part("prod-vision", "us-west4", 6, "    shares:"), "jobs", "promises"),
     _loss(
         "vision is put on hold at once",
         write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    hold: {{us-central1: HoldAndDrain}}\n"),
@@ -198,15 +172,6 @@ LOSSES: tuple[SampleChange, ...] = (
         "protection",
     ),
     _loss(
-        "the H100 pool is not protected",
-        write(
-            "prod",
-            "reservation: h100-training\n",
-            "reservation: h100-training\n            deletion_protection: false\n",
-        ),
-        "protection",
-    ),
-    _loss(
         "GKE upgrades nodes when it likes",
         write(
             "prod",
@@ -215,25 +180,13 @@ LOSSES: tuple[SampleChange, ...] = (
         ),
         "protection",
     ),
-    _loss(
-        "pods of vision use the network of their node",
-        write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    host_network: true\n"),
-        "opens",
-    ),
     _loss("pods may connect to anything", write("prod", PROD_HEAD, f"{PROD_HEAD}    open_egress: true\n"), "opens"),
-    _loss(
-        "vision may connect to any address",
-        write("prod-vision", VISION_HEAD, f'{VISION_HEAD}    egress: [{{cidr: "0.0.0.0/0"}}]\n'),
-        "opens",
-    ),
     _loss(
         "prod moves to another project",
         write("prod", "project: example-train-prod", "project: example-train-next"),
         "data",
         "jobs",
     ),
-    _loss("other addresses for nodes", write("prod", "nodes: 10.22.0.0/20", "nodes: 10.23.0.0/20"), "jobs"),
-    _loss("vision has no directory", part("prod-vision", "directories", 4), "jobs"),
     _loss(
         "nobody is told of alerts",
         write(
@@ -243,19 +196,12 @@ LOSSES: tuple[SampleChange, ...] = (
         ),
         "protection",
     ),
-    _loss("images move to Europe", write("prod", "      location: us\n", "      location: europe\n"), "data"),
     _loss(
         "two versions of each image",
         write("prod", "      location: us\n", "      location: us\n      keep_versions: 2\n"),
         "data",
     ),
-    _loss("no notebooks", part("prod", "notebooks", 8), "jobs"),
     _loss("shorter runs of H100 Mega", write("prod", "max_run_hours: 168", "max_run_hours: 100"), "jobs"),
-    _loss(
-        "smaller machines for the system",
-        write("prod", "system_pool: {machine_type: n2-standard-8", "system_pool: {machine_type: n2-standard-4"),
-        "jobs",
-    ),
 )
 """Changes that take data, jobs, capacity, protection or more from somebody than their author may know."""
 
@@ -270,24 +216,11 @@ HARMLESS: tuple[SampleChange, ...] = (
         ),
     ),
     _loss("fewer idle H100 machines", write("prod", "            min_nodes: 4\n", "            min_nodes: 2\n")),
-    _loss("more room for data sets", write("prod", "capacity_gib: 10240", "capacity_gib: 12800")),
     _loss("checkpoints are kept for longer", write("prod-vision", CHECKPOINTS, CHECKPOINTS.replace("90", "120"))),
     _loss(
         "checkpoints are kept for ever",
         write("prod-vision", CHECKPOINTS, CHECKPOINTS.replace("        delete_after_days: 90\n", "")),
     ),
-    _loss(
-        "a bucket more", write("prod-vision", CHECKPOINTS, f"{CHECKPOINTS}      traces: {{location: us-central1}}\n")
-    ),
-    _loss("checkpoints get versions", write("prod-vision", CHECKPOINTS, f"{CHECKPOINTS}        versioning: true\n")),
-    _loss(
-        "a directory more",
-        write(
-            "prod-vision", "    directories:\n", "    directories:\n      scratch: {filestore: homes, size_gib: 10}\n"
-        ),
-    ),
-    _loss("vision may lend more", write("prod-vision", "lending_limit: 32", "lending_limit: 48")),
-    _loss("vision may borrow more", write("prod-vision", "borrowing_limit: 40", "borrowing_limit: 64")),
     _loss("a team more", add_file("stacks/Pulumi.prod-audio.yaml", NEW_TEAM), "grants"),
     _loss(
         "a pool more",
@@ -302,34 +235,14 @@ HARMLESS: tuple[SampleChange, ...] = (
         ),
         "grants",
     ),
-    _loss(
-        "an administrator more",
-        write(
-            "prod",
-            "      - group:ml-platform@example.com\n",
-            "      - group:ml-platform@example.com\n      - user:ada@example.com\n",
-        ),
-        "grants",
-    ),
     _loss("prod has another cost center", write("prod", "cost-center: ml-production", "cost-center: ml-training")),
-    _loss(
-        "one more address for alerts",
-        write("prod", "[ml-platform-oncall@example.com]", "[ml-platform-oncall@example.com, ml-leads@example.com]"),
-    ),
     _loss(
         "vision reaches more addresses",
         write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    egress: [{{cidr: 203.0.113.0/24}}]\n"),
         "grants",
     ),
-    _loss("vision weighs more", write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    weight: 2\n")),
-    _loss(
-        "a TensorBoard more",
-        write("prod-vision", "tensorboards: [us-central1]", "tensorboards: [us-central1, us-west4]"),
-    ),
-    _loss("an estimate of a bucket", write("prod-vision", CHECKPOINTS, f"{CHECKPOINTS}        size_gib: 2048\n")),
     _loss("no dashboards", write("prod", PROD_HEAD, f"{PROD_HEAD}    dashboards: false\n")),
     _loss("protection as it is, in words", write("prod", PROD_HEAD, f"{PROD_HEAD}    deletion_protection: true\n")),
-    _loss("shorter jobs of vision", write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    max_run_hours: 24\n")),
     _loss(
         "a request for quota",
         write(
@@ -341,17 +254,7 @@ HARMLESS: tuple[SampleChange, ...] = (
 """,
         ),
     ),
-    _loss("a snapshot of the homes", write("prod", HOMES, f"{HOMES}        snapshots: [before-move]\n")),
     _loss("a secret more", write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    secrets: [hugging-face]\n"), "grants"),
-    _loss(
-        "nlp has one more label",
-        write("prod-nlp", "      cost-center: nlp\n", "      cost-center: nlp\n      group: language\n"),
-    ),
-    _loss(
-        "a budget of chip-hours",
-        write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    monthly_chip_hours: {{us-central1: 20000}}\n"),
-    ),
-    _loss("more machines for the system", write("prod", "max_nodes: 6}", "max_nodes: 8}")),
     _loss(
         "a stack has another name",
         rename(
@@ -361,52 +264,12 @@ HARMLESS: tuple[SampleChange, ...] = (
         ),
     ),
     _loss(
-        "another class of new objects",
-        write("prod-vision", CHECKPOINTS, f"{CHECKPOINTS}        storage_class: NEARLINE\n"),
-    ),
-    _loss(
-        "who reads checkpoints is recorded",
-        write("prod-vision", CHECKPOINTS, f"{CHECKPOINTS}        access_logs: example-train-access-logs\n"),
-    ),
-    _loss(
-        "all teams reach more addresses",
-        write("prod", PROD_HEAD, f"{PROD_HEAD}    egress: [{{cidr: 203.0.113.0/24}}]\n"),
-        "grants",
-    ),
-    _loss(
-        "alerts on what is undocumented",
-        write(
-            "prod",
-            "      emails: [ml-platform-oncall@example.com]",
-            "      emails: [ml-platform-oncall@example.com]\n      undocumented: true",
-        ),
-    ),
-    _loss(
         "keys in another order",
         write(
             "prod",
             "    project: example-train-prod\n    production: true\n",
             "    production: true\n    project: example-train-prod\n",
         ),
-    ),
-    _loss(
-        "more of a CPU pool",
-        write(
-            "prod",
-            "general: {machine_type: n2-standard-8, max_nodes: 1}",
-            "general: {machine_type: n2-standard-8, max_nodes: 2}",
-        ),
-    ),
-    _loss(
-        "a priority more",
-        write(
-            "prod", PROD_HEAD, f"{PROD_HEAD}    priorities: {{low: 100, normal: 1000, high: 10000, urgent: 20000}}\n"
-        ),
-    ),
-    _loss("nlp holds back until it is ready", write("prod-nlp", "lending_limit: 16", "lending_limit: 24")),
-    _loss(
-        "the number of kept images grows",
-        write("prod", "      location: us\n", "      location: us\n      keep_versions: 50\n"),
     ),
 )
 """Changes that take nothing from anybody, though some look as if they did."""

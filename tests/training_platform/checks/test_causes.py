@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from tests.places import ORGANISATION
-from tests.training_platform.checks.test_messages_of_files import NLP, QUOTAS, VISION, report
+from tests.training_platform.checks.changed_organisation import NLP, QUOTAS, VISION, report
 from training_platform.checks.causes import with_causes
 from training_platform.checks.output import render
 from training_platform.checks.report import Report, ordered

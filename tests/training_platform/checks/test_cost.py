@@ -150,19 +150,8 @@ def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_pa
 @pytest.mark.parametrize(
     ("name", "region", "month", "elsewhere"),
     [
-        ("filestore-BASIC_HDD", "us-west1", 163.84 / 1024, "europe-west4"),
-        ("filestore-BASIC_SSD", "us-central1", 768 / 2560, "europe-west4"),
         ("filestore-ZONAL", "us-central1", 256 / 1024, "europe-west4"),
-        ("filestore-REGIONAL", "us-central1", 460.8 / 1024, "europe-west4"),
-        ("filestore-ENTERPRISE", "us-central1", 460.8 / 1024, "europe-west4"),
-        ("lustre-125", "us-central1", 0.145, "us-east1"),
-        ("lustre-1000", "us-central1", 0.6, "us-east1"),
-        ("hyperdisk-balanced", "southamerica-east1", 0.127, "us-central1"),
-        ("hyperdisk-ml", "southamerica-east1", 0.127, "us-central1"),
-        ("hyperdisk-ml-throughput", "southamerica-east1", 0.191, "us-central1"),
-        ("pd-ssd", "us-central1", 0.17, "us-central9"),
         ("bucket-STANDARD", "us-central1", 0.000027397 * HOURS_OF_MONTH, "us-central9"),
-        ("bucket-ARCHIVE", "us-east4", 0.0025, "us-central9"),
     ],
 )
 def test_storage_has_the_price_of_its_source_there_alone(name: str, region: str, month: float, elsewhere: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.training_platform.checks.conftest import Repository
+from tests.training_platform.checks.repository import Repository
 from training_platform.checks.comparison.effects import EFFECT_OF_RULE
 from training_platform.checks.report import Report
 from training_platform.cli.main import app

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from datetime import date
 from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION
-from training_platform.checks.report import Report
-from training_platform.checks.stacks import CheckOptions, check_stacks
+from tests.training_platform.checks.changed_organisation import NLP, QUOTAS, VISION, report
 
-QUOTAS = "stacks/quotas/example-train-dev.yaml"
-NLP, VISION = "stacks/Pulumi.prod-nlp.yaml", "stacks/Pulumi.prod-vision.yaml"
 JOB = "jobs/vision/finetune.yaml"
 SHARE = "nominal_quota: 24, borrowing_limit: 40"
-
-
-def report(root: Path, file: str, old: str, new: str) -> Report:
-    """Check the tests' organisation, in one of whose files a text stands for another."""
-    for folder in ("stacks", "jobs"):
-        shutil.copytree(ORGANISATION / folder, root / folder)
-    text = (root / file).read_text(encoding="utf-8")
-    assert old in text
-    (root / file).write_text(text.replace(old, new, 1), encoding="utf-8")
-    return check_stacks(root, None, CheckOptions(today=date(2026, 11, 21))).report
 
 
 @pytest.mark.parametrize(

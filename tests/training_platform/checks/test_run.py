@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from datetime import date
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.places import ORGANISATION, ROOT
-from training_platform.checks.outcome import Branch, branches, kind_of
+from training_platform.checks.outcome import Branch, branches
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -75,17 +74,6 @@ def test_planted_errors_are_found_each_at_its_line(copy: Path) -> None:
     missed = [name for name, place in places.items() if place not in found]
     assert missed == [], [str(each) for each in report.all_findings()]
     assert report.exit_code() == 1
-
-
-def test_a_quota_that_only_all_stacks_together_break_is_found_in_each_with_who_holds_the_rest(copy: Path) -> None:
-    shutil.copy(copy / "stacks" / "Pulumi.prod.yaml", copy / "stacks" / "Pulumi.staging.yaml")
-
-    report = run_check(copy, CheckOptions(today=TODAY), selected=["staging"])
-
-    over = [each for each in errors(report) if each.rule == "quota-exceeded" and "NVIDIA_H100)" in each.message]
-    assert [each.stack for each in over] == ["staging"]
-    assert "needs 128" in over[0].message
-    assert "prod" in over[0].message
 
 
 def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> None:
@@ -218,18 +206,6 @@ def test_the_command_prints_a_report_and_ends_with_its_code(copy: Path) -> None:
     assert f"stacks/Pulumi.prod.yaml:{line}:" in found.stdout
 
 
-def test_the_json_report_has_what_the_text_has(copy: Path) -> None:
-    plant(copy, "prod", "topology: 4x8", "topology: 4x5")
-
-    result = CliRunner().invoke(app, ["check", "--format", "json", "--root", str(copy)])
-
-    document = json.loads(result.stdout)
-    assert result.exit_code == 1
-    assert [stack["name"] for stack in document["stacks"]] == ["dev", "prod", "dev-vision", "prod-nlp", "prod-vision"]
-    assert any(each["rule"] == "tpu-topology" and each["line"] for each in document["findings"])
-    assert {ledger["project"] for ledger in document["quotas"]} == {"example-train-dev", "example-train-prod"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -293,15 +269,16 @@ def test_a_file_that_does_not_say_is_an_error_with_the_line_to_add(tmp_path: Pat
     assert by_stack["prod-eu-vision"] == {}  # said once, where the line goes
 
 
-def test_production_of_any_name_refuses_deletion_and_so_do_its_teams(tmp_path: Path) -> None:
-    by_stack = found(tmp_path, "    production: true\n")
+@pytest.mark.parametrize(
+    ("production", "of_environment", "of_team"),
+    [("true", {"cluster-deletion-protection"}, {"bucket-force-destroy"}), ("false", set(), set())],
+)
+def test_production_of_any_name_refuses_deletion_and_so_do_its_teams(
+    production: str, of_environment: set[str], of_team: set[str], tmp_path: Path
+) -> None:
+    by_stack = found(tmp_path, f"    production: {production}\n")
 
-    assert set(by_stack["prod-eu"]) == {"cluster-deletion-protection"}
-    assert set(by_stack["prod-eu-vision"]) == {"bucket-force-destroy"}
-
-
-def test_an_environment_that_is_not_production_may_be_deleted(tmp_path: Path) -> None:
-    assert found(tmp_path, "    production: false\n") == {"prod-eu": {}, "prod-eu-vision": {}}
+    assert (set(by_stack["prod-eu"]), set(by_stack["prod-eu-vision"])) == (of_environment, of_team)
 
 
 PART = ("x:y:Part", "part")
@@ -331,10 +308,6 @@ def test_a_part_holds_everything_below_it_and_no_component_is_counted() -> None:
         Branch(name="part", kinds={"Network": 2, "Provider (kubernetes)": 1}),
     )
     assert branches(resources)[1].count == 3
-
-
-def test_a_kind_is_the_last_part_of_a_type() -> None:
-    assert kind_of("gcp:container/nodePool:NodePool") == "NodePool"
 
 
 def test_findings_are_in_the_order_of_the_file_errors_first() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.checks.conftest import Repository
+from tests.training_platform.checks.repository import Repository
 from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
 from training_platform.checks.comparison.effects import EFFECT_OF_RULE
 from training_platform.checks.comparison.upgrades import upgrades

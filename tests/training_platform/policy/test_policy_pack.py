@@ -11,7 +11,7 @@ import pytest
 from pulumi_policy import EnforcementLevel
 from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
 
-from tests.training_platform.checks.reports.test_hostile_text import DOES
+from tests.training_platform.checks.reports.hostile import DOES
 from tests.training_platform.policy.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
 from training_platform.policy.pack import policies
 from training_platform.rules import RULES

@@ -215,10 +215,6 @@ def test_gitlab_is_given_what_it_needs_of_every_error_and_warning(one: Build, fo
     assert len({each["fingerprint"] for each in entries}) == 2
 
 
-def test_gitlab_is_given_an_empty_list_for_a_clean_check(clean: Report) -> None:
-    assert json.loads(gitlab_report(clean)) == []
-
-
 def test_an_annotation_stands_at_file_line_and_column(one: Build, found: Build) -> None:
     assert github_report(one(found(allowed="10 to 65,536 GB"))) == (
         "::error file=stacks/Pulumi.prod.yaml,line=14,col=7,title=boot-disk-size::"
@@ -235,13 +231,14 @@ def test_nothing_in_a_message_or_a_path_starts_a_command_of_its_own(one: Build, 
     assert "100%25%0D%0A::warning::x%0AMore about it" in text
 
 
+def test_a_clean_check_has_no_annotation_and_no_entry(clean: Report) -> None:
+    assert github_report(clean) == ""
+    assert json.loads(gitlab_report(clean)) == []
+
+
 def test_errors_come_before_warnings_and_notes_as_github_shows_ten_of_each(one: Build, found: Build) -> None:
     report = one(found(severity="note"), found(severity="warning"), found(), failures=("no YAML",))
 
     commands = [line.split(" ")[0] for line in github_report(report).splitlines()]
 
     assert commands == ["::error", "::error", "::warning", "::notice"]
-
-
-def test_a_clean_check_has_no_annotations(clean: Report) -> None:
-    assert github_report(clean) == ""

@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.training_platform.checks.reports.hostile import DOES, HOSTILE, SHOWN
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import printable
 
 ROOT = Path(__file__).parents[4]
-HOSTILE = (
-    "\n::error file=a,line=1::gone\n  ::set-env name=A::b\n##[add-path]/tmp ##vso[task.setvariable variable=A]b"
-    "\x1b[2K\x9b31m\u202egnp\u2066"
-)
-SHOWN = r"\x1b[2K\x9b31m\u202egnp\u2066"
-DOES = re.compile("^\\s*::|##\\[|##vso\\[|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", re.MULTILINE)
 
 
 @pytest.fixture
