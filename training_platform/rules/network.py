@@ -17,6 +17,7 @@ from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import (
+    AttachmentView,
     FirewallView,
     GatewayView,
     InterfaceView,
@@ -36,6 +37,12 @@ WEBHOOK_PORT = 9443
 RESERVED_ADDRESSES = 4  # of a subnet's primary range
 _DIRECT = (None, "DIRECT_PEERING")  # how an instance joins its VPC with a range of its own
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+_PROHIBITED = tuple(map(IPv4Network, (
+    "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "199.36.153.4/30", "199.36.153.8/30", "224.0.0.0/4",
+    "255.255.255.255/32",
+)))  # fmt: skip
+_UNROUTED = tuple(map(IPv4Network, ("100.64.0.0/10", "240.0.0.0/4")))
+LONGEST_PREFIX = 29  # of a subnet's primary range
 
 
 @rule("pod-range", ruleset="addresses", across=True, source=_ARITHMETIC)
@@ -121,6 +128,40 @@ def public_range(subnet: SubnetView) -> Iterator[Draft]:
             nearest = f"{start}/{room.prefixlen}" if room.prefixlen >= private.prefixlen else None
             message = f"{room} is not a private range: its addresses belong to others on the internet"
             yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}", nearest=nearest)
+
+
+@rule(
+    "subnet-range",
+    ruleset="addresses",
+    source="Service Networking's API document v1: Compute refuses subnets beyond /29, read 2026-11-28; VPC docs, "
+    "prohibited ranges (general knowledge, not read)",
+)
+def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
+    """Find a subnet of fewer than eight addresses, or with some that no VPC has."""
+    for field, room in _ranges(subnet):
+        closed = next((block for block in _PROHIBITED if room.overlaps(block)), None)
+        if closed is not None:
+            message = f"{room} overlaps {closed}, which no subnet has"
+            yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}")
+        elif field == "cidr" and room.prefixlen > LONGEST_PREFIX:
+            message, nearest = f"{room} has {room.num_addresses} addresses", f"{room.network_address}/{LONGEST_PREFIX}"
+            yield finding(subnet, field, message, allowed=f"a /{LONGEST_PREFIX} or larger", nearest=nearest)
+
+
+@rule(
+    "attachment-range",
+    ruleset="addresses",
+    severity="warning",
+    across=True,
+    source="Vertex AI docs, Private Service Connect interfaces (general knowledge, not read)",
+)
+def attachment_range(attachment: AttachmentView, program: Program) -> Iterator[Draft]:
+    """Find a network attachment on a subnet with addresses that Vertex AI does not route."""
+    subnet = subnet_named(attachment.subnet, program)
+    room = network_of(subnet.cidr) if subnet else None
+    if subnet is not None and room is not None and any(room.overlaps(block) for block in _UNROUTED):
+        message = f"{room} is in {' or '.join(map(str, _UNROUTED))}, which Vertex AI does not route"
+        yield finding(subnet, "cidr", message, allowed=f"ranges in {', '.join(map(str, _PRIVATE[:3]))}")
 
 
 @rule(

@@ -27,7 +27,7 @@ VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
     cluster.ResourcePolicyView,
     cluster.ReservationView, cluster.VmView, network.CountedView, network.NetworkView,
-    network.SubnetView, network.FirewallView, network.GatewayView,
+    network.SubnetView, network.AttachmentView, network.FirewallView, network.GatewayView,
     network.InterfaceView, network.ServicesRangeView, access.AccountView, access.RoleGrantView, storage.FilestoreView,
     storage.LustreView, storage.SnapshotView, storage.RepositoryView,
     storage.BucketView, storage.EncryptedView, storage.StorageClassView,

@@ -144,6 +144,7 @@ class AutoProvisioningView(Settings):
     disk_gb = fields.whole(f"{_DEFAULTS}.diskSize", place="auto_provisioning.boot_disk.size_gb")
     strategy = fields.text(f"{_DEFAULTS}.upgradeSettings.strategy", place="auto_provisioning")
     max_surge = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxSurge", place="auto_provisioning.max_surge")
+    max_unavailable = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxUnavailable", place="auto_provisioning")
 
     limits = fields.entries(
         f"{_AUTOSCALING}.resourceLimits",

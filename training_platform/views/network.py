@@ -86,6 +86,14 @@ class SubnetView(Settings):
         return (*self.origin, "subnet", name) if name in ("pods", "services") else super().path(name)
 
 
+class AttachmentView(Settings):
+    """A network attachment, through which Vertex AI reaches a VPC; ``subnet`` names its first subnet."""
+
+    TYPES = (resource_types.NETWORK_ATTACHMENT,)
+
+    subnet = fields.reference("subnetworks.0", resource_types.SUBNETWORK)
+
+
 class ServicesRangeView(Settings):
     """Addresses that are reserved in a VPC, as for services of Google that join it (purpose ``VPC_PEERING``)."""
 

@@ -97,6 +97,7 @@ class NodePoolView(View):
     consume_reservation = fields.text("nodeConfig.reservationAffinity.consumeReservationType", place="capacity")
     reservation = fields.name("nodeConfig.reservationAffinity.values.0")
     reservation_path = fields.text("nodeConfig.reservationAffinity.values.0", place="")
+    reservations = fields.count("nodeConfig.reservationAffinity.values", place="reservation")
     max_run_seconds = fields.seconds("nodeConfig.maxRunDuration", place="max_run_hours")
 
     placement_type = fields.text("placementPolicy.type", place="topology")
@@ -150,6 +151,8 @@ class NodePoolView(View):
     confidential = fields.text("nodeConfig.confidentialNodes.confidentialInstanceType")
     maintenance = fields.text("nodeConfig.hostMaintenancePolicy.maintenanceInterval", place="")
     sysctls = fields.texts_by_key("nodeConfig.linuxNodeConfig.sysctls")
+    huge_pages_2m = fields.whole("nodeConfig.linuxNodeConfig.hugepagesConfig.hugepageSize2m", place="")
+    huge_pages_1g = fields.whole("nodeConfig.linuxNodeConfig.hugepagesConfig.hugepageSize1g", place="")
     shutdown_seconds = fields.whole("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds", place="")
     network_profile = fields.text("networkConfig.acceleratorNetworkProfile", place="")
     metadata_mode = fields.text("nodeConfig.workloadMetadataConfig.mode", place="")

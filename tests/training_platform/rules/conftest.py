@@ -28,7 +28,7 @@ from training_platform.views.cluster import (
     Window,
 )
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.views.network import FirewallView, GatewayView, NetworkView, SubnetView
+from training_platform.views.network import AttachmentView, FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView, Taint
 from training_platform.views.storage import (
     BucketView,
@@ -116,6 +116,7 @@ FLAWLESS: dict[str, tuple[type[View], dict[str, Any]]] = {
             "ranges": {"pods": "10.64.0.0/16", "services": "10.10.16.0/20"},
         },
     ),
+    "attachment": (AttachmentView, {"subnet": "subnet"}),
     "firewall": (FirewallView, {"network": "vpc", "ports": ("8443", "9443", "15017")}),
     "gateway": (GatewayView, {**PROJECT, "region": "us-central1"}),
     "filestore": (
@@ -208,8 +209,8 @@ def check() -> Check:
 
 # What each part of the program is built from; a spoiled one replaces or adds to these.
 PARTS = (
-    "cluster", "nap", "gpu_pool", "system_pool", "network", "subnet", "firewall", "gateway", "filestore", "account",
-    "role_grant", "image_grant", "resource_policy", "reservation",
+    "cluster", "nap", "gpu_pool", "system_pool", "network", "subnet", "attachment", "firewall", "gateway", "filestore",
+    "account", "role_grant", "image_grant", "resource_policy", "reservation",
 )  # fmt: skip
 
 OWN: dict[str, dict[str, Any]] = {

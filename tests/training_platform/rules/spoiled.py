@@ -67,6 +67,9 @@ SCRATCH = "gcp:lustre/instance:Instance", {
 PRIVATE = "gcp:compute/globalAddress:GlobalAddress", {
     **PROJECT, "purpose": "VPC_PEERING", "address": "10.200.0.0", "prefixLength": 23.0, "labels": LABELS,
 }  # fmt: skip
+ATTACHMENT = "gcp:compute/networkAttachment:NetworkAttachment", {
+    **PROJECT, "region": "us-central1", "connectionPreference": "ACCEPT_AUTOMATIC", "subnetworks": ["subnet"],
+}  # fmt: skip
 SNAPSHOT = {
     "before": ("gcp:filestore/snapshot:Snapshot", {**PROJECT, "instance": "files", "location": "us-central1-a"})
 }
@@ -161,6 +164,8 @@ ROWS = [
     Row("pod-range", "warning", {"subnet.secondaryIpRanges.0.ipCidrRange": "10.64.0.0/24"}),
     Row("node-range", "error", {"subnet.ipCidrRange": "10.0.0.0/29"}),
     Row("ranges-overlap", "error", {"subnet.ipCidrRange": "10.64.16.0/20"}),
+    Row("subnet-range", "error", {"subnet.ipCidrRange": "169.254.0.0/20"}),
+    Row("attachment-range", "warning", {"subnet.ipCidrRange": "240.0.0.0/20"}, {"in": ATTACHMENT}),
     Row("public-range", "warning", {"subnet.ipCidrRange": "172.160.0.0/20"}),
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
     Row("webhook-firewall", "warning", {"wall": DROP}, {"flavor": DROP, "queue": DROP}),
@@ -445,6 +450,8 @@ ROWS = [
     }),
     # nodes
     Row("node-image", "error", {"gpu.nodeConfig.gvnic": DROP}, {"gpu.nodeConfig.fastSocket": {"enabled": True}}),
+    Row("node-huge-pages", "error", {"gpu.nodeConfig.linuxNodeConfig": {"hugepagesConfig": {"hugepageSize1g": 700.0}}}),
+    Row("node-sysctls", "error", {"gpu.nodeConfig.linuxNodeConfig": {"sysctls": {"net.core.somaxconn": "127"}}}),
     Row("node-sysctls", "warning", {"gpu.nodeConfig.linuxNodeConfig": {"sysctls": {"net.core.somaxcon": "4096"}}}),
     Row("gpu-driver-image", "warning", {
         f"{GUESTS}.0.gpuDriverInstallationConfig.gpuDriverVersion": "LATEST",

@@ -282,6 +282,11 @@ def _is_time_zone(value: str) -> bool:
         return not available_timezones()
 
 
+def _is_bucket_name(value: str) -> bool:
+    """Whether a bucket may have a name: of the close misspellings that are refused, the docs name one."""
+    return not (value.startswith("goog") or "google" in value or "g00gle" in value or _is_address(value))
+
+
 def _is_network(value: str) -> bool:
     """Whether a text is a range of addresses that begins at its first one: ``10.0.0.0/24``, and not ``10.0.0.5/24``."""
     try:
@@ -343,6 +348,7 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
         "an address, a range such as 10.0.0.0/24, or a length such as /24",
     ),
     "block": (_is_block, "a range such as 10.0.0.0/24, or a length such as /24"),
+    "bucket-name": (_is_bucket_name, "a name without goog at its beginning or google in it, and no address"),
     "byte": (_is_base64, "a text in base64"),
     "cidr": (_is_cidr, "a range such as 10.0.0.0/24"),
     "cluster-ip": (lambda value: value in ("None", "") or _is_address(value), "an address such as 10.0.0.5, or None"),
@@ -356,6 +362,7 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "google-duration": (_GOOGLE_DURATION.match, "seconds and an s, such as 3600s"),
     "json": (_is_json, "a text in JSON"),
     "network": (_is_network, "a range that begins at its first address, such as 10.0.0.0/24"),
+    "pod-range": (lambda value: not value.startswith("255.255."), "a range outside of 255.255.0.0/16"),
     "ports": (_are_ports, "a port up to 65535, or the lower and the higher one of a range, such as 8000-8100"),
     "range": (
         lambda value: _is_network(value) or _is_address(value),

@@ -57,6 +57,14 @@ def known_beside(token: str) -> list[str]:
     return [known for known in documents.types if known.startswith(group)] if documents else []
 
 
+@cache
+def fields_at(token: str, path: str) -> Mapping[str, Shape]:
+    """Return the shapes of the inputs of a block of a type, which is at a path through blocks and lists of blocks."""
+    documents = _documents(_package(token))
+    assert documents is not None, token
+    return documents.fields_at(token, path)
+
+
 class Documents:
     """The shapes of one source as functions, by the types that have them.
 
@@ -79,6 +87,15 @@ class Documents:
         if token not in self.types:
             return None
         return self.judged(with_additions(token, self.types[token], self._shapes, self._parts)).check
+
+    def fields_at(self, token: str, path: str) -> Mapping[str, Shape]:
+        """Return the shapes of the inputs of a block at a path."""
+        block = self._shapes[self.types[token]]
+        for name in path.split("."):
+            block = self._shapes[block["fields"][name]]
+            if block["is"] == "list":
+                block = self._shapes[block["of"]]
+        return {name: self._shapes[number] for name, number in block["fields"].items()}
 
     def judged(self, number: int) -> Judged:
         """Return how values of a shape are judged."""

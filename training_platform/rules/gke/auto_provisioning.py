@@ -10,6 +10,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
+from training_platform.rules.gke.clusters import SURGE_SOURCE, surge_beyond
 from training_platform.rules.gke.versions import below
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import (
@@ -105,10 +106,12 @@ def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
             yield finding(view, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
 
 
-@rule("auto-provisioning-upgrades", ruleset="auto-provisioning", owner="provider", source=_SCHEMA)
+@rule("auto-provisioning-upgrades", ruleset="auto-provisioning", source=f"{_SCHEMA}; {SURGE_SOURCE}")
 def auto_provisioning_upgrades(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a surge of nodes beside blue-green upgrades."""
-    if view.strategy == "BLUE_GREEN" and view.max_surge:
+    """Find a surge of nodes beside blue-green upgrades, and surge upgrades that GKE refuses."""
+    if view.strategy != "BLUE_GREEN":
+        yield from surge_beyond(view, view.max_surge, view.max_unavailable)
+    elif view.max_surge:
         message = f"max surge is {view.max_surge}, and blue-green upgrades have none"
         yield finding(view, "max_surge", message, allowed="none, or strategy SURGE", nearest="SURGE")
 

@@ -23,6 +23,11 @@ MOST_TAGS = 5
 DEFAULT_MACHINE = "e2-medium"
 ROUTES = "ROUTES"
 MAX_PODS = (8, 256)
+MOST_UPGRADED = 20
+SURGE_SOURCE = (
+    "terraform-provider-google-beta 93c65b2, upgrade_settings: not 0 and 0; GKE docs, node upgrade strategies: at most "
+    "20 nodes at once (general knowledge, not read)"
+)
 PODS_SOURCE = "compute-class-api 8067eae, maxPodsPerNode; terraform-provider-google-beta 93c65b2, max_pods_per_node"
 
 
@@ -99,6 +104,20 @@ def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
     if not low <= pods <= high:
         nearest = min(max(pods, low), high)
         yield finding(view, "max_pods", f"{pods} pods per node", allowed=f"{low} to {high}", nearest=nearest)
+
+
+def surge_beyond(view: View, surge: int | None, unavailable: int | None) -> Iterator[Draft]:
+    """Find numbers of nodes in surge upgrades, ``max_surge`` and ``max_unavailable`` of a view, that GKE refuses."""
+    together = (surge or 0) + (unavailable or 0)
+    if surge == 0 and not unavailable:
+        message = "surge upgrades may neither add a node nor take one down"
+        allowed = "max_surge and max_unavailable above 0 together"
+        yield finding(view, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
+    elif together > MOST_UPGRADED:
+        message = f"surge upgrades take {together} nodes at once"
+        allowed = f"max_surge and max_unavailable of at most {MOST_UPGRADED} together"
+        nearest = f"max_surge={max(0, MOST_UPGRADED - (unavailable or 0))}"
+        yield finding(view, "max_surge", message, allowed=allowed, nearest=nearest)
 
 
 @rule("cluster-zones", ruleset="clusters", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")

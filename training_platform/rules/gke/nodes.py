@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -12,6 +13,8 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
+from training_platform.resources.resource_types import COMPUTE_CLASS
+from training_platform.rules.documents.shapes import fields_at
 from training_platform.rules.gke.clusters import MOST_TAGS
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import ClusterView
@@ -20,7 +23,10 @@ from training_platform.views.program import Program
 from training_platform.views.storage import RepositoryView
 
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config.go, read 2026-08-21"
-_DOCUMENT = "GKE's API document v1, LinuxNodeConfig, read 2026-11-22"
+_SYSCTLS = (
+    "compute-class-api 8067eae, sysctls of a class's nodes, read 2026-11-21; GKE docs, node system configuration, have "
+    "the same bounds of pools (general knowledge, not read)"
+)
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
 COS = "COS_CONTAINERD"
 GVNIC_IMAGES = ("COS", "UBUNTU")
@@ -28,29 +34,13 @@ SHARING = ("TIME_SHARING", "MPS")
 SHARING_CLIENTS = (2, 48)
 SHUTDOWN_SECONDS = (10, 10_000)
 LABEL_VALUE = 63
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_LABEL_VALUE = re.compile(rf"(?=.{{0,{LABEL_VALUE}}}\Z)([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 RESERVED = ("kubernetes.io", "k8s.io")
 _BELOW_RESERVED = tuple(f".{domain}" for domain in RESERVED)
 OURS = {f"cloud.google.com/{name}" for name in ("compute-class", "gke-networking-dra-driver", "gke-queued")}
-SYSCTLS = frozenset(
-    f"{family}.{name}"
-    for family, names in {
-        "net.core": "busy_poll busy_read netdev_max_backlog rmem_max rmem_default wmem_default wmem_max optmem_max "
-        "somaxconn",
-        "net.ipv4": "neigh.default.gc_thresh1 neigh.default.gc_thresh2 neigh.default.gc_thresh3 tcp_rmem tcp_wmem "
-        "tcp_tw_reuse tcp_mtu_probing tcp_max_orphans tcp_max_tw_buckets tcp_syn_retries tcp_ecn "
-        "tcp_congestion_control",
-        "net.netfilter": "nf_conntrack_max nf_conntrack_buckets nf_conntrack_tcp_timeout_close_wait "
-        "nf_conntrack_tcp_timeout_time_wait nf_conntrack_tcp_timeout_established nf_conntrack_acct",
-        "kernel": "keys.maxkeys keys.maxbytes shmmni shmmax shmall core_pattern perf_event_paranoid "
-        "sched_rt_runtime_us softlockup_panic yama.ptrace_scope kptr_restrict dmesg_restrict sysrq",
-        "fs": "aio-max-nr file-max inotify.max_user_instances inotify.max_user_watches nr_open",
-        "vm": "dirty_background_ratio dirty_background_bytes dirty_expire_centisecs dirty_ratio dirty_bytes "
-        "dirty_writeback_centisecs max_map_count overcommit_memory overcommit_ratio vfs_cache_pressure swappiness "
-        "watermark_scale_factor min_free_kbytes",
-    }.items()
-    for name in names.split()
-)
 SPEED_DISK = "hyperdisk-balanced"
+SMALL_GB, PAGES_OF_SMALL, PAGES_OF_LARGE = 30, 0.6, 0.8
 
 
 @rule("node-image", ruleset="nodes", source=_SCHEMA)
@@ -67,18 +57,52 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(
             pool, "image_type", f"image streaming is not supported on image {image}", allowed=COS, nearest=COS
         )
+    if image.upper().startswith("UBUNTU") and pool.machine is not None and pool.machine.kind == "tpu":
+        yield finding(
+            pool, "image_type", f"image {image} has no drivers for TPUs (inferred)", allowed=COS, nearest=COS,
+            severity="warning",
+        )  # fmt: skip
     if pool.secondary_disks and not pool.image_streaming:
         message = "secondary boot disks need image streaming (gcfs_config)"
         yield finding(pool, "secondary_disks", message, allowed="gcfs_config enabled", nearest="gcfs_config enabled")
 
 
-@rule("node-sysctls", ruleset="nodes", when="sysctls", owner="catalogue", severity="warning", source=_DOCUMENT)
+@rule("node-sysctls", ruleset="nodes", when="sysctls", source=_SYSCTLS)
 def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a kernel parameter that GKE does not list as one that it sets; its list may be younger than ours."""
-    for name in sorted(pool.sysctls.keys() - SYSCTLS):
-        nearest = find_nearest(name, SYSCTLS)
-        message = f"{name} is not a kernel parameter that GKE sets on nodes"
-        yield finding(pool, "sysctls", message, allowed="those of LinuxNodeConfig.sysctls", nearest=nearest)
+    """Find a kernel parameter out of its bounds, and (a warning: the list ages) one that GKE does not set."""
+    known = fields_at(COMPUTE_CLASS, "spec.priorities.nodeSystemConfig.linuxNodeConfig.sysctls")
+    for name, value in sorted(pool.sysctls.items()):
+        if name not in known:
+            message = f"{name} is not a kernel parameter that GKE sets on nodes"
+            nearest = find_nearest(name, known)
+            allowed = "those of a ComputeClass' linuxNodeConfig.sysctls"
+            yield finding(pool, "sysctls", message, allowed=allowed, nearest=nearest, severity="warning")
+        elif "least" in known[name]:
+            least, most = known[name]["least"], known[name]["most"]
+            if not _WHOLE.fullmatch(value) or not least <= int(value) <= most:
+                nearest = min(max(int(value), least), most) if _WHOLE.fullmatch(value) else least
+                message = f"{name} is {value}"
+                yield finding(pool, "sysctls", message, allowed=f"{least} to {most}", nearest=nearest)
+
+
+@rule(
+    "node-huge-pages",
+    ruleset="nodes",
+    source="arithmetic; GKE docs, node system configuration: 60 % below 30 GB, else 80 % (general knowledge, not read)",
+)
+def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
+    """Find huge pages that take more than a machine's memory, or (a warning) more of it than GKE allows."""
+    machine = MACHINE_TYPES.get(pool.machine_type or "")
+    asked = (pool.huge_pages_2m or 0) / 512 + (pool.huge_pages_1g or 0)
+    if machine is None or not asked:
+        return
+    share = PAGES_OF_SMALL if machine.memory_gb < SMALL_GB else PAGES_OF_LARGE
+    most = machine.memory_gb * share
+    if asked > most:
+        field = "huge_pages_1g" if pool.huge_pages_1g else "huge_pages_2m"
+        message = f"huge pages take {asked:g} GiB, and {machine.name} has {machine.memory_gb:g}"
+        severity: Severity | None = None if asked > machine.memory_gb else "warning"
+        yield finding(pool, field, message, allowed=f"at most {share:.0%} of it, {most:g} GiB", severity=severity)
 
 
 @rule("gpu-driver-image", ruleset="nodes", when="driver", severity="warning", source=f"{_SCHEMA}; (inferred)")
@@ -137,7 +161,7 @@ def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-labels", ruleset="nodes", source=f"{_SCHEMA}, labels; Cluster Toolkit v1.95.0")
 def node_labels(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node labels that are reserved by Kubernetes or too long, and (a warning) those that GKE sets itself."""
+    """Find node labels that Kubernetes reserves or refuses, and (a warning) those that GKE sets itself."""
     for key, value in pool.node_labels.items():
         prefix = key.partition("/")[0] if "/" in key else ""
         if prefix in RESERVED or prefix.endswith(_BELOW_RESERVED):
@@ -147,9 +171,11 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
                 f"GKE sets label {key} itself: it would be refused, or show as a change in every preview (inferred)"
             )
             yield finding(pool, "node_labels", message, allowed="a prefix of your own", severity="warning")
-        if len(value) > LABEL_VALUE:
-            message = f"label {key} has a value of {len(value)} characters"
-            yield finding(pool, "node_labels", message, allowed=f"at most {LABEL_VALUE}", nearest=value[:LABEL_VALUE])
+        if not _LABEL_VALUE.fullmatch(value):
+            message = f"label {key} has the value {value!r}"
+            allowed = f"at most {LABEL_VALUE} letters, digits, -, _ and ., a letter or a digit at both ends"
+            nearest = re.sub(r"[^-A-Za-z0-9_.]", "-", value)[:LABEL_VALUE].strip("-_.")
+            yield finding(pool, "node_labels", message, allowed=allowed, nearest=nearest)
 
 
 @rule(

@@ -8,7 +8,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import chips_in
 from training_platform.config.pools import SYSTEM_NAME, SYSTEM_TAINT
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, pods_beyond
+from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, SURGE_SOURCE, pods_beyond, surge_beyond
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import AutoProvisioningView, ClusterView, ResourcePolicyView, pools_of
 from training_platform.views.node_pool import NodePoolView
@@ -90,14 +90,11 @@ def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         yield finding(cluster, "cluster", message, allowed="a regional cluster, and a limit that Google has raised")
 
 
-@rule("surge-upgrades", ruleset="pools", source=f"{_SCHEMA}, upgrade_settings")
+@rule("surge-upgrades", ruleset="pools", source=SURGE_SOURCE)
 def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find surge upgrades that cannot proceed: neither extra nodes nor unavailable ones are allowed."""
-    surge = pool.upgrade_strategy in (None, "SURGE")
-    if pool.upgrades and surge and pool.max_surge == 0 and not pool.max_unavailable:
-        message = "surge upgrades may neither add a node nor take one down"
-        allowed = "max_surge and max_unavailable above 0 together"
-        yield finding(pool, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
+    """Find surge upgrades that may touch no node, or more nodes at once than GKE upgrades."""
+    if pool.upgrades and pool.upgrade_strategy in (None, "SURGE"):
+        yield from surge_beyond(pool, pool.max_surge, pool.max_unavailable)
 
 
 @rule(

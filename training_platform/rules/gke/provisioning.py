@@ -51,9 +51,13 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("reservation-named", ruleset="consumption", source="terraform-provider-google-beta 93c65b2, reservation_affinity")
 def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an affinity to a specific reservation that does not name it."""
+    """Find an affinity to a specific reservation that does not name it, or (inferred, a warning) names several."""
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
         yield finding(pool, "reservation", "is missing: SPECIFIC_RESERVATION needs it", allowed="its name")
+    elif pool.reservations > 1:
+        message = f"{pool.reservations} reservations are named, and a pool consumes one"
+        allowed = "one name; a pool for each reservation"
+        yield finding(pool, "reservations", message, allowed=allowed, nearest=pool.reservation, severity="warning")
 
 
 @rule(

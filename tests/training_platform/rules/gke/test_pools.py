@@ -65,6 +65,8 @@ ALONE: list[Alone] = [
     ("surge-upgrades", "gpu_pool", {"max_unavailable": 0}, 1),
     ("surge-upgrades", "gpu_pool", {"max_unavailable": 0, "max_surge": 1}, 0),
     ("surge-upgrades", "gpu_pool", {"max_unavailable": 0, "upgrade_strategy": "BLUE_GREEN"}, 0),
+    ("surge-upgrades", "gpu_pool", {"max_unavailable": 5, "max_surge": 15}, 0),
+    ("surge-upgrades", "gpu_pool", {"max_unavailable": 6, "max_surge": 15}, 1),
     ("pool-replacement", "gpu_pool", {}, 0),
     ("pool-replacement", "gpu_pool", {"replaced_first": False}, 1),
     ("pool-replacement", "gpu_pool", {"replaced_first": None}, 0),
