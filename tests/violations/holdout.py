@@ -11,7 +11,6 @@ for the tests marked ``engine`` and ``kube``. Nothing is fetched, and nothing dr
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import random
@@ -47,6 +46,8 @@ _GOOGLE: Final = "cnrm.cloud.google.com"
 _LEFT_OUT: Final = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid", "ownerReferences")
 
 
+OTHER_VALUES: Final = 8  # changes of an object to values of others, and to odd ones
+LARGEST: Final = 1 << 20  # bytes of a file: larger ones are data
 NOT_KNOWN: Final = "<unknown>"  # as the accepted configurations of the tests have it
 Row = TypeVar("Row")
 _LATER: Final = (test_changed_at_random.LATER, test_webhooks_at_random.LATER)  # an API server leaves it to controllers
@@ -151,7 +152,7 @@ def everything(checkouts: Sequence[Path]) -> tuple[list[Drawn], list[Drawn]]:
     found: list[Drawn] = []
     invalid: list[Drawn] = []
     for checkout in sorted(checkouts):
-        for path, text in sorted(_manifests(checkout)):
+        for path, text in _manifests(checkout):
             for type_, inputs in _objects(text):
                 likeness = _likeness(type_, inputs)
                 if likeness not in seen:
@@ -193,16 +194,15 @@ def violations_of(
     wrongly: list[Outcome] = []
     for google in (True, False):
         own = [each for each in taken if each.type.startswith("gcp:") is google]
-        damages = [
-            (each, f"{each.type.partition(':')[0]}, {change.constraint}", change.values, damaged(each.inputs, change))
-            for each in own for change in drawn("", each.inputs)
-        ]  # fmt: skip
-        damages += [(each, f"{each.type.partition(':')[0]}, other values", {}, changes.changed(each.inputs))
-                    for each in own for _ in range(8)]  # fmt: skip
+        # An object is damaged when its turn comes: a large one has thousands of values, each with copies of all others.
+        damages = [(each, change) for each in own for change in (*drawn("", each.inputs), *[None] * OTHER_VALUES)]
         count = 0
-        for each, kind, values, worse in in_turns(draw.sample(damages, len(damages)), lambda row: row[0].type):
+        for each, change in in_turns(draw.sample(damages, len(damages)), lambda row: row[0].type):
             if count == most // 2:
                 break
+            kind = f"{each.type.partition(':')[0]}, {change.constraint if change else 'other values'}"
+            values = change.values if change else {}
+            worse = damaged(each.inputs, change) if change else changes.changed(each.inputs)
             says = authority.says(each, worse)
             if says is None:
                 continue
@@ -296,13 +296,19 @@ def _manifests(checkout: Path) -> Iterator[tuple[str, str]]:
     git = ["git", "-C", str(checkout)]
     rows = subprocess.run([*git, "ls-tree", "-r", "HEAD"], check=True, capture_output=True, text=True).stdout
     files = [row.split(maxsplit=3)[2:] for row in rows.splitlines() if row.endswith((".yaml", ".yml"))]
-    asked = "\n".join(digest for digest, _ in files).encode()
-    answers = subprocess.run([*git, "cat-file", "--batch"], input=asked, check=True, capture_output=True).stdout
-    stream = io.BytesIO(answers)
-    for _, path in files:
-        *_, size = stream.readline().split()
-        if size != b"missing":  # a snapshot may lack its largest files
-            yield path, stream.read(int(size) + 1).decode(errors="replace")
+    with subprocess.Popen([*git, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        for digest, path in files:
+            process.stdin.write(f"{digest}\n".encode())
+            process.stdin.flush()
+            *_, size = process.stdout.readline().split()
+            if size == b"missing":  # a snapshot may lack its largest files
+                continue
+            content = process.stdout.read(int(size) + 1)
+            if len(content) <= LARGEST:
+                yield path, content.decode(errors="replace")
+        process.stdin.close()
 
 
 def _objects(text: str) -> Iterator[tuple[str, Json]]:
