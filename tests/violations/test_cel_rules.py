@@ -1,8 +1,8 @@
 """Our cases refuse what upstream's CEL rules refuse: both judge objects that are made at random.
 
 The rules are read where CustomResourceDefinitions are at hand: in ../shared/schemas, and in the folders that
-``TRAINING_PLATFORM_CRDS`` names. Google's ``cel-expr-python`` evaluates them. Rules on an old object are left out, and
-so is a rule whose value cannot be worked out.
+``TRAINING_PLATFORM_CRDS`` names. Google's ``cel-expr-python`` evaluates them. A rule whose value cannot be worked out
+is left out. Rules on an old object are of changes, which ``check --base`` judges.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import random
 import re
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from cel_expr_python import cel
 from tests.training_platform.rules.corpus import judged
 from tests.violations.refusers import SCHEMAS
 from tests.violations.test_found import VALID
+from training_platform.checks.comparison.refusals import FIXED_INPUTS, fixed_by_topology
 
 SETTING: Final = "TRAINING_PLATFORM_CRDS"
 SEED, TRIES = 24, 60
@@ -65,8 +67,7 @@ def _rules() -> Iterator[CelRule]:
 
 def _below(name: str, path: tuple[str, ...], schema: Mapping[str, Any]) -> Iterator[CelRule]:
     for row in schema.get("x-kubernetes-validations", ()):
-        if "oldSelf" not in row["rule"]:
-            yield CelRule(name, path, row["rule"], schema)
+        yield CelRule(name, path, row["rule"], schema)
     for key, inner in schema.get("properties", {}).items():
         yield from _below(name, (*path, key), inner)
     if "items" in schema:
@@ -118,7 +119,9 @@ def _at(inputs: Any, path: tuple[str, ...]) -> Iterator[Any]:
         yield from _at(inputs[path[0]], path[1:])
 
 
-RULES: Final = list(_rules())
+_EVERY: Final = list(_rules())
+RULES: Final = [rule for rule in _EVERY if "oldSelf" not in rule.text]
+ON_CHANGES: Final = [rule for rule in _EVERY if "oldSelf" in rule.text]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[f"{each.name}-{place}" for place, each in enumerate(RULES)])
@@ -175,3 +178,31 @@ def _verdict(program: Any, inputs: Any, path: tuple[str, ...]) -> bool | None:
         except Exception:  # noqa: BLE001 # the library's own kinds of errors: the rule is not decided
             return None
     return all(verdicts)
+
+
+def test_inputs_that_nobody_may_change_are_those_of_our_table() -> None:
+    if not ON_CHANGES:
+        pytest.skip("no CustomResourceDefinitions are at hand")
+    fixed: dict[str, set[str]] = {}
+    for rule in ON_CHANGES:
+        _, group, kind = VALID[rule.name]["type"].split(":")
+        if rule.text == "self == oldSelf" and "[]" not in rule.path and kind != "Workload":  # which Kueue makes
+            fixed.setdefault(f"{group.partition('/')[0]}:{kind}", set()).add(".".join(rule.path))
+
+    assert fixed == {kind: set(inputs) for kind, inputs in FIXED_INPUTS.items() if kind in fixed}
+
+
+def test_changes_of_a_flavor_with_a_topology_are_refused_as_upstream_refuses_them() -> None:
+    rules = [rule for rule in ON_CHANGES if VALID[rule.name]["type"].endswith(":ResourceFlavor")]
+    if not rules:
+        pytest.skip("no CustomResourceDefinition of a ResourceFlavor is at hand")
+    env = cel.NewEnv(variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN})
+    programs = [env.compile(rule.text) for rule in rules]
+    specs = [
+        {key: value for key, value in zip(("topologyName", "nodeLabels", "tolerations"), values, strict=True) if value}
+        for values in product((None, "a", "b"), (None, {"x": "1"}, {"x": "2"}), (None, [{"key": "k"}]))
+    ]
+    for old, new in product(specs, specs):
+        verdicts = [program.eval(data={"self": new, "oldSelf": old}).value() for program in programs]
+
+        assert bool(fixed_by_topology(old, new)) is (False in verdicts), (old, new)

@@ -12,9 +12,11 @@ import yaml
 from tests.kube.queues import ENVIRONMENT, stacks
 from tests.places import ORGANISATION
 from tests.training_platform.quota.test_ledger import workspace
+from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.refusals import (
     Order,
     deployment_order,
+    fixed_inputs,
     kept_instances,
     placed_flavors,
     removals,
@@ -263,3 +265,26 @@ def test_another_instance_may_have_any_capacity(tmp_path: Path) -> None:
 
 def test_a_capacity_that_no_band_has_is_another_rule_s(tmp_path: Path) -> None:
     assert change(tmp_path, 9984, 9985) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_", "path", "count"),
+    [
+        ("changed", "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue", "spec.clusterQueue", 1),
+        ("changed", "kubernetes:kueue.x-k8s.io/v1beta1:Topology", "spec.levels[0].nodeLabel", 1),
+        ("changed", "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue", "spec.stopPolicy", 0),
+        ("replaced", "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue", "spec.clusterQueue", 0),
+        ("changed", "gcp:storage/bucket:Bucket", "spec.clusterQueue", 0),
+    ],
+)
+def test_an_input_that_nobody_may_change_is_an_error_on_an_object_that_stays(
+    base: Workspace, kind: Kind, type_: str, path: str, count: int
+) -> None:
+    resource = ResourceChange(
+        kind=kind, type=type_, name="own", inputs=(InputChange(path, "a", "b", kind == "replaced"),)
+    )
+    change = StackChange(name="prod", kind="changed", resources=(resource,))
+
+    found = list(fixed_inputs(Comparison(ref="base", commit="", stacks=(change,)), base))
+
+    assert [(each.rule, each.severity, each.stack) for each in found] == [("fixed-input", "error", "prod")] * count

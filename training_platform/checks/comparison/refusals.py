@@ -9,19 +9,33 @@ ResourceFlavor, by its finalizer, while a queue names it, so that the environmen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
+from training_platform.checks.comparison.comparison import Comparison
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
+from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import resource_flavor
+from training_platform.resources.resource_types import covers
 
 REMOVED_FLAVOR = "removed-flavor"
 PLACED_FLAVOR = "placed-flavor"
 _FIXED = ("topologyName", "nodeLabels", "tolerations")
 FILESTORE_GROWTH = "filestore-growth"
+FIXED_INPUT = "fixed-input"
+FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "autoscaling.x-k8s.io:ProvisioningRequest": ("spec.parameters", "spec.podSets", "spec.provisioningClassName"),
+    "jobset.x-k8s.io:JobSet": (
+        "spec.failurePolicy", "spec.network", "spec.startupPolicy", "spec.successPolicy", "spec.volumeClaimPolicies",
+    ),
+    "kueue.x-k8s.io:AdmissionCheck": ("spec.controllerName",),
+    "kueue.x-k8s.io:LocalQueue": ("spec.clusterQueue",),
+    "kueue.x-k8s.io:Topology": ("spec.levels",),
+}  # fmt: skip
+"""Inputs that nobody may change, by group and kind; those of a ResourceFlavor are fixed by its topology alone."""
 _ANEW = "or another instance, and a copy"
 _FILESTORE = ("location", "tier", "share", "protocol", "connection", "restore_from")
 _LUSTRE = ("location", "mbps_per_tib", "filesystem")
@@ -146,10 +160,9 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
             old_flavors = base.flavors(was.name, cluster)
             for name, flavor in head.flavors(stack.name, cluster).items():
                 old = old_flavors.get(name)
-                if old is None or old.topology_name is None:
+                if old is None:
                     continue
-                before, after = resource_flavor(old), resource_flavor(flavor)
-                changed = [field for field in _FIXED if before.get(field) != after.get(field)]
+                changed = fixed_by_topology(resource_flavor(old), resource_flavor(flavor))
                 if changed:
                     own = next((("node_pools", pool.name) for pool in flavor.pools if pool.name in spec.node_pools), ())
                     yield stack.finding(
@@ -157,6 +170,41 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
                         f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses once it has a topology",
                         allowed="the pool as it is; or two changes: remove it with all shares of it, then add it anew",
                     )  # fmt: skip
+
+
+def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """Return what differs between two specs of a ResourceFlavor and is fixed, since the first has a topology."""
+    if before.get("topologyName") is None:
+        return []
+    return [field for field in _FIXED if before.get(field) != after.get(field)]
+
+
+def fixed_inputs(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+    """Find an object that stays and changes an input which its API server lets nobody change.
+
+    Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0 and ProvisioningRequest, read 2026-11-28.
+    """
+    for change in comparison.stacks:
+        stack = head.stacks.get(change.name)
+        if stack is None or stack.section is None:
+            continue
+        locator = Locator(stack.section)
+        for resource in change.resources:
+            fixed = FIXED_INPUTS.get(_without_version(resource.type), ())
+            changed = [name for name in fixed if any(covers(name, each.path) for each in resource.inputs)]
+            if changed and resource.kind == "changed":
+                kind = resource.type.rpartition(":")[2]
+                message = f"changes {enumeration(changed)} of {kind} {resource.name}, which the API server refuses"
+                yield stack.finding(
+                    FIXED_INPUT, locator.path(resource.name), message,
+                    allowed="the old value; or an object of another name; or replace_on_changes of the input",
+                )  # fmt: skip
+
+
+def _without_version(resource_type: str) -> str:
+    """Return a type of Kubernetes without the version: ``kueue.x-k8s.io:LocalQueue``; another type as it is."""
+    _, group, kind = resource_type.rsplit(":", 2) if resource_type.count(":") == 2 else ("", resource_type, "")
+    return f"{group.partition('/')[0]}:{kind}"
 
 
 def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
