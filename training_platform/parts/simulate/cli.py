@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
@@ -25,7 +25,7 @@ from training_platform.cli.shared import (
 from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
     Side = tuple[list[Cluster], Mapping[str, CapacityTimes]]  # queues, and when machines come and go
 
-_FORMATS = ("text", "json", "markdown", "html")
+_PAGES = ("markdown", "html")
+_FORMATS = ("text", "json", *_PAGES)
+_RUNS_FROM_NOW = 50
 
 
 @click.command(epilog=example("training-platform simulate october.csv --environment prod"))
@@ -51,7 +53,10 @@ _FORMATS = ("text", "json", "markdown", "html")
 @click.option("--against", type=PATH, metavar="PATH", help="With --manifests: compare with these as before.")
 @click.option("--changes", type=PATH, metavar="FILE", help="CSV file: queues that are held, and other priorities.")
 @click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
-@click.option("--runs", type=click.IntRange(1, 1000), default=1, help="Number of runs, each with a seed of its own.")
+@click.option("--now", is_flag=True, help="TRACE is `kubectl get workloads -A -o json`: when do waiting jobs start?")
+@click.option(
+    "--runs", type=click.IntRange(1, 1000), help="Number of runs, each with a seed; default: 1, with --now 50."
+)
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Play the runs on the workers of a Dask scheduler: tcp://HOST:PORT."
@@ -68,7 +73,8 @@ def simulate(
     against: Path | None,
     changes: Path | None,
     machines: Path | None,
-    runs: int,
+    now: bool,
+    runs: int | None,
     seed: int,
     scheduler: str | None,
     plots: Path | None,
@@ -79,6 +85,9 @@ def simulate(
 
     Needs a trace, such as `training-platform trace make` writes. Exit code 0: played. 1: with preemption
     loops, jobs that never end, or rows of the trace that could not be used. 2: not played.
+
+    With --now and --manifests it plays on from the state of the queues, in many runs, and prints when each waiting job
+    starts, with a range. Exit code 1: some never start.
     """
     from training_platform.parts.simulate import results
 
@@ -86,7 +95,10 @@ def simulate(
         fail("--manifests plays no stack files: leave out --environment, --base and --root; --against compares.")
     if against and not manifests:
         fail("--against compares manifests: name those to play with --manifests.")
-    seeds = range(seed, seed + runs)
+    if now:
+        others = against or changes or machines or scheduler or plots or output_format in _PAGES
+        _print_waits(trace, None if others else manifests, range(seed, seed + (runs or _RUNS_FROM_NOW)), output_format)
+    seeds = range(seed, seed + (runs or 1))
     notes: list[str] = []
     said: list[Finding] = []
     with ExitStack() as stack:
@@ -118,6 +130,28 @@ def simulate(
         _write_plots(result, plots)
     _print_result(result, output_format)
     sys.exit(1 if wrong or any(run.loop_moments or run.endless for run in figures) else 0)
+
+
+def _print_waits(workloads: Path, manifests: Path | None, seeds: Sequence[int], output_format: str) -> NoReturn:
+    from datetime import UTC, datetime
+
+    from training_platform.checks.reports.text import section_lines
+    from training_platform.parts.simulate.manifests import read_manifests
+    from training_platform.parts.simulate.now import predict, section
+
+    if manifests is None:
+        fail("--now needs --manifests, takes --runs and --seed beside it, and prints text or JSON.")
+    waits = predict(workloads, read_manifests(manifests), seeds, datetime.now(UTC).replace(microsecond=0))
+    if output_format == "json":
+        print_json(waits.model_dump(mode="json"))
+    else:
+        if waits.jobs:
+            say(section_lines(section(waits), min(line_width(), 120)).rstrip())
+        else:
+            say("No job waits.")
+        for note in (f"{len(seeds)} runs; jobs that are submitted later are not played.", *waits.notes):
+            say(note)
+    sys.exit(1 if any(job.start is None for job in waits.jobs) else 0)
 
 
 def _environment(folder: Path, environment: str | None) -> tuple[Workspace, str]:

@@ -74,11 +74,15 @@ class FlavorFile(RootModel[dict[str, FlavorTimes]]):
 
 
 class Manifests(NamedTuple):
-    """The queues of manifests, when their machines come and go, and sentences on what is not played."""
+    """The queues of manifests, when their machines come and go, and sentences on what is not played.
+
+    ``labels`` are the node labels of each ResourceFlavor.
+    """
 
     cluster: Cluster
     times: Mapping[str, CapacityTimes]
     left_out: tuple[str, ...]
+    labels: Mapping[str, Mapping[str, str]] = {}
 
 
 def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
@@ -116,7 +120,8 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
             hint = f" Nearest: {nearest}." if nearest else ""
             raise UserError(f"{machines}: {name!r} is not a flavor of {path}.{hint}")
     times: dict[str, CapacityTimes] = {QUOTA: CapacityTimes(), **table}
-    return Manifests(cluster, times, tuple(_left_out(objects, configuration)))
+    labels = {row.name: row.spec.get("nodeLabels") or {} for row in objects["ResourceFlavor"]}
+    return Manifests(cluster, times, tuple(_left_out(objects, configuration)), labels)
 
 
 def _objects(path: Path) -> dict[str, list[Object]]:

@@ -115,6 +115,11 @@ def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
 
 
+def read_rows(path: Path, rows: Iterable[Mapping[str, object]], clusters: Iterable[Cluster]) -> Trace:
+    """Read rows that something else than a trace gives; findings name ``path``."""
+    return _Reader(path, tuple(clusters)).read(trace_text(rows).splitlines(keepends=True))
+
+
 def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple[Change, ...]:
     """Read a CSV of changes for a trace, in its time. UserError names all that is wrong."""
     found: list[Change] = []

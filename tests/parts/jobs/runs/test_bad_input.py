@@ -170,6 +170,31 @@ def test_a_grid_is_a_run_for_each_point_and_each_is_followed(lab: Lab) -> None:
         assert (row["name"], row["job"]) == (name, "train")
 
 
+def publish_waits(lab: Lab, text: str) -> None:
+    folder = lab.root / "stacks" / "waits"
+    folder.mkdir()
+    (folder / "lab-gpus.json").write_text(text)
+
+
+def test_a_published_table_of_waits_is_said_with_its_time(lab: Lab) -> None:
+    row = {"namespace": "vision", "job": RUN, "queue": "vision", "needs": "8 nvidia.com/gpu", "priority": 0}
+    rows = [{**row, "waits_seconds": 60, "start": [0, 3600, 7200]}]
+    publish_waits(lab, json.dumps({"at": "2026-11-22T10:00:00Z", "runs": 50, "notes": [], "jobs": rows}))
+    table, start = "By the table of 2026-11-22 10:00 UTC", f"{RUN} starts at 2026-11-22 11:00 UTC"
+
+    assert f"{table}, {start}" in lab("why").stdout
+    assert f"# {table}, 1 job of vision waited; {start}" in lab("submit").stderr
+
+
+def test_a_broken_table_of_waits_stops_nothing(lab: Lab) -> None:
+    publish_waits(lab, "{}")
+
+    done = lab("why")
+
+    assert done.exit_code == 0
+    assert "lab-gpus.json is not a table of waits" in done.stderr
+
+
 def test_a_queue_that_was_deleted_after_the_submission_is_said(lab: Lab) -> None:
     without_queue(lab)
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from training_platform.parts.jobs.runs.places import RunPlace
     from training_platform.parts.jobs.runs.state import Run
     from training_platform.parts.jobs.runs.submission import Prepared
+    from training_platform.parts.jobs.runs.waits import Waits
     from training_platform.resources.environment_outputs import EnvironmentOutputs
 
 TIME_IS_UP = 3
@@ -289,6 +290,21 @@ def _say_runs(names: list[str], prepared: Prepared, options: RunsOptions) -> Non
         )
     else:
         say("\n".join(names))
+        if place and (waits := _published_waits(place, options)):
+            say(f"# {waits.said_of_team(place.team.name)}", err=True)
+
+
+def _published_waits(place: RunPlace, options: RunsOptions) -> Waits | None:
+    """Return the table of waits that is published for a cluster; a broken one is a line on standard error."""
+    from training_platform.parts.jobs.runs.waits import read_waits
+
+    if place.target != "gke":
+        return None
+    try:
+        return read_waits(options.folder(), place.team.environment, place.key)
+    except UserError as error:
+        say(f"# {error}", err=True)
+        return None
 
 
 def _wherever(file: Path, options: RunsOptions, minutes: float) -> None:
@@ -484,6 +500,8 @@ def why_it_waits(run: str, **chosen: Any) -> None:
         file = folder / f"{job_among(record.name, [path.stem for path in folder.glob('*.yaml')])}.yaml"
         job = read_job(file, options.folder(), options.workspace())[0] if file.is_file() else None  # as it is now
         sentences = why_gke(api, place, record, job, partial(options.vms, place))
+        waits = None if record.done or record.state == "running" else _published_waits(place, options)
+        sentences += waits.said_of(place.team.name, record.name) if waits else []
     else:
         sentences = why_vertex(api, place, record)
     if place.target == "gke" and (record.gone or record.restarts or record.interruptions):

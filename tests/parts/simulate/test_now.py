@@ -1,0 +1,167 @@
+"""When jobs that wait now start: what runs holds its quota until it ends, and what waits takes its turn."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from training_platform.cli.main import app
+from training_platform.config.reading.finding import UserError
+from training_platform.parts.jobs.runs.waits import Waits
+from training_platform.parts.simulate.manifests import read_manifests
+from training_platform.parts.simulate.now import predict
+
+API = "kueue.x-k8s.io/v1beta2"
+NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
+QUEUE = {
+    "resourceGroups": [{
+        "coveredResources": ["nvidia.com/gpu"],
+        "flavors": [
+            {"name": name, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]} for name in ("spot", "kept")
+        ],
+    }],
+}  # fmt: skip
+OBJECTS = [
+    {"kind": "ClusterQueue", "metadata": {"name": "vision-queue"}, "spec": QUEUE},
+    {
+        "kind": "LocalQueue",
+        "metadata": {"name": "own", "namespace": "vision"},
+        "spec": {"clusterQueue": "vision-queue"},
+    },
+    *(
+        {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {"nodeLabels": {"kind": name}}}
+        for name in ("spot", "kept")
+    ),
+]
+
+
+def hours_ago(hours: float) -> str:
+    return (NOW - timedelta(hours=hours)).isoformat()
+
+
+def workload(name: str, created: float, *, gpus: int = 8, kind: str = "kept", **spec: Any) -> dict[str, Any]:
+    """Return a workload that waits, of a JobSet."""
+    pods = {"nodeSelector": {"kind": kind}, "containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
+    sets = [{"name": "main", "count": gpus, "template": {"spec": pods}}]
+    owners = [{"kind": "JobSet", "name": name, "controller": True}]
+    metadata = {"name": f"jobset-{name}", "namespace": "vision", "creationTimestamp": hours_ago(created)}
+    return {
+        "metadata": {**metadata, "ownerReferences": owners},
+        "spec": {"queueName": "own", "podSets": sets, **spec},
+    }
+
+
+def admitted(name: str, since: float, *, ended: float | None = None, **more: Any) -> dict[str, Any]:
+    """Return a workload that holds the quota of the flavor ``kept``, or held it until it ended."""
+    times = {"QuotaReserved": since, "Admitted": since, **({} if ended is None else {"Finished": ended})}
+    conditions = [{"type": each, "status": "True", "lastTransitionTime": hours_ago(at)} for each, at in times.items()]
+    held = {"flavors": {"nvidia.com/gpu": "kept"}, "resourceUsage": {"nvidia.com/gpu": "8"}}
+    admission = {"clusterQueue": "vision-queue", "podSetAssignments": [held]}
+    return {**workload(name, since + 1, **more), "status": {"conditions": conditions, "admission": admission}}
+
+
+def predicted(folder: Path, *items: Any) -> Waits:
+    path, queues = folder / "workloads.json", folder / "queues.yaml"
+    path.write_text(json.dumps({"items": items}), encoding="utf-8")
+    queues.write_text(yaml.safe_dump_all({"apiVersion": API, **each} for each in OBJECTS), encoding="utf-8")
+    return predict(path, read_manifests(queues), range(10), NOW)
+
+
+def hours(waits: Waits) -> dict[str, tuple[float, ...] | None]:
+    return {job.job: job.start and tuple(round(seconds / 3600, 2) for seconds in job.start) for job in waits.jobs}
+
+
+def test_a_job_starts_when_what_runs_has_run_as_long_as_one_that_has_ended(tmp_path: Path) -> None:
+    ended, runs = admitted("ended", 20, ended=14), admitted("runs", 4)  # six hours, of which two are left
+
+    found = predicted(tmp_path, ended, runs, workload("second", 1), workload("first", 3))
+
+    assert hours(found) == {"first": (2, 2, 2), "second": (8, 8, 8)}
+
+
+def test_a_range_is_between_the_run_times_of_jobs_that_have_ended(tmp_path: Path) -> None:
+    lengths = [admitted(f"ended-{length}", 100 + length, ended=100) for length in (5, 9)]
+
+    (start,) = hours(predicted(tmp_path, *lengths, admitted("runs", 4), workload("waits", 1))).values()
+
+    assert start is not None
+    assert (start[0], start[2]) == (1, 5)
+    assert start[1] in (1, 5)
+
+
+def test_a_job_that_ran_longer_than_all_that_have_ended_ends_some_time(tmp_path: Path) -> None:
+    found = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 10), workload("waits", 1))
+
+    assert hours(found) == {"waits": (6, 6, 6)}
+
+
+def test_a_bound_of_the_run_time_holds(tmp_path: Path) -> None:
+    runs = admitted("runs", 4, maximumExecutionTimeSeconds=5 * 3600)
+
+    assert hours(predicted(tmp_path, admitted("ended", 20, ended=10), runs, workload("waits", 1))) == {
+        "waits": (1, 1, 1)
+    }
+
+
+def test_a_node_selector_decides_the_flavor(tmp_path: Path) -> None:
+    found = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1, kind="spot"))
+
+    assert hours(found) == {"waits": (0, 0, 0)}
+
+
+def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: Path) -> None:
+    inactive, elsewhere = workload("off", 1, active=False), workload("lost", 1, queueName="another")
+
+    found = predicted(tmp_path, workload("huge", 1, gpus=16), inactive, elsewhere, {"metadata": {}})
+
+    assert [(job.job, job.start, job.why) for job in found.jobs] == [
+        ("huge", None, "needs 16, and the queue can have 8 at most")
+    ]
+    assert "3 workloads are inactive, of no known queue, or cannot be read." in found.notes
+    assert any("run times are invented: 4.0 h" in note for note in found.notes)
+
+
+def test_a_table_says_when_a_run_starts_by_the_moment_at_which_it_was_made(tmp_path: Path) -> None:
+    found = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1))
+    sentence = "waits starts at 2026-11-02 14:00 UTC, in 8 of 10 runs"
+
+    (said,) = found.said_of("vision", "waits")
+
+    assert said.startswith(f"By the table of 2026-11-02 12:00 UTC, {sentence}")
+    assert found.said_of("nlp", "waits") == []
+    assert sentence in found.said_of_team("vision")
+    assert found.said_of_team("nlp") == "By the table of 2026-11-02 12:00 UTC, no job of nlp waited."
+
+
+def test_the_command_prints_a_table_and_json_that_is_read_again(tmp_path: Path) -> None:
+    predicted(tmp_path, workload("huge", 1, gpus=16), workload("waits", 1))
+    command = ["simulate", str(tmp_path / "workloads.json"), "--now", "--manifests", str(tmp_path / "queues.yaml")]
+
+    text, document = (CliRunner().invoke(app, [*command, *more]) for more in ((), ("--format", "json")))
+
+    assert text.exit_code == document.exit_code == 1  # one never starts
+    assert "vision/huge" in text.stdout
+    assert "never: needs 16" in text.stdout
+    assert [job.job for job in Waits.model_validate_json(document.stdout).jobs] == ["waits", "huge"]
+
+
+@pytest.mark.parametrize("more", [[], ["--manifests", "queues.yaml", "--format", "html"]])
+def test_now_needs_manifests_and_draws_no_page(tmp_path: Path, more: list[str]) -> None:
+    done = CliRunner().invoke(app, ["simulate", str(tmp_path / "workloads.json"), "--now", *more])
+
+    assert done.exit_code == 2
+    assert "--now needs --manifests" in done.stderr
+
+
+def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
+    predicted(tmp_path)
+    (tmp_path / "workloads.json").write_text("{}", encoding="utf-8")
+
+    with pytest.raises(UserError, match="is not a list of workloads"):
+        predict(tmp_path / "workloads.json", read_manifests(tmp_path / "queues.yaml"), range(1), NOW)

@@ -1,0 +1,89 @@
+"""When waiting jobs are expected to start, as the platform team publishes it for its members.
+
+``stacks/waits/ENVIRONMENT-CLUSTER.json`` is what ``training-platform simulate --now --format json`` prints: members
+read when their jobs may start without a right to read the queues of others.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from training_platform.config.reading.finding import UserError
+
+FOLDER = Path("stacks") / "waits"
+
+
+class Start(NamedTuple):
+    """Seconds until a job starts: earlier than ``early`` in a tenth of the runs, later than ``late`` in another."""
+
+    early: float
+    median: float
+    late: float
+
+
+class WaitingJob(BaseModel):
+    """A job that waits; ``start`` is None where most runs never start it, and ``why`` says the reason."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    namespace: str
+    job: str
+    queue: str
+    needs: str
+    priority: int
+    waits_seconds: float
+    start: Start | None
+    why: str = ""
+
+
+class Waits(BaseModel):
+    """The jobs that wait in a cluster at a moment, in the order in which they are expected to start."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at: datetime
+    runs: int
+    notes: tuple[str, ...]
+    jobs: tuple[WaitingJob, ...]
+
+    def said_of(self, namespace: str, job: str) -> list[str]:
+        """Return what the table has of a job that waits, as sentences."""
+        rows = [row for row in self.jobs if (row.namespace, row.job) == (namespace, job)]
+        return [f"By the table of {_moment(self.at)}, {self._start(row)}" for row in rows]
+
+    def said_of_team(self, namespace: str) -> str:
+        """Return what the table has of all jobs of a team, as a sentence."""
+        rows = [row for row in self.jobs if row.namespace == namespace]
+        if not rows:
+            return f"By the table of {_moment(self.at)}, no job of {namespace} waited."
+        waited = f"1 job of {namespace} waited" if len(rows) == 1 else f"{len(rows)} jobs of {namespace} waited"
+        return f"By the table of {_moment(self.at)}, {waited}; {self._start(rows[-1])}"
+
+    def _start(self, row: WaitingJob) -> str:
+        if row.start is None:
+            return f"{row.job} does not start: {row.why}."
+        early, median, late = (_moment(self.at + timedelta(seconds=seconds)) for seconds in row.start)
+        return f"{row.job} starts at {median}, in 8 of 10 runs of a simulation between {early} and {late}."
+
+
+def _moment(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M %Z")
+
+
+def read_waits(root: Path, environment: str, cluster: str) -> Waits | None:
+    """Return the published table of a cluster by its key in the stack file, None without one.
+
+    Raises UserError where the file is no such table.
+    """
+    path = root / FOLDER / f"{environment}-{cluster}.json"
+    if not path.is_file():
+        return None
+    try:
+        return Waits.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        command = "training-platform simulate WORKLOADS --now --format json"
+        raise UserError(f"{path} is not a table of waits: {command} prints one.") from error
