@@ -144,7 +144,8 @@ def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
             message = f"{room} overlaps {closed}, which no subnet has"
             yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}")
         elif field == "cidr" and room.prefixlen > LONGEST_PREFIX:
-            message, nearest = f"{room} has {room.num_addresses} addresses", f"{room.network_address}/{LONGEST_PREFIX}"
+            message = f"{room} has {room.num_addresses} addresses"
+            nearest = f"{room.network_address}/{LONGEST_PREFIX}"
             yield finding(subnet, field, message, allowed=f"a /{LONGEST_PREFIX} or larger", nearest=nearest)
 
 

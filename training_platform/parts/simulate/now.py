@@ -51,9 +51,9 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
     """Play a cluster on from the state in a file, once for each seed. UserError where the file cannot be read."""
     read = _read(path, manifests)
     states = [*read.running, *read.waiting]
-    at = now.timestamp()
+    moment = now.timestamp()
     rows = [{**state.row, "submitted": state.admitted, "seconds": 1} for state in read.running]
-    rows += [{**state.row, "submitted": at + place * _ORDER_SECONDS, "seconds": 1}
+    rows += [{**state.row, "submitted": moment + place * _ORDER_SECONDS, "seconds": 1}
              for place, state in enumerate(read.waiting)]  # fmt: skip
     trace = read_rows(path, ({**row, "job": str(index)} for index, row in enumerate(rows)), [manifests.cluster])
     notes = [*manifests.left_out, *map(str, trace.findings)]
@@ -66,40 +66,40 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
     starts: dict[int, list[float]] = {}
     why: dict[int, str] = {}
     for seed in runs:
-        jobs = [_drawn(job, states[int(job.name)], read.lengths, at, seed) for job in trace.jobs]
-        for run in play(manifests.cluster, jobs, manifests.times, seed).runs:
+        drawn = [_drawn(job, states[int(job.name)], read.lengths, moment, seed) for job in trace.jobs]
+        for run in play(manifests.cluster, drawn, manifests.times, seed).runs:
             index = int(run.of.name)
-            started = math.inf if run.started == NEVER else run.started + trace.start - at
+            started = math.inf if run.started == NEVER else run.started + trace.start - moment
             starts.setdefault(index, []).append(max(0.0, started))
             if run.why:
                 why[index] = run.why
     waiting = range(len(read.running), len(states))
-    found = [_waiting(states[index], starts[index], why.get(index, ""), at) for index in waiting if index in starts]
-    found.sort(key=lambda job: job.start.median if job.start else math.inf)
-    return Waits(at=now, runs=len(runs), notes=tuple(notes), jobs=tuple(found))
+    jobs = [_waiting(states[index], starts[index], why.get(index, ""), moment) for index in waiting if index in starts]
+    jobs.sort(key=lambda job: job.start.median if job.start else math.inf)
+    return Waits(moment=now, runs=len(runs), notes=tuple(notes), jobs=tuple(jobs))
 
 
-def _waiting(state: _State, starts: Iterable[float], why: str, at: float) -> WaitingJob:
+def _waiting(state: _State, starts: Iterable[float], why: str, moment: float) -> WaitingJob:
     ordered = sorted(starts)
     early, median, late = (ordered[min(len(ordered) - 1, len(ordered) * tenths // 10)] for tenths in (1, 5, 9))
     return WaitingJob(
         namespace=state.namespace, job=state.job, queue=str(state.row["team"]), needs=str(state.row["needs"]),
-        priority=int(str(state.row["priority"])), waits_seconds=at - state.created,
+        priority=int(str(state.row["priority"])), waits_seconds=moment - state.created,
         start=None if math.isinf(median) else Start(early, median, late if math.isfinite(late) else MOST_SECONDS),
         why=why if math.isinf(median) else "",
     )  # fmt: skip
 
 
-def _drawn(job: TraceJob, state: _State, lengths: Mapping[str, list[float]], at: float, seed: int) -> TraceJob:
+def _drawn(job: TraceJob, state: _State, lengths: Mapping[str, list[float]], moment: float, seed: int) -> TraceJob:
     """Return a job with a run time: of one that runs already, that of jobs which ran for as long as it has."""
     draw = random.Random(f"{seed} {state.namespace}/{state.job}")
-    age = 0.0 if state.admitted is None else at - state.admitted
-    known = lengths.get(job.team) or lengths.get("") or ()
-    longer = [seconds for seconds in known if seconds > age]
+    age = 0.0 if state.admitted is None else moment - state.admitted
+    ended = lengths.get(job.team) or lengths.get("") or ()
+    longer = [seconds for seconds in ended if seconds > age]
     if longer:
         seconds = draw.choice(longer)
     else:  # none ran for so long: what is left is as a new run
-        seconds = age + (draw.choice(known) if known else draw.lognormvariate(math.log(INVENTED_SECONDS), 1.0))
+        seconds = age + (draw.choice(ended) if ended else draw.lognormvariate(math.log(INVENTED_SECONDS), 1.0))
     return job._replace(seconds=max(age + 1.0, min(seconds, state.most_seconds)))
 
 
@@ -127,7 +127,9 @@ def _read(path: Path, manifests: Manifests) -> _Read:
 
 def _state(item: Any, manifests: Manifests, lengths: dict[str, list[float]]) -> _State | bool | None:
     """Return a workload that has not ended; True for one that has, whose length is added, None if it is left out."""
-    metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
+    metadata = item["metadata"]
+    spec = item["spec"]
+    status = item.get("status") or {}
     namespace = metadata.get("namespace", "default")
     met = {row["type"]: _seconds(row["lastTransitionTime"]) for row in status.get("conditions") or ()
            if row["status"] == "True"}  # fmt: skip
@@ -161,7 +163,8 @@ def _seconds(text: str) -> float:
 def _held(admission: Any) -> Iterator[str]:
     """Yield what each kind of pods of an admitted job holds, on its flavors."""
     for row in admission["podSetAssignments"]:
-        usage, flavors = row.get("resourceUsage") or {}, set((row.get("flavors") or {}).values())
+        usage = row.get("resourceUsage") or {}
+        flavors = set((row.get("flavors") or {}).values())
         if usage and flavors:
             yield f"{_words(usage)} on {' or '.join(sorted(flavors))}"
 
@@ -171,16 +174,16 @@ def _asked(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iterator
     requests = {row["name"]: row.get("resources") or {} for row in status.get("resourceRequests") or ()}
     for pods in spec["podSets"]:
         template = pods["template"]["spec"]
-        asked = requests.get(pods.get("name", "main"))
-        if asked is None:  # Kueue has not looked at it yet
+        amounts = requests.get(pods.get("name", "main"))
+        if amounts is None:  # Kueue has not looked at it yet
             containers = template["containers"]
             if len(containers) != 1:
                 raise ValueError(queue)
-            each = (containers[0].get("resources") or {}).get("requests") or {}
-            asked = {name: f"{_times(quantity, pods.get('count', 1))}" for name, quantity in each.items()}
+            of_a_pod = (containers[0].get("resources") or {}).get("requests") or {}
+            amounts = {name: _times(quantity, pods.get("count", 1)) for name, quantity in of_a_pod.items()}
         flavors = _flavors(manifests, queue, template.get("nodeSelector") or {})
-        if asked:
-            yield _words(asked) + (f" on {' or '.join(flavors)}" if flavors else "")
+        if amounts:
+            yield _words(amounts) + (f" on {' or '.join(flavors)}" if flavors else "")
 
 
 def _times(quantity: object, count: int) -> str:
@@ -201,9 +204,9 @@ def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str]) -> l
     excluded = False
     for group in manifests.cluster.queues[queue].get("resourceGroups", ()):
         labels = {flavor["name"]: manifests.labels.get(flavor["name"], {}) for flavor in group["flavors"]}
-        keys = {key for own in labels.values() for key in own}
-        for name, own in labels.items():
-            if all(own.get(key) == value for key, value in selector.items() if key in keys):
+        keys = {key for own_labels in labels.values() for key in own_labels}
+        for name, own_labels in labels.items():
+            if all(own_labels.get(key) == value for key, value in selector.items() if key in keys):
                 fitting.append(name)
             else:
                 excluded = True
@@ -214,13 +217,14 @@ def section(waits: Waits) -> ReportSection:
     """Return the table of a prediction."""
     rows = []
     for job in waits.jobs:
-        start, between = f"never: {job.why}", ""
+        start = f"never: {job.why}"
+        between = ""
         if job.start:
-            early, median, late = (duration(seconds) for seconds in job.start)
-            start, between = median, f"{early} to {late}"
+            early, start, late = (duration(seconds) for seconds in job.start)
+            between = f"{early} to {late}"
         rows.append(ReportRow((job.queue, f"{job.namespace}/{job.job}", str(job.priority), duration(job.waits_seconds),
                                start, between), "fits" if job.start else "over"))  # fmt: skip
     return ReportSection(
-        title="waiting jobs", unit=f"at {waits.at:%Y-%m-%d %H:%M %Z}", subject=1, rows=rows,
+        title="waiting jobs", unit=f"at {waits.moment:%Y-%m-%d %H:%M %Z}", subject=1, rows=rows,
         columns=("queue", "job", ">priority", ">has waited", ">starts in", ">8 of 10 runs"),
     )  # fmt: skip

@@ -40,7 +40,9 @@ RESERVED = ("kubernetes.io", "k8s.io")
 _BELOW_RESERVED = tuple(f".{domain}" for domain in RESERVED)
 OURS = {f"cloud.google.com/{name}" for name in ("compute-class", "gke-networking-dra-driver", "gke-queued")}
 SPEED_DISK = "hyperdisk-balanced"
-SMALL_GB, PAGES_OF_SMALL, PAGES_OF_LARGE = 30, 0.6, 0.8
+SMALL_GB = 30
+PAGES_OF_SMALL = 0.6
+PAGES_OF_LARGE = 0.8
 
 
 @rule("node-image", ruleset="nodes", source=_SCHEMA)
@@ -70,15 +72,16 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
 @rule("node-sysctls", ruleset="nodes", when="sysctls", source=_SYSCTLS)
 def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
     """Find a kernel parameter out of its bounds, and (a warning: the list ages) one that GKE does not set."""
-    known = fields_at(COMPUTE_CLASS, "spec.priorities.nodeSystemConfig.linuxNodeConfig.sysctls")
+    bounds = fields_at(COMPUTE_CLASS, "spec.priorities.nodeSystemConfig.linuxNodeConfig.sysctls")
     for name, value in sorted(pool.sysctls.items()):
-        if name not in known:
+        if name not in bounds:
             message = f"{name} is not a kernel parameter that GKE sets on nodes"
-            nearest = find_nearest(name, known)
+            nearest = find_nearest(name, bounds)
             allowed = "those of a ComputeClass' linuxNodeConfig.sysctls"
             yield finding(pool, "sysctls", message, allowed=allowed, nearest=nearest, severity="warning")
-        elif "least" in known[name]:
-            least, most = known[name]["least"], known[name]["most"]
+        elif "least" in bounds[name]:
+            least = bounds[name]["least"]
+            most = bounds[name]["most"]
             if not _WHOLE.fullmatch(value) or not least <= int(value) <= most:
                 nearest = min(max(int(value), least), most) if _WHOLE.fullmatch(value) else least
                 message = f"{name} is {value}"
@@ -93,15 +96,15 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
 def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
     """Find huge pages that take more than a machine's memory, or (a warning) more of it than GKE allows."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
-    asked = (pool.huge_pages_2m or 0) / 512 + (pool.huge_pages_1g or 0)
-    if machine is None or not asked:
+    pages_gib = (pool.huge_pages_2m or 0) / 512 + (pool.huge_pages_1g or 0)
+    if machine is None or not pages_gib:
         return
     share = PAGES_OF_SMALL if machine.memory_gb < SMALL_GB else PAGES_OF_LARGE
     most = machine.memory_gb * share
-    if asked > most:
+    if pages_gib > most:
         field = "huge_pages_1g" if pool.huge_pages_1g else "huge_pages_2m"
-        message = f"huge pages take {asked:g} GiB, and {machine.name} has {machine.memory_gb:g}"
-        severity: Severity | None = None if asked > machine.memory_gb else "warning"
+        message = f"huge pages take {pages_gib:g} GiB, and {machine.name} has {machine.memory_gb:g}"
+        severity: Severity | None = None if pages_gib > machine.memory_gb else "warning"
         yield finding(pool, field, message, allowed=f"at most {share:.0%} of it, {most:g} GiB", severity=severity)
 
 

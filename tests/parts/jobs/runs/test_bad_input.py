@@ -179,7 +179,7 @@ def publish_waits(lab: Lab, text: str) -> None:
 def test_a_published_table_of_waits_is_said_with_its_time(lab: Lab) -> None:
     row = {"namespace": "vision", "job": RUN, "queue": "vision", "needs": "8 nvidia.com/gpu", "priority": 0}
     rows = [{**row, "waits_seconds": 60, "start": [0, 3600, 7200]}]
-    publish_waits(lab, json.dumps({"at": "2026-11-22T10:00:00Z", "runs": 50, "notes": [], "jobs": rows}))
+    publish_waits(lab, json.dumps({"moment": "2026-11-22T10:00:00Z", "runs": 50, "notes": [], "jobs": rows}))
     table, start = "By the table of 2026-11-22 10:00 UTC", f"{RUN} starts at 2026-11-22 11:00 UTC"
 
     assert f"{table}, {start}" in lab("why").stdout

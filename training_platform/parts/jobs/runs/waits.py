@@ -45,7 +45,7 @@ class Waits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    at: datetime
+    moment: datetime
     runs: int
     notes: tuple[str, ...]
     jobs: tuple[WaitingJob, ...]
@@ -53,20 +53,20 @@ class Waits(BaseModel):
     def said_of(self, namespace: str, job: str) -> list[str]:
         """Return what the table has of a job that waits, as sentences."""
         rows = [row for row in self.jobs if (row.namespace, row.job) == (namespace, job)]
-        return [f"By the table of {_moment(self.at)}, {self._start(row)}" for row in rows]
+        return [f"By the table of {_moment(self.moment)}, {self._start(row)}" for row in rows]
 
     def said_of_team(self, namespace: str) -> str:
         """Return what the table has of all jobs of a team, as a sentence."""
         rows = [row for row in self.jobs if row.namespace == namespace]
         if not rows:
-            return f"By the table of {_moment(self.at)}, no job of {namespace} waited."
+            return f"By the table of {_moment(self.moment)}, no job of {namespace} waited."
         waited = f"1 job of {namespace} waited" if len(rows) == 1 else f"{len(rows)} jobs of {namespace} waited"
-        return f"By the table of {_moment(self.at)}, {waited}; {self._start(rows[-1])}"
+        return f"By the table of {_moment(self.moment)}, {waited}; {self._start(rows[-1])}"
 
     def _start(self, row: WaitingJob) -> str:
         if row.start is None:
             return f"{row.job} does not start: {row.why}."
-        early, median, late = (_moment(self.at + timedelta(seconds=seconds)) for seconds in row.start)
+        early, median, late = (_moment(self.moment + timedelta(seconds=seconds)) for seconds in row.start)
         return f"{row.job} starts at {median}, in 8 of 10 runs of a simulation between {early} and {late}."
 
 
