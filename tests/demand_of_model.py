@@ -13,7 +13,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.node_pool import CpuPoolSpec
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import ResourcePoolSpec, Team, pool_path
-from training_platform.config.names import Locator, cpu_pool_name
+from training_platform.config.names import cpu_pool_name
 from training_platform.config.pools import SYSTEM_POOL_SURGE, ExpandedPool, auto_provisioned_chips, cluster_pools
 from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
@@ -34,11 +34,8 @@ from training_platform.quota.charges import (
     vertex_usage,
     vm_usage,
 )
-from training_platform.quota.demand import demand_of_views
 from training_platform.resources.filestore import most_gib
 from training_platform.resources.network import NAT_MAX_PORTS, own_ranges
-from training_platform.resources.planned import Planned
-from training_platform.views.adapters import views_of_plan
 
 
 def model_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
@@ -49,11 +46,6 @@ def model_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
     if stack.environment:
         return list(_environment(stack.name, project, stack.environment))
     return list(_team(stack.name, project, stack.team)) if stack.team else []
-
-
-def planned_demand(planned: Iterable[Planned], locator: Locator | None = None) -> list[Charge]:
-    """Return what planned resources charge."""
-    return demand_of_views(views_of_plan(planned, locator))[0]
 
 
 def by_holder(charges: Iterable[Charge]) -> dict[tuple[object, ...], float]:

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training_platform.config.model.stack import Stack
+from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace
+from training_platform.quota.charges import Charge
+from training_platform.quota.demand import demand_of_views
 from training_platform.resources.plan import Component, Plan, preview
 from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.views.adapters import views_of_plan
 
 
 @dataclass
@@ -51,3 +55,8 @@ def composed(compose: Callable[[Component], Any], name: str = "it") -> PlannedSt
     value = compose(plan.component("test:index:Component", name))
     plan.check()
     return PlannedStack(plan.planned(), {"value": preview(value)})
+
+
+def planned_demand(planned: Iterable[Planned], locator: Locator | None = None) -> list[Charge]:
+    """Return what planned resources charge."""
+    return demand_of_views(views_of_plan(planned, locator))[0]

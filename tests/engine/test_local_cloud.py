@@ -10,8 +10,8 @@ import yaml
 
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.repository.test_checkov import FULL, FULL_TEAM
-from tests.stacks.test_encryption import CENTRAL, ENVIRONMENT, FIELDS, below
-from tests.training_platform.catalog.test_every_family_plans import environment
+from tests.stacks.every_machine import environment
+from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, below
 from training_platform.parts.sandbox.cloud.endpoints import endpoints
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud

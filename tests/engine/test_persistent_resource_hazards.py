@@ -16,7 +16,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.json_format import MessageToDict
 from pulumi.runtime.proto import provider_pb2
 
-from tests.training_platform.resources.test_vertex import RESOURCE, deploy
+from tests.training_platform.resources.persistent_resources import RESOURCE, deploy
 from tests.violations.refusers import Provider, provider, struct
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud

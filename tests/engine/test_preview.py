@@ -13,8 +13,8 @@ from tests.engine.comparison import different_inputs, different_options, differe
 from tests.engine.workspace import MakeWorkspace, Preview
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack
-from tests.stacks.test_pools_in_depth import KUEUE, TEXT
-from tests.training_platform.catalog.test_every_family_plans import NODE_POOL, environment
+from tests.stacks.every_machine import NODE_POOL, environment
+from tests.stacks.pools import EVERY_WAY
 from training_platform.config.workspace import read_workspace
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -96,13 +96,13 @@ def test_an_environment_that_lacks_what_a_team_needs_ends_the_preview_with_one_s
 
 def test_a_preview_of_every_way_to_get_capacity_succeeds(workspace: MakeWorkspace) -> None:
     place = workspace("ways")
-    (place.root / "stacks" / "Pulumi.ways.yaml").write_text(TEXT, encoding="utf-8")
+    (place.root / "stacks" / "Pulumi.ways.yaml").write_text(EVERY_WAY, encoding="utf-8")
     place.init("ways")
     preview = place.preview("ways")
 
     assert (preview.code, preview.errors) == (0, [])
     kinds = {kind for kind, _ in preview.resources}
-    assert {f"{KUEUE}:AdmissionCheck", "kubernetes:cloud.google.com/v1:ComputeClass"} <= kinds
+    assert {"kubernetes:kueue.x-k8s.io/v1beta2:AdmissionCheck", "kubernetes:cloud.google.com/v1:ComputeClass"} <= kinds
     queued = preview.resources["gcp:container/nodePool:NodePool", "c-queued-pool"]["inputs"]
     assert queued["queuedProvisioning"]["enabled"] is True
 

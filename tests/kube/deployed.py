@@ -13,7 +13,7 @@ from tests.kube.clusters import KINDS, KueueCluster, kueue_cluster
 from tests.kube.queues import PATHS, Json, Queues, until
 from tests.kube.test_every_object import GKES_OWN, ApiServer, rendered
 from tests.plans import PlannedStack
-from tests.stacks.test_operators import plans_of_dev
+from tests.stacks.edited_dev import plans_of_dev
 from training_platform.catalog import CHARTS
 
 CLUSTER, TEAM, FLAVOR = "us-central1", "vision", "a100-40-spot"

@@ -23,7 +23,7 @@ from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack, planned_stacks
 from tests.stack_files import text_of
-from tests.stacks import field_changes, test_reach
+from tests.stacks import every_field, field_changes
 from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
 from training_platform.catalog import CHARTS
 from training_platform.config.model.stack import parse_stack
@@ -151,7 +151,7 @@ def _of_every_field() -> Iterator[Rendered]:
     """Yield the objects of stacks in which every field of the model has a value, and then another."""
     home, mates = field_changes.ENV, field_changes.MATES
     alone = {name: mates.section[name] for name in ("environment", "name", "members")}
-    for_teams = _rounds(home, test_reach.FOR_TEAMS, lambda each: (each, mates.section))
+    for_teams = _rounds(home, every_field.FOR_TEAMS, lambda each: (each, mates.section))
     pairs = [
         *((home.stack, each, alone) for each in _rounds(home, home.changes(), lambda each: (each, alone))),
         *((mates.stack, each, mates.section) for each in for_teams),
@@ -159,11 +159,11 @@ def _of_every_field() -> Iterator[Rendered]:
             (mates.stack, home.section, each)
             for each in _rounds(mates, mates.changes(), lambda each: (home.section, each))
         ),
-        (mates.stack, home.section, test_reach.TEAM),  # with a server over several VMs
+        (mates.stack, home.section, every_field.TEAM),  # with a server over several VMs
     ]
     for number, (stack, environment, team) in enumerate(pairs):
         for each in sorted({home.stack, stack}):  # the queues of a team name flavors of its environment
-            plan = test_reach.planned(environment, team, each)
+            plan = every_field.planned(environment, team, each)
             yield from rendered(f"{stack}, round {number} of fields", each, plan)
 
 

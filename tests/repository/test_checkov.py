@@ -10,8 +10,8 @@ import yaml
 
 from tests.places import ORGANISATION, ROOT
 from tests.plans import planned_stacks
-from tests.stacks.test_encryption import ENVIRONMENT, TEAM
-from tests.stacks.test_reach import changed, planned
+from tests.stacks.every_field import changed, planned
+from tests.stacks.keyed import ENVIRONMENT, TEAM
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
 from training_platform.resources.planned import Planned

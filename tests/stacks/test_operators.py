@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
-from pathlib import Path
-
 import pytest
 import yaml
 
-from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack, planned_stacks
+from tests.plans import PlannedStack
+from tests.stacks.edited_dev import plans_of_dev
 from training_platform.catalog import CHARTS, IMAGES
-from training_platform.config.workspace import read_workspace
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 TOLERATIONS = [
@@ -174,19 +169,3 @@ def test_it_makes_jobs_and_jobsets_in_the_teams_namespace_and_no_pods(plan: Plan
     assert subjects == [
         {"kind": "ServiceAccount", "name": "wandb-launch-serviceaccount-vision", "namespace": "wandb-vision"}
     ]
-
-
-def plans_of_dev(root: Path, edits: Mapping[str, tuple[str, str]]) -> dict[str, PlannedStack]:
-    """Plan dev and dev-vision by name, in a copy below ``root`` where a text of each file became another."""
-    shutil.copytree(ORGANISATION / "stacks", root / "stacks")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, root / name)
-    for name, (before, after) in edits.items():
-        file = root / "stacks" / f"Pulumi.{name}.yaml"
-        text = file.read_text(encoding="utf-8")
-        assert before in text
-        file.write_text(text.replace(before, after, 1), encoding="utf-8")
-    workspace = read_workspace(root)
-    wanted = [workspace.stacks[name] for name in ("dev", "dev-vision")]
-    assert not any(stack.findings for stack in wanted)
-    return {stack.name: plan for stack, plan in planned_stacks(workspace, wanted)}

@@ -13,17 +13,15 @@ import yaml
 from tests.places import ROOT
 from tests.plans import PlannedStack
 from tests.stack_files import workspace_of
-from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.checks.cost import stack_cost
 from training_platform.config.model.environment import Environment
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.resources import resource_types
-from training_platform.resources.gke import cluster_name
 from training_platform.resources.planned import Planned
 from training_platform.resources.project import HOST_ROLES
 from training_platform.resources.resource_types import RESOURCE_TYPES
-from training_platform.resources.scope import environment_scope
 
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 POOLS = {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}}
@@ -33,13 +31,13 @@ OTHERS: dict[str, Any] = {"location": "us-central1", "existing": "shared", "node
 HOST = {"name": "shared-vpc", "project": "example-host"}
 ATTACHMENTS = {"network_attachments": {"us-central1": "10.30.0.0/24"}}
 OWN_HOST = {**HOST, "project": "example-train"}
-TEAM_parts = {
+WITH_SHARE = {
     "environment": "env",
     "name": "team",
     "members": ["group:a@example.com"],
     "shares": {"main": {"h100": {"nominal_quota": 8}}},
 }
-NO_SHARES = {**TEAM_parts, "shares": {}}
+NO_SHARES = {**WITH_SHARE, "shares": {}}
 NETWORK, SUBNET = "gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"
 NAT, FIREWALL = "gcp:compute/routerNat:RouterNat", "gcp:compute/firewall:Firewall"
 CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
@@ -145,7 +143,7 @@ def test_storage_in_a_network_of_the_project_knows_it_by_its_name() -> None:
 def test_pools_and_software_go_into_an_existing_cluster_and_nothing_is_made_of_it() -> None:
     plan = plan_of(OTHERS)
 
-    assert plan.of(CLUSTER) == []
+    assert plan.of(CLUSTER) == plan.of(NAT) == []
     assert names(plan, POOL) == {"main-h100-pool"}
     assert plan.one(POOL).inputs["cluster"] == "shared"
     assert {"main-subnet", "main-webhooks"}.isdisjoint(names(plan, SUBNET) | names(plan, FIREWALL))
@@ -153,12 +151,8 @@ def test_pools_and_software_go_into_an_existing_cluster_and_nothing_is_made_of_i
     assert len(plan.of(FLAVOR)) == 1
 
 
-def test_an_environment_with_existing_clusters_alone_makes_no_gateway() -> None:
-    assert plan_of(OTHERS).of(NAT) == []
-
-
 def test_a_team_reaches_an_existing_cluster_by_its_own_name() -> None:
-    plan = planned(environment(OTHERS), TEAM_parts, "team")
+    plan = planned(environment(OTHERS), WITH_SHARE, "team")
 
     (provider,) = (each for each in plan.resources if each.type == "pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == "projects/example-train/locations/us-central1/clusters/shared"
@@ -215,13 +209,6 @@ def test_what_is_somebody_elses_is_not_paid() -> None:
     assert paid(environment()) > paid(environment(network={"name": "vpc"})) > paid(environment(OTHERS)) > pools
 
 
-def test_an_existing_cluster_keeps_its_owners_name() -> None:
-    made = workspace(environment(OTHERS)).stacks["env"].environment
-
-    assert made
-    assert cluster_name(environment_scope("env", made), "main", made.clusters["main"]) == "shared"
-
-
 def test_settings_of_what_is_somebody_elses_are_refused_all_at_once() -> None:
     of_a_cluster: dict[str, Any] = {"release_channel": "RAPID", "system_pool": {}, "subnet": RANGES}
     of_a_network: dict[str, Any] = {"nat_addresses": 1, "private_services_range": "10.9.0.0/16"}
@@ -251,19 +238,12 @@ def test_what_cannot_be_is_said_at_its_line(section: dict[str, Any], path: str, 
 
 
 def test_a_share_of_a_cluster_without_kueue_is_refused() -> None:
-    said = refused(environment({**OWN, "software": {"kueue": "none"}}), TEAM_parts)
+    cohorts = {"research": {"shares": WITH_SHARE["shares"]}}
+    said = refused(environment({**OWN, "software": {"kueue": "none"}}, cohorts=cohorts), WITH_SHARE)
 
-    assert said.keys() == {"shares.main"}
+    assert said.keys() == {"shares.main", "cohorts.research.shares.main"}
     assert "no queue can be in it" in said["shares.main"]
-    assert refused(environment({**OWN, "software": {"kueue": "existing"}}), TEAM_parts) == {}
-
-
-def test_a_cohorts_share_of_a_cluster_without_kueue_is_refused() -> None:
-    shares = {"main": {"h100": {"nominal_quota": 8}}}
-
-    said = refused(environment({**OWN, "software": {"kueue": "none"}}, cohorts={"research": {"shares": shares}}))
-
-    assert said.keys() == {"cohorts.research.shares.main"}
+    assert refused(environment({**OWN, "software": {"kueue": "existing"}}), WITH_SHARE) == {}
 
 
 def test_the_example_of_the_page_is_an_environment() -> None:

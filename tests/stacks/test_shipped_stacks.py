@@ -1,21 +1,18 @@
-"""What holds for every stack in ``stacks/``: inventories, both sums of demand, order, labels, providers."""
+"""What holds for every stack in ``stacks/``: inventories, order, labels, providers."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import pytest
 
-from tests.demand_of_model import model_demand, planned_demand
 from tests.inventory import inventory
 from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack, planned_stacks
-from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from tests.plans import PlannedStack, planned_demand, planned_stacks
+from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.quota.charges import QuotaKey
 from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import api_of
 from training_platform.resources.stack_plan import plannable
@@ -40,20 +37,6 @@ def test_the_inventory_is_current(name: str, plans: dict[str, tuple[Stack, Plann
     kept = (ORGANISATION / "inventories" / f"{name}.yaml").read_text(encoding="utf-8")
 
     assert inventory(plans[name][1]) == kept, "run `make inventories` and look at the difference"
-
-
-@every_stack
-def test_the_model_and_the_plan_ask_the_same_of_every_quota(
-    name: str, workspace: Workspace, plans: dict[str, tuple[Stack, PlannedStack]]
-) -> None:
-    stack, plan = plans[name]
-    of_model, of_plan = Counter[tuple[QuotaKey, ...]](), Counter[tuple[QuotaKey, ...]]()
-    for charge in model_demand(stack, workspace):
-        of_model[charge.keys] += charge.amount  # type: ignore[assignment] # amounts are whole here
-    for charge in planned_demand(plan.resources):
-        of_plan[charge.keys] += charge.amount  # type: ignore[assignment]
-
-    assert of_plan == of_model
 
 
 @every_stack

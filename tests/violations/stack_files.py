@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.stacks import field_changes as fields
-from tests.stacks.test_reach import changed, steps
+from tests.stacks.every_field import changed, steps
 from tests.violations.draw import ABSENT, FOLDER, Json, load, valid
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks

@@ -190,19 +190,6 @@ def test_a_band_of_a_filestore_tier_ends_on_a_step() -> None:
         assert (tier.scope == "region") == (tier.name in {"REGIONAL", "ENTERPRISE"})
 
 
-@pytest.mark.parametrize(
-    ("tier", "capacity_gib", "quota_id"),
-    [
-        ("BASIC_HDD", 1024, "StandardStorageGbPerRegion"),
-        ("ZONAL", 9984, "EnterpriseStorageGibPerRegion"),
-        ("ZONAL", 10240, "HighScaleSSDStorageGibPerRegion"),
-        ("REGIONAL", 10240, "EnterpriseStorageGibPerRegion"),
-    ],
-)
-def test_a_filestore_instance_is_charged_by_tier_and_band(tier: str, capacity_gib: int, quota_id: str) -> None:
-    assert FILESTORE_TIERS[tier].quota_for(capacity_gib).quota_id == quota_id
-
-
 def test_the_charts_that_the_platform_installs_work_together() -> None:
     catalog = default()
     for row in catalog.releases.values():

@@ -11,7 +11,7 @@ import yaml
 
 from tests.kube.queues import ENVIRONMENT, stacks
 from tests.places import ORGANISATION
-from tests.training_platform.quota.test_ledger import workspace
+from tests.training_platform.quota.file_systems import workspace
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.refusals import (
     Order,

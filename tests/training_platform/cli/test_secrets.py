@@ -204,10 +204,7 @@ def root(tmp_path: Path) -> Path:
 GPU = "gke: {cluster: us-central1, flavor: h100-reservation, nodes: 1}\n"
 JOBS = {
     "a token as a variable": f"env: {{HF_TOKEN: {MARKER}}}",
-    "a password as a variable": f"env: {{DB_PASSWORD: {MARKER}}}",
     "a number as a variable": f"env: {{ANY: {NUMBER}}}",
-    "a list as a variable": f"env: {{ANY: [{MARKER}]}}",
-    "a number as an argument": f"args: [{NUMBER}]",
     "a list as an argument": f"args: [[{MARKER}]]",
     "a text in the place of the variables": f"env: {MARKER}",
 }

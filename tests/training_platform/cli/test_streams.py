@@ -15,8 +15,6 @@ from training_platform.cli import main
 
 COMMANDS = [
     pytest.param(["check"], id="check"),
-    pytest.param(["quota", "show"], id="quota"),
-    pytest.param(["catalog", "show", "a3-megagpu-8g"], id="catalog"),
     pytest.param(["job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"], id="job"),
     pytest.param(["--help"], id="help"),
 ]

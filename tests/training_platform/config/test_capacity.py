@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from ipaddress import IPv4Network
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from training_platform.catalog import MACHINE_TYPES, REGIONS
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.zones import zones_in
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.capacity import charged_as
@@ -274,18 +274,7 @@ def test_networks_of_tcpx_take_the_packets_that_it_sends() -> None:
     assert {vpc.mtu for fabric in fabrics(one=TCPX, two=TCPXO).values() for vpc in fabric.vpcs} == {8244}
 
 
-def test_no_two_subnets_of_a_cluster_overlap() -> None:
-    zones = ("us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f", "us-central1-ai1a")
-    rdma = {f"rdma-{number}": {**H200, "zone": zone} for number, zone in enumerate(zones)}
-    found = fabrics(one=TCPX, two=TCPXO, **rdma)
-    cidrs = [IPv4Network(nic.cidr) for fabric in found.values() for vpc in fabric.vpcs for nic in vpc.nics]
-
-    assert len(cidrs) == 4 + 8 + 5 * 9
-    assert not [pair for pair in combinations(cidrs, 2) if pair[0].overlaps(pair[1])]
-    assert all(cidr.subnet_of(IPv4Network("192.168.0.0/16")) and cidr.prefixlen == 23 for cidr in cidrs)
-
-
-@pytest.mark.parametrize("region", sorted(REGIONS))
+@pytest.mark.parametrize("region", ["us-central1", "us-central2"])  # of the most zones, and of one
 def test_every_kind_of_gpudirect_in_every_zone_of_a_region_has_subnets_of_its_own(region: str) -> None:
     kinds = [name for name, machine in MACHINE_TYPES.items() if machine.gpudirect]
     pools = {

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.places import ORGANISATION, ROOT
+from tests.places import ORGANISATION
 from training_platform.catalog import ACCELERATORS, CHARTS, DISK_TYPES, FILESTORE_TIERS, MACHINE_TYPES, REGIONS
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack, parse_stack, read_stack, stack_name
@@ -45,23 +45,6 @@ def test_the_model_takes_every_shipped_stack(path: Path) -> None:
     assert (stack.environment is None) != (stack.team is None)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_stack_names_its_schema_in_the_first_line(path: Path) -> None:
-    first = path.read_text(encoding="utf-8").splitlines()[0]
-
-    assert first.startswith("# yaml-language-server: $schema=")
-    assert (path.parent / first.partition("=")[2]).resolve() == ROOT / "stacks" / "stack.schema.json"
-
-
-def test_a_misspelt_machine_type_is_found_at_its_line_with_the_nearest() -> None:
-    (finding,) = edited("machine_type: a3-highgpu-8g", "machine_type: a3-higpu-8g").findings
-
-    assert finding.position is not None
-    assert finding.position.line == line_of("machine_type: a3-highgpu-8g")
-    assert finding.path == "clusters.us-central1.node_pools.h100.machine_type"
-    assert finding.nearest == "a3-highgpu-8g"
-
-
 def test_a_machine_without_accelerators_is_no_pool_of_the_file() -> None:
     (finding,) = edited("machine_type: a3-highgpu-8g", "machine_type: n2-standard-8").findings
 
@@ -85,36 +68,12 @@ def test_every_wrong_value_comes_at_once() -> None:
     assert {finding.nearest for finding in findings} == {"spot", "ZONAL", "1"}
 
 
-def test_an_unquoted_version_is_a_finding_that_asks_for_quotes() -> None:
-    (finding,) = edited("location: us-west4\n", "location: us-west4\n        version: 1.33\n").findings
-
-    assert finding.path == "clusters.us-west4.version"
-    assert finding.nearest == '"1.33"'
-
-
-def test_a_gpu_pool_takes_no_topology() -> None:
-    (finding,) = edited("max_nodes: 8\n", "slices: 8\n").findings
-
-    assert finding.path == "clusters.us-central1.node_pools.h100.slices"
-    assert finding.message == "does not go with a3-highgpu-8g, which has GPUs"
-    assert finding.nearest == "max_nodes: 8"
-
-
 def test_a_tpu_pool_needs_a_topology() -> None:
     (finding,) = edited("            topology: 4x4x4\n", "").findings
 
     assert finding.path == "clusters.us-central2.node_pools.v4-cube.topology"
     assert finding.message.startswith("is missing")
     assert finding.nearest == "topology: 2x2x1"
-
-
-def test_fewest_above_most_names_both() -> None:
-    (finding,) = edited("min_nodes: 4", "min_nodes: 9").findings
-
-    assert finding.message == "is 9, which is more than max_nodes (8)"
-    assert finding.position is not None
-    assert finding.position.line == line_of("min_nodes: 4")
-    assert finding.nearest == "8"
 
 
 def test_a_reservation_without_the_capacity_is_found() -> None:
@@ -216,7 +175,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return result
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.sampled_from(range(len(PLACES))), JSON)
 def test_no_value_anywhere_in_a_stack_makes_a_traceback(place: int, new: Any) -> None:
     text = yaml.safe_dump(replaced(*PLACES[place], new), allow_unicode=True)
@@ -224,7 +183,7 @@ def test_no_value_anywhere_in_a_stack_makes_a_traceback(place: int, new: Any) ->
     check_any_text(text, lambda source: parse_stack("x", source))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sampled_from(FILES), st.integers(0, 4000), st.integers(1, 40), st.text(max_size=10))
 def test_no_damage_to_a_file_makes_a_traceback(path: Path, at: int, length: int, junk: str) -> None:
     text = path.read_text(encoding="utf-8")

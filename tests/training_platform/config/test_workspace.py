@@ -10,13 +10,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 from rich.console import Console
 
 from tests.places import ORGANISATION, ROOT
 from tests.plans import planned_stack
-from tests.recording_monitor import run_program
 from tests.stack_files import text_of, workspace_of
 from training_platform.checks.comparison.compare import affected
 from training_platform.checks.reports.json_report import json_report
@@ -28,7 +26,6 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, lending, read_workspace, unpromised
-from training_platform.parts.sandbox.kubernetes.wire import plain_struct
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
 from training_platform.resources.resource_types import COHORT
@@ -66,10 +63,57 @@ def test_an_environment_is_kept_under_its_name_or_a_former_one(copy: Path) -> No
     assert said[0][3] == base.stacks["dev"].environment
 
 
-def test_a_team_of_an_unknown_environment_is_found(copy: Path) -> None:
-    (finding,) = edit(copy, "prod-nlp", "environment: prod", "environment: pord").stacks["prod-nlp"].findings
+HOMES = "holds the homes of all users of notebooks in us-central1"
+DATA_SET = "data_sets: {{d: {{filestore: {{instance: {}, path: a}}}}}}\n    clusters:\n"
+WHOLE = "        size_gib: 4096\n"
+MISTAKES = {
+    # the stack, a text of it and what replaces it; the path of the finding, the nearest value, a part of the message
+    "an environment": ("prod-nlp", "environment: prod", "environment: pord", "environment", "prod", ""),
+    "a share's cluster": ("prod-nlp", "us-west4:", "us-west5:", "shares.us-west5", "us-west4", ""),
+    "a share's flavor": (
+        "prod-nlp", "tpu-v4-4x4x4:", "tpu-v4-4x4x8:", "shares.us-central2.tpu-v4-4x4x8", "tpu-v4-4x4x4", "",
+    ),
+    "a directory's instance": (
+        "prod-nlp", "filestore: datasets", "filestore: dataset", "directories.corpora.filestore", "datasets", "",
+    ),
+    "a directory among homes": (
+        "prod-nlp", "filestore: datasets", "filestore: homes", "directories.corpora.filestore", "datasets", HOMES,
+    ),
+    "homes on a team's instance": (
+        "prod", "tier: ZONAL", "tier: ZONAL\n        team: nlp", "clusters.us-central1.notebooks.filestore",
+        "datasets", "",
+    ),
+    "a whole share that others mount": (
+        "prod-nlp", WHOLE, f"{WHOLE}        whole_share: true\n", "directories.corpora.whole_share", "false",
+        "'datasets' is team vision's as well",
+    ),
+    "two parts of one name": (
+        "prod", "          h100:", "          system:", "clusters.us-central1.node_pools.system", None,
+        "'us-central1-system'",
+    ),
+    "a data set among homes": (
+        "prod", "clusters:\n", DATA_SET.format("homes"), "data_sets.d.filestore.instance", "datasets",
+        "holds the homes of all users of notebooks",
+    ),
+    "a data set's instance": (
+        "prod", "clusters:\n", DATA_SET.format("dataset"), "data_sets.d.filestore.instance", "datasets",
+        "is not a Filestore instance",
+    ),
+    "Lustre without a range for services": (
+        "prod", "clusters:\n", "lustre: {scratch: {location: us-central1-a, capacity_gib: 9000}}\n    clusters:\n",
+        "lustre", "10.200.0.0/20", "private_services_range",
+    ),
+}  # fmt: skip
 
-    assert finding.nearest == "prod"
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_one_section_says_against_another_is_one_finding_at_its_path(copy: Path, mistake: str) -> None:
+    stack, old, new, path, nearest, said = MISTAKES[mistake]
+
+    (finding,) = edit(copy, stack, old, new).stacks[stack].findings
+
+    assert (finding.path, finding.nearest) == (path, nearest)
+    assert said in finding.message
 
 
 def test_a_value_that_the_model_refuses_hides_no_name_that_is_not_there(copy: Path) -> None:
@@ -85,34 +129,6 @@ def test_a_value_that_the_model_refuses_hides_no_name_that_is_not_there(copy: Pa
     ]
 
 
-def test_a_share_of_an_unknown_cluster_is_found(copy: Path) -> None:
-    (finding,) = edit(copy, "prod-nlp", "us-west4:", "us-west5:").stacks["prod-nlp"].findings
-
-    assert finding.path == "shares.us-west5"
-    assert finding.nearest == "us-west4"
-
-
-def test_a_share_of_an_unknown_flavor_is_found_with_the_cluster_s_flavors(copy: Path) -> None:
-    (finding,) = edit(copy, "prod-nlp", "tpu-v4-4x4x4:", "tpu-v4-4x4x8:").stacks["prod-nlp"].findings
-
-    assert finding.nearest == "tpu-v4-4x4x4"
-    assert finding.allowed == "tpu-v4-2x2x4-spot, tpu-v4-4x4x4"
-
-
-def test_a_directory_on_an_unknown_filestore_is_found(copy: Path) -> None:
-    (finding,) = edit(copy, "prod-nlp", "filestore: datasets", "filestore: dataset").stacks["prod-nlp"].findings
-
-    assert finding.path == "directories.corpora.filestore"
-
-
-def test_a_directory_among_the_homes_of_notebooks_is_found_at_its_line(copy: Path) -> None:
-    (finding,) = edit(copy, "prod-nlp", "filestore: datasets", "filestore: homes").stacks["prod-nlp"].findings
-
-    assert (finding.path, finding.severity) == ("directories.corpora.filestore", "error")
-    assert "holds the homes of all users of notebooks in us-central1" in finding.message
-    assert (finding.allowed, finding.nearest) == ("datasets", "datasets")
-
-
 def test_a_directory_on_an_instance_of_another_team_is_found_at_its_line(copy: Path) -> None:
     stacks = edit(copy, "prod", "tier: REGIONAL", "tier: REGIONAL\n        team: nlp").stacks
     (finding,) = stacks["prod-vision"].findings
@@ -120,22 +136,6 @@ def test_a_directory_on_an_instance_of_another_team_is_found_at_its_line(copy: P
     assert stacks["prod-nlp"].findings == ()
     assert finding.path == "directories.datasets.filestore"
     assert "'datasets' is team nlp's alone" in finding.message
-
-
-def test_homes_of_notebooks_on_an_instance_of_a_team_are_found(copy: Path) -> None:
-    stack = edit(copy, "prod", "tier: ZONAL", "tier: ZONAL\n        team: nlp").stacks["prod"]
-
-    assert [(each.path, each.nearest) for each in stack.findings] == [
-        ("clusters.us-central1.notebooks.filestore", "datasets")
-    ]
-
-
-def test_a_whole_share_that_others_mount_is_found(copy: Path) -> None:
-    size = "        size_gib: 4096\n"
-    (finding,) = edit(copy, "prod-nlp", size, f"{size}        whole_share: true\n").stacks["prod-nlp"].findings
-
-    assert (finding.path, finding.nearest) == ("directories.corpora.whole_share", "false")
-    assert "'datasets' is team vision's as well" in finding.message
 
 
 def test_an_instance_has_the_teams_of_its_environment_that_mount_it() -> None:
@@ -152,13 +152,6 @@ def test_a_team_twice_in_one_environment_is_found_in_both_files(copy: Path) -> N
     said = {name: [each.message for each in workspace.stacks[name].findings] for name in ("prod-nlp", "prod-vision")}
     twin = "'nlp' is also the name of the team at stacks/Pulumi"
     assert said == {"prod-nlp": [f"{twin}.prod-vision.yaml:5"], "prod-vision": [f"{twin}.prod-nlp.yaml:5"]}
-
-
-def test_two_parts_that_would_share_a_name_are_found(copy: Path) -> None:
-    workspace = edit(copy, "prod", "          h100:", "          system:")
-
-    (finding,) = workspace.stacks["prod"].findings
-    assert "'us-central1-system'" in finding.message
 
 
 def test_an_unreadable_file_hides_no_other(copy: Path) -> None:
@@ -207,23 +200,6 @@ def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) ->
     assert "stack dev-vision has a team 'vision' in project example-train-prod too" in finding.message
 
 
-@pytest.mark.parametrize(
-    ("instance", "path", "said"),
-    [
-        ("homes", "data_sets.d.filestore.instance", "holds the homes of all users of notebooks"),
-        ("dataset", "data_sets.d.filestore.instance", "is not a Filestore instance"),
-    ],
-)
-def test_a_data_set_on_a_share_that_readers_must_not_see_is_found(
-    copy: Path, instance: str, path: str, said: str
-) -> None:
-    section = f"data_sets: {{d: {{filestore: {{instance: {instance}, path: a}}}}}}\n    clusters:\n"
-    (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod"].findings
-
-    assert (finding.path, finding.nearest) == (path, "datasets")
-    assert said in finding.message
-
-
 LUSTRE = """private_services_range: 10.200.0.0/20
     lustre: {scratch: {location: us-central1-a, capacity_gib: 9000}}
     data_sets: {d: {lustre: {instance: scratch}}}
@@ -239,13 +215,6 @@ def test_a_data_set_is_on_managed_lustre_of_its_environment_or_says_all_of_anoth
     (finding,) = edit(copy, "prod", "instance: scrach}", "instance: o, filesystem: f}").stacks["prod"].findings
     assert finding.path == "data_sets.d.lustre"
     assert "location and address" in finding.message
-
-
-def test_managed_lustre_without_private_service_access_is_found(copy: Path) -> None:
-    (finding,) = edit(copy, "prod", "clusters:\n", LUSTRE.partition("\n    ")[2]).stacks["prod"].findings
-
-    assert finding.path == "lustre"
-    assert "private_services_range" in finding.message
 
 
 def test_a_team_s_data_set_of_a_name_that_its_environment_uses_is_found(copy: Path) -> None:
@@ -523,33 +492,12 @@ def organisation(tmp_path: Path) -> Callable[..., Path]:
 
     def write(teams: Json, **environment: Any) -> Path:
         (tmp_path / "stacks").mkdir(exist_ok=True)
-        for name in ("__main__.py", "Pulumi.yaml"):
-            shutil.copy(ROOT / name, tmp_path / name)
-        if not (tmp_path / "modules").exists():
-            (tmp_path / "modules").symlink_to(ROOT / "modules")
+        shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
         for name, sections in files(teams, **environment).items():
             (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text_of(sections), encoding="utf-8")
         return tmp_path
 
     return write
-
-
-def test_the_program_counts_what_all_teams_were_promised(organisation: Callable[..., Path]) -> None:
-    root = organisation({"vision": {GPU: 24, TPU: 32}, "nlp": {GPU: 8}}, lend_unpromised=True)
-    lab = read_workspace(root).stacks["lab"]
-
-    (cohort,) = (request for request in run_program(root, lab).registrations if request.type == COHORT)
-
-    (group,) = plain_struct(cohort.object)["spec"]["resourceGroups"]
-    assert group["flavors"][0]["resources"] == [{"name": "nvidia.com/gpu", "nominalQuota": str(64 - 24 - 8)}]
-
-
-def test_the_program_lends_nothing_while_a_teams_file_is_rejected(organisation: Callable[..., Path]) -> None:
-    root = organisation({"vision": {GPU: -1}}, lend_unpromised=True)
-    lab = read_workspace(root).stacks["lab"]
-
-    with pytest.raises(pulumi.RunError, match=r"stacks/Pulumi\.lab-vision\.yaml"):
-        run_program(root, lab)
 
 
 @pytest.mark.parametrize(

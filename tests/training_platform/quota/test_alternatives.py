@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.training_platform.quota.conftest import UNLIMITED
+from tests.training_platform.quota.limits import UNLIMITED
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import workspace_demand

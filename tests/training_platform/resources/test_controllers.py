@@ -169,10 +169,6 @@ def test_it_is_ready_before_whatever_depends_on_it() -> None:
     assert release().inputs["skipAwait"] is False
 
 
-def test_a_stack_file_picks_another_version() -> None:
-    assert release(ChartOverride(version="0.13.0")).inputs["version"] == "0.13.0"
-
-
 def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks() -> None:
     controller = jobset_values()["controller"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plans import PlannedStack
-from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.resources.gke import NODE_ROLES
 from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.resource_types import CLUSTER, IAM_MEMBER, NODE_POOL, RELEASE

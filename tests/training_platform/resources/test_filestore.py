@@ -49,68 +49,30 @@ def test_the_stack_file_decides_what_the_instance_is() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "path"),
-    [
-        ("location", "us-central1", ("location",)),
-        ("tier", "REGIONAL", ("tier",)),
-        ("capacity_gib", 10240, ("fileShares", "capacityGb")),
-        ("share", "vol1", ("fileShares", "name")),
-        ("protocol", "NFS_V4_1", ("protocol",)),
-        ("reserved_range", "10.9.0.0/24", ("networks", 0, "reservedIpRange")),
-    ],
-)
-def test_every_field_reaches_the_instance(field: str, value: Any, path: tuple[str | int, ...]) -> None:
-    found: Any = deploy(**{field: value}).one(INSTANCE).inputs
-    for step in path:
-        found = found[step]
-
-    assert found == value
-
-
-@pytest.mark.parametrize("given", [{}, {"reserved_range": "10.9.0.0/24"}])
-def test_a_range_that_the_file_comes_to_say_replaces_no_instance(given: dict[str, Any]) -> None:
-    assert deploy(**given).one(INSTANCE).options["ignoreChanges"] == ["networks[0].reservedIpRange"]
-
-
 def test_google_cloud_picks_the_address_range_where_none_is_given() -> None:
     assert "reservedIpRange" not in deploy().one(INSTANCE).inputs["networks"][0]
 
 
-def test_a_capacity_that_no_tier_takes_still_builds() -> None:
-    assert deploy(capacity_gib=700_000).one(INSTANCE).inputs["fileShares"]["capacityGb"] == 700_000
-
-
-def test_a_protected_instance_is_not_replaced_nor_deleted() -> None:
-    assert deploy().one(INSTANCE).options["protect"] is True
-
-
-def test_without_deletion_protection_nothing_is_in_the_way() -> None:
+def test_an_instance_keeps_its_files_unless_its_stack_is_unprotected() -> None:
     instance = deploy(protected=False).one(INSTANCE)
 
+    assert deploy().one(INSTANCE).options["protect"] is True
     assert "protect" not in instance.options
     assert instance.inputs["deletionProtectionEnabled"] is False
     assert "deletionProtectionReason" not in instance.inputs
 
 
-def test_creation_ends_before_the_provider_has_retried_for_days() -> None:
-    assert deploy().one(INSTANCE).options["customTimeouts"] == {"create": "30m"}
+def test_an_instance_is_replaced_under_another_name_alone_and_gives_its_own_free_first() -> None:
+    options = deploy(reserved_range="10.9.0.0/24").one(INSTANCE).options
 
-
-def test_the_fixed_name_is_free_before_it_is_taken_again() -> None:
-    assert deploy().one(INSTANCE).options["deleteBeforeReplace"] is True
-
-
-def test_another_name_is_another_instance_and_never_one_that_is_lost_from_sight() -> None:
-    assert deploy().one(INSTANCE).options["replaceOnChanges"] == ["name"]
+    assert options["ignoreChanges"] == ["networks[0].reservedIpRange"]
+    assert options["replaceOnChanges"] == ["name"]
+    assert options["deleteBeforeReplace"] is True
+    assert options["customTimeouts"] == {"create": "30m"}  # else the provider retries for days
 
 
 def test_all_but_the_address_is_known_before_the_instance_exists() -> None:
     assert deploy().outputs["value"] == ["prod-homes", UNKNOWN]
-
-
-def test_the_instance_is_all_there_is() -> None:
-    assert [resource.type for resource in deploy().resources if resource.custom] == [INSTANCE]
 
 
 def test_the_first_address_of_an_instance_that_exists_is_what_clients_mount() -> None:

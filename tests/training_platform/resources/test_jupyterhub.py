@@ -164,32 +164,6 @@ def test_the_image_is_the_catalogues_unless_the_stack_names_one(cluster: Build, 
     assert "{name}:{tag}".format(**default["image"]) == IMAGES["notebook"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("host", "lab.example.com"),
-        ("oauth_client_id", "lab.apps.example.com"),
-        ("oauth_secret", {"name": "other"}),
-        ("oauth_secret", {"key": "other"}),
-        ("allowed_domain", "research.example.com"),
-        ("image", "r.example.com/lab:2"),
-    ],
-)
-def test_every_field_of_the_section_reaches_the_release(
-    scope: Scope, cluster: Build, notebooks: Section, field: str, value: object
-) -> None:
-    def inputs(section: Notebooks) -> Any:
-        return plan(scope, cluster(), section).one(RELEASE).inputs
-
-    assert inputs(notebooks()) != inputs(notebooks(**{field: value}))
-
-
-def test_a_stack_file_picks_another_version(scope: Scope, cluster: Build, notebooks: Section) -> None:
-    release = plan(scope, cluster(), notebooks(), ChartOverride(version="4.4.1")).one(RELEASE)
-
-    assert release.inputs["version"] == "4.4.1"
-
-
 GATEWAY = {"address": "notebooks", "certificate_map": "hosts", "members": ("group:a@example.com",)}
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 PLACE: dict[str, Any] = {"location": "us-central1-a", "subnet": SUBNET}

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from training_platform.catalog import IMAGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
-from training_platform.config.pools import FLAVOR_LABEL, flavors
-from training_platform.quota.ledger import CapacityLine
+from training_platform.config.pools import FLAVOR_LABEL
 from training_platform.resources.notebooks import Profile, profiles
 
 Build = Callable[..., ClusterSpec]
@@ -42,19 +41,6 @@ def test_a_pool_that_is_not_named_has_no_profile(cluster: Build, notebooks: Sect
 
     assert list(by_slug(profiles("main", pools, notebooks(pools=("gpus",))))) == ["cpu", "pool-gpus"]
     assert list(by_slug(profiles("main", pools, notebooks(pools=())))) == ["cpu"]
-
-
-def test_no_team_is_promised_what_notebooks_may_take() -> None:
-    pools = {"gpus": {**GPUS, "max_nodes": 4}, "desks": {**GPUS, "max_nodes": 2}}
-    hub = {"filestore": "homes", "host": "n.example.com", "oauth_client_id": "id", "allowed_domain": "example.com"}
-    place = {"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools}
-    shared, apart = (
-        flavors("main", ClusterSpec.model_validate({**place, "notebooks": {**hub, "pools": named}}))["h100"]
-        for named in ((), ("desks",))
-    )
-
-    assert CapacityLine(environment="lab", cluster="main", flavor=shared, shares=()).capacity == (4 + 2) * 8
-    assert CapacityLine(environment="lab", cluster="main", flavor=apart, shares=()).capacity == 4 * 8
 
 
 def test_a_pool_that_is_not_there_is_refused_with_the_nearest() -> None:

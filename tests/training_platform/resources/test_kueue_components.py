@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import pytest
 
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, composed
@@ -98,14 +95,6 @@ def test_local_queues_go_before_the_cluster_queue_that_waits_for_them(scope: Sco
 
     for queue in plan.of(f"{KUEUE}:LocalQueue"):
         assert (f"{KUEUE}:ClusterQueue", "share-main-cluster-queue") in queue.options["dependsOn"]
-
-
-@pytest.mark.parametrize(("field", "value"), [("nominal_quota", 24), ("borrowing_limit", 8), ("lending_limit", 8)])
-def test_every_field_of_a_share_reaches_the_queue(scope: Scope, cluster: Build, field: str, value: int) -> None:
-    def queue(share: Share) -> Any:
-        return team_queues(scope, cluster(a=GPUS), {"h100": share}).one(f"{KUEUE}:ClusterQueue").inputs
-
-    assert queue(Share(nominal_quota=16)) != queue(Share.model_validate({"nominal_quota": 16, field: value}))
 
 
 def test_every_object_says_whose_it_is(scope: Scope, cluster: Build) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.plans import PlannedStack, composed
-from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources, subnet_resources
 from training_platform.resources.planned import UNKNOWN
@@ -98,14 +98,6 @@ def test_gateways_take_the_addresses_that_are_reserved_for_them(scope: Scope) ->
     protected = {address.options.get("protect", False) for address in plan.of(ADDRESS)}
     assert protected == {scope.deletion_protection}
     assert not [address.name for address in plan.of(ADDRESS) if address.options.get("deleteBeforeReplace")]
-
-
-def test_without_reserved_addresses_google_cloud_takes_its_own(scope: Scope) -> None:
-    plan = network(scope, "us-west4")
-
-    assert plan.of(ADDRESS) == []
-    assert plan.one(NAT).inputs["natIpAllocateOption"] == "AUTO_ONLY"
-    assert "natIps" not in plan.one(NAT).inputs
 
 
 ZONE, RECORD = "gcp:dns/managedZone:ManagedZone", "gcp:dns/recordSet:RecordSet"

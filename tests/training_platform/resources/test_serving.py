@@ -390,14 +390,6 @@ def test_its_pods_are_let_in_once_the_project_has_a_cluster_and_a_pool_of_identi
     assert ("gcp:container/cluster:Cluster", "main") in workload.options["dependsOn"]
 
 
-def test_every_object_has_a_type_that_the_provider_can_read(adapter: PlannedStack) -> None:
-    """It refuses ``kubernetes:v1:Service``: a module is a group and a version."""
-    modules = [each.type.split(":")[1] for each in adapter.resources if each.type.startswith("kubernetes:")]
-
-    assert modules
-    assert all(module.count("/") == 1 for module in modules)
-
-
 def test_autoscalers_ask_the_adapter_in_both_versions(adapter: PlannedStack) -> None:
     found = {each.inputs["metadata"]["name"]: each.inputs["spec"] for each in of_kind(adapter, "APIService")}
 

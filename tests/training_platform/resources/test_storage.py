@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plans import PlannedStack, composed
-from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.config.model import environment, team
 from training_platform.resources.plan import Component
 from training_platform.resources.resource_types import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION
@@ -71,26 +71,13 @@ def test_every_field_reaches_the_bucket(field: str, value: Any, name: str, wante
     assert deploy(**{field: value}).one(BUCKET).inputs[name] == wanted
 
 
-def test_objects_age_from_the_first_day_on() -> None:
-    assert deploy(delete_after_days=1).one(BUCKET).inputs["lifecycleRules"][0]["condition"] == {"age": 1}
+def test_a_bucket_keeps_its_objects_unless_its_stack_is_unprotected() -> None:
+    kept, bucket = deploy().one(BUCKET), deploy(protected=False).one(BUCKET)
 
-
-def test_a_protected_bucket_keeps_its_objects() -> None:
-    bucket = deploy().one(BUCKET)
-
-    assert bucket.options["protect"] is True
-    assert bucket.inputs["forceDestroy"] is False
-
-
-def test_without_deletion_protection_a_bucket_goes_with_its_objects() -> None:
-    bucket = deploy(protected=False).one(BUCKET)
-
+    assert kept.options["protect"] is True
     assert "protect" not in bucket.options
     assert bucket.inputs["forceDestroy"] is True
-
-
-def test_the_fixed_name_is_free_before_it_is_taken_again() -> None:
-    assert deploy().one(BUCKET).options["deleteBeforeReplace"] is True
+    assert bucket.options["deleteBeforeReplace"] is True
 
 
 def test_a_name_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
@@ -142,13 +129,6 @@ def test_images_are_kept_in_one_repository_per_environment() -> None:
         "labels": LABELS_IMAGES,
     }
     assert [resource.type for resource in plan.resources if resource.custom] == [REPOSITORY]
-
-
-def test_every_field_reaches_the_repository() -> None:
-    inputs = deploy_images(location="europe-west4", keep_versions=1).one(REPOSITORY).inputs
-
-    assert inputs["location"] == "europe-west4"
-    assert inputs["cleanupPolicies"][0]["mostRecentVersions"] == {"keepCount": 1}
 
 
 def test_caches_keep_the_images_of_the_repository_in_further_locations() -> None:

@@ -9,7 +9,6 @@ from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
 from training_platform.resources.team_account import (
     KubernetesAccount,
-    RepositoryRef,
     TeamAccount,
     team_account,
 )
@@ -18,7 +17,6 @@ ACCOUNT = "gcp:serviceaccount/account:Account"
 ACCOUNT_GRANT = "gcp:serviceaccount/iAMMember:IAMMember"
 BUCKET_GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
 PROJECT_GRANT = "gcp:projects/iAMMember:IAMMember"
-REPOSITORY_GRANT = "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember"
 MEMBERS = ("group:vision@example.com", "user:someone@example.com")
 
 
@@ -91,27 +89,6 @@ def test_jobs_read_and_write_the_teams_buckets_and_none_else() -> None:
     }
     assert {grant.inputs["bucket"] for grant in plan.of(BUCKET_GRANT)} == {"example-checkpoints", "example-datasets"}
     assert deploy().of(BUCKET_GRANT) == []
-
-
-def test_jobs_pull_images_of_the_environment_where_it_has_any() -> None:
-    repository = RepositoryRef(project="example-train-prod", location="us-central1", repository_id="prod-images")
-    grant = deploy(repositories={"images": repository}).one(REPOSITORY_GRANT, "jobs-images").inputs
-
-    assert grant == {
-        "project": "example-train-prod",
-        "location": "us-central1",
-        "repository": "prod-images",
-        "role": "roles/artifactregistry.reader",
-        "member": UNKNOWN,
-    }
-    assert deploy().of(REPOSITORY_GRANT) == []
-
-
-def test_members_may_start_jobs_that_run_as_the_account() -> None:
-    assert granted(deploy(), ACCOUNT_GRANT) == {
-        "jobs-user-group-vision-at-example.com": ("roles/iam.serviceAccountUser", MEMBERS[0]),
-        "jobs-user-user-someone-at-example.com": ("roles/iam.serviceAccountUser", MEMBERS[1]),
-    }
 
 
 def test_a_member_that_is_written_twice_is_granted_once() -> None:

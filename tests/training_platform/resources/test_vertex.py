@@ -11,25 +11,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.plans import PlannedStack, composed
+from tests.training_platform.resources.persistent_resources import LABELS, RESOURCE, deploy, scope
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.model import team
 from training_platform.resources import resource_types
 from training_platform.resources.scope import Scope, persistent_resource_id
-from training_platform.resources.vertex import persistent_resource, tensorboard
+from training_platform.resources.vertex import tensorboard
 
-RESOURCE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
-LABELS = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}
 names = st.from_regex(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", fullmatch=True)
-
-
-def scope(environment: str = "prod", name: str = "vision") -> Scope:
-    return Scope(environment=environment, team=name, project="example-vision", labels=LABELS, deletion_protection=True)
-
-
-def deploy(**fields: Any) -> PlannedStack:
-    spec = team.PersistentResourceSpec(**{"region": "us-central1", "machine_type": "a2-highgpu-1g", **fields})
-
-    return composed(lambda into: into.add(persistent_resource("tuning", spec, scope())), "vertex-tuning")
 
 
 def pool(plan: PlannedStack) -> dict[str, Any]:
@@ -113,21 +101,6 @@ def test_a_change_that_the_provider_cannot_send_replaces() -> None:
     assert deploy().one(RESOURCE).options["replaceOnChanges"] == ["displayName", "resourcePools"]
 
 
-def test_machines_reach_a_vpc_by_the_network_attachment() -> None:
-    attachment = "projects/example-vision/regions/us-central1/networkAttachments/vertex"
-
-    assert deploy(network_attachment=attachment).one(RESOURCE).inputs["pscInterfaceConfig"] == {
-        "networkAttachment": attachment
-    }
-
-
-def test_bounds_that_vertex_refuses_still_build() -> None:
-    assert pool(deploy(replicas=2, max_replicas=2))["autoscalingSpec"] == {
-        "minReplicaCount": "2",
-        "maxReplicaCount": "2",
-    }
-
-
 @pytest.mark.parametrize(
     ("disk", "wanted"),
     [
@@ -163,14 +136,6 @@ def test_gpus_are_spelt_out_and_nothing_else_is(machine: str) -> None:
         assert spec == {"machineType": machine}
 
 
-def test_an_eight_gpu_machine_counts_eight() -> None:
-    assert pool(deploy(machine_type="a3-highgpu-8g"))["machineSpec"] == {
-        "machineType": "a3-highgpu-8g",
-        "acceleratorType": "NVIDIA_H100_80GB",
-        "acceleratorCount": 8,
-    }
-
-
 @pytest.mark.parametrize(("gpu", "named"), [("t4", "NVIDIA_TESLA_T4"), ("v100", "NVIDIA_TESLA_V100")])
 def test_gpus_are_attached_to_the_machines_of_a_pool(gpu: str, named: str) -> None:
     attached = {"machine_type": "n1-standard-16", "accelerator": gpu, "accelerator_count": 2}
@@ -192,10 +157,6 @@ def test_gpus_are_attached_to_the_machines_of_a_pool(gpu: str, named: str) -> No
 def test_what_no_machine_has_attached_is_refused(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         deploy(**fields)
-
-
-def test_the_region_reaches_the_resource() -> None:
-    assert deploy(region="us-east1").one(RESOURCE).inputs["location"] == "us-east1"
 
 
 def test_the_fixed_name_is_free_before_it_is_taken_again_and_machines_have_time_to_start() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
-from tests.demand_of_model import model_demand
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, composed, planned_stack
 from tests.stack_files import workspace_of
-from tests.stacks.test_reach import ENVIRONMENT, TEAM, planned
+from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
 from training_platform.checks.cost import stack_cost
@@ -23,7 +21,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec, FileClassSpec, FilestoreSpec, TeamDataSpec
 from training_platform.config.model.team import Team
 from training_platform.config.workspace import read_workspace
-from training_platform.quota.demand import demand_of_views
+from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import file_ledger
 from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
 from training_platform.resources.kubernetes_objects import kubernetes_object
@@ -32,7 +30,6 @@ from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 from training_platform.resources.scope import Scope
 from training_platform.resources.volumes import JOB, filestore_volume
-from training_platform.rules import views_of_plan
 
 VOLUME = "kubernetes:core/v1:PersistentVolume"
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
@@ -64,6 +61,7 @@ def deploy(*, ip: str | None = "10.9.0.2", size_gib: int = 4096, folder: str = "
 def test_the_volume_is_the_instances_share() -> None:
     volume = deploy().one(VOLUME, f"{NAME}-volume").inputs
 
+    assert volume["metadata"]["name"] == "vision.datasets"
     assert volume["spec"] == {
         "accessModes": ["ReadWriteMany"],
         "capacity": {"storage": "4096Gi"},
@@ -110,15 +108,6 @@ def test_the_claim_takes_that_volume_and_no_other() -> None:
     assert claim["metadata"]["name"] == "datasets"
 
 
-def test_volume_and_claim_name_each_other() -> None:
-    plan = deploy()
-    volume, claim = plan.one(VOLUME).inputs, plan.one(CLAIM).inputs
-    reference = {key: claim["metadata"][key] for key in ("namespace", "name")}
-
-    assert volume["spec"]["claimRef"] == reference
-    assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
-
-
 @pytest.mark.parametrize(
     ("fields", "path", "options"),
     [
@@ -163,18 +152,6 @@ def test_the_claim_follows_its_volume_and_both_follow_the_namespace() -> None:
     assert (NAMESPACE, "share") in plan.one(VOLUME).options["dependsOn"]
     assert (VOLUME, f"{NAME}-volume") in plan.one(CLAIM).options["dependsOn"]
     assert (NAMESPACE, "share") in plan.one(CLAIM).options["dependsOn"]
-
-
-def test_every_object_says_whose_it_is() -> None:
-    plan = deploy()
-    objects = [plan.one(VOLUME), plan.one(CLAIM)]
-
-    for registered in objects:
-        assert registered.inputs["metadata"]["labels"] == {
-            **LABELS,
-            "app.kubernetes.io/managed-by": "training-platform",
-        }
-    assert {resource.type for resource in plan.resources if resource.custom} == {NAMESPACE, VOLUME, CLAIM}
 
 
 VOLUME_DATA, CLAIM_DATA = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
@@ -350,14 +327,6 @@ def test_without_deletion_protection_a_deleted_claim_takes_its_instance_along() 
     assert deploy_class(protected=False).one(CLASS).inputs["reclaimPolicy"] == "Delete"
 
 
-@pytest.mark.parametrize("tier", FILESTORE_TIERS)
-def test_a_tier_is_called_what_the_driver_calls_it(tier: str) -> None:
-    inputs = deploy_class(tier).one(CLASS).inputs
-
-    assert inputs["parameters"]["tier"] == FILESTORE_TIERS[tier].csi_tier
-    assert re.fullmatch(r"filestore-[a-z]+(-[a-z]+)*", inputs["metadata"]["name"])
-
-
 def test_no_two_tiers_share_a_class() -> None:
     assert len({tier_class(tier) for tier in FILESTORE_TIERS}) == len(FILESTORE_TIERS)
 
@@ -436,17 +405,13 @@ def test_a_class_comes_to_what_its_teams_may_claim_of_it(section: dict[str, obje
     assert claim_limits({"x": spec}, "team")["files-x.storageclass.storage.k8s.io/persistentvolumeclaims"] == claims
 
 
-def test_what_claims_come_to_is_counted_alike_from_the_file_and_from_the_plan() -> None:
+def test_what_teams_may_claim_of_a_class_is_charged_to_the_quota_of_its_tier() -> None:
     workspace = workspace_of({"env": {"environment": DECLARED}})
-    of_model = [each for each in model_demand(workspace.stacks["env"], workspace) if each.holder.label == "shared"]
-    classes = [each for each in planned(DECLARED, TEAM, "env").resources if each.type == CLASS]
-    of_plan, _ = demand_of_views(views_of_plan(classes), project="example-reach")
+    charges = stack_demand(workspace.stacks["env"], workspace)
 
-    assert [(str(each.key), each.amount) for each in of_model] == [
-        ("EnterpriseStorageGibPerRegion in us-central1", 2048)
-    ]
-    assert [(each.keys, each.amount) for each in of_plan] == [(each.keys, each.amount) for each in of_model]
-    assert of_model[0].holder.field == ("clusters", "c", "storage_classes", "shared", "teams")
+    (charge,) = [each for each in charges if each.holder.label == "shared"]
+    assert (str(charge.key), charge.amount) == ("EnterpriseStorageGibPerRegion in us-central1", 2048)
+    assert charge.holder.field == ("clusters", "c", "storage_classes", "shared", "teams")
 
 
 def test_the_ledger_of_files_has_a_line_for_all_that_teams_may_claim() -> None:

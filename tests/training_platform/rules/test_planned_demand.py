@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.demand_of_model import planned_demand
+from tests.plans import planned_demand
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
 from training_platform.resources.planned import UNKNOWN, Planned

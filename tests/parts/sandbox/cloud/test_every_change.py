@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
-from tests.stacks import test_reach as reach
+from tests.stacks import every_field as reach
 from tests.stacks.field_changes import KINDS, REASONS, Kind, Round, errors, side_by_side
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.config.reading.finding import dotted

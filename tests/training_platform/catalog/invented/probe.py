@@ -8,8 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from tests.demand_of_model import model_demand, planned_demand
-from tests.plans import planned_stacks
+from tests.plans import planned_demand, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.quota import Projects
@@ -25,7 +24,6 @@ PARENT = f"container/v1/projects/{PROJECT}/locations/us-central1/clusters"
 def main(root: Path) -> dict[str, Any]:
     workspace = read_workspace(root)
     plans = {stack.name: plan for stack, plan in planned_stacks(workspace, plannable(workspace, workspace.stacks))}
-    lab = workspace.stacks["lab"]
     return {
         "planned": [
             {"type": each.type, "name": each.name, "inputs": each.inputs}
@@ -33,8 +31,7 @@ def main(root: Path) -> dict[str, Any]:
             for each in plan.resources
             if each.type.rpartition(":")[2] in {"NodePool", "ResourceFlavor", "ClusterQueue", "Cluster", "DaemonSet"}
         ],
-        "model": _sums(model_demand(lab, workspace)),
-        "plan": _sums(planned_demand(plans["lab"].resources)),
+        "charged": _sums(planned_demand(plans["lab"].resources)),
         "sandbox": _sandbox(root),
     }
 

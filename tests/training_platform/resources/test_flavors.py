@@ -1,0 +1,74 @@
+"""Flavors of every family, as GKE labels and taints the nodes of their pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.stacks.pools import NODE_POOL, plan_of, stack_of
+from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+
+FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
+TPU, GPU, ARM = "google.com/tpu", "nvidia.com/gpu", "kubernetes.io/arch"
+OURS = ("training-platform/", "cloud.google.com/gke-queued", "cloud.google.com/compute-class")
+# A machine of every family, of TPUs one with a slice of one host.
+FAMILIES = {
+    machine.accelerator.name: machine
+    for machine in MACHINE_TYPES.values()
+    if machine.accelerator and (machine.kind == "gpu" or machine.single_host)
+}
+
+
+def planned(machine_type: str, **fields: Any) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+    """Return the nodes of a pool, what its flavor selects, and what that tolerates."""
+    plan = plan_of(stack_of({"machine_type": machine_type, "zone": "us-central1-a", **fields}))
+    (pool,) = [each for each in plan.of(NODE_POOL) if "train" in each.name]
+    (flavor,) = plan.of(FLAVOR)
+    spec = flavor.inputs["spec"]
+    return pool.inputs["nodeConfig"], spec["nodeLabels"], spec.get("tolerations", [])
+
+
+def tolerates(tolerations: list[dict[str, Any]], key: str, value: str) -> bool:
+    """Whether pods may run on nodes with the taint ``key=value:NoSchedule``."""
+    return any(
+        each["key"] == key
+        and each.get("effect", "NoSchedule") == "NoSchedule"
+        and (each.get("operator") == "Exists" or each.get("value") == value)
+        for each in tolerations
+    )
+
+
+@pytest.mark.parametrize("family", [name for name, machine in FAMILIES.items() if machine.kind == "tpu"])
+def test_a_flavor_of_tpus_selects_model_and_shape_and_tolerates_what_gke_puts_on_them(family: str) -> None:
+    machine = FAMILIES[family]
+    node, selected, tolerations = planned(machine.name, topology=machine.single_host)
+
+    assert selected["cloud.google.com/gke-tpu-accelerator"] == ACCELERATORS[family].gke_label
+    assert selected["cloud.google.com/gke-tpu-topology"] == machine.single_host
+    assert tolerates(tolerations, TPU, "present")
+    assert not tolerates(tolerations, ARM, "arm64")
+    assert "taints" not in node  # GKE's own is always there
+    assert all(key.startswith(OURS) for key in node["labels"])
+
+
+@pytest.mark.parametrize("family", [name for name, machine in FAMILIES.items() if machine.kind == "gpu"])
+def test_a_flavor_of_gpus_selects_the_model_and_tolerates_the_taint_that_their_pool_writes(family: str) -> None:
+    node, selected, tolerations = planned(FAMILIES[family].name)
+
+    assert selected["cloud.google.com/gke-accelerator"] == ACCELERATORS[family].gke_label
+    assert node["taints"] == [{"key": GPU, "value": "present", "effect": "NO_SCHEDULE"}]
+    assert tolerates(tolerations, GPU, "present")
+    assert tolerates(tolerations, ARM, "arm64") is (FAMILIES[family].architecture == "arm64")
+    assert all(key.startswith(OURS) for key in node["labels"])
+
+
+@pytest.mark.parametrize(
+    ("capacity", "label"),
+    [("spot", "cloud.google.com/gke-spot"), ("flex-start", "cloud.google.com/gke-flex-start")],
+)
+def test_a_flavor_selects_how_its_vms_are_had_as_gke_labels_it(capacity: str, label: str) -> None:
+    node, selected, _ = planned("a2-highgpu-1g", capacity=capacity)
+
+    assert selected[label] == "true"
+    assert label not in node["labels"]
