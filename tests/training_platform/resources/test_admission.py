@@ -1,0 +1,47 @@
+"""Bounds of the policies on pods, each at its limit; the attacks of members are in tests/kube/test_policies.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.kube.offline import OfflinePolicy
+from training_platform.config.pools import SYSTEM_TAINT
+from training_platform.resources.admission import Bounds, accelerator_pods
+from training_platform.resources.scope import TEAM_LABEL
+
+PODS = {"group": "", "version": "v1", "resource": "pods"}
+
+
+def refusals(bounds: Bounds, **spec: Any) -> list[str]:
+    """Return the messages about a pod without chips in a team's namespace."""
+    policy = accelerator_pods(bounds)
+    judge = OfflinePolicy({"metadata": {"name": policy.name}, "spec": policy.spec})
+    request = {"operation": "CREATE", "resource": PODS, "subResource": "", "userInfo": {"username": "ada@example.com"}}
+    namespace = {"metadata": {"labels": {TEAM_LABEL: "vision"}}}
+    pod = {"metadata": {}, "spec": {"containers": [{"name": "main"}], **spec}}
+    data = {"object": pod, "oldObject": None, "request": request, "namespaceObject": namespace}
+    return list(judge.refusals(request, data))
+
+
+@pytest.mark.parametrize(("priorities", "highest"), [({}, 0), ({"low": -5}, 0), ({"low": 1, "high": 50}, 50)])
+def test_a_pod_has_at_most_the_highest_priority_of_its_environment(priorities: dict[str, int], highest: int) -> None:
+    bounds = Bounds(priorities=priorities)
+
+    assert refusals(bounds, priority=highest) == []
+    assert refusals(bounds, priority=highest + 1) == [f"pods of teams have no priority above {highest}"]
+
+
+def test_a_pod_ends_within_15_minutes_unless_the_environment_says_otherwise() -> None:
+    assert refusals(Bounds(), terminationGracePeriodSeconds=15 * 60) == []
+    assert refusals(Bounds(), terminationGracePeriodSeconds=15 * 60 + 1) != []
+    assert refusals(Bounds(grace_seconds=1000), terminationGracePeriodSeconds=1000) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "refused"),
+    [(SYSTEM_TAINT[0], True), ("nvidia.com/gpu", True), ("google.com/tpu", True), ("", True), ("team", False)],
+)
+def test_a_pod_without_chips_tolerates_no_nodes_of_the_system_or_with_chips(key: str, refused: bool) -> None:
+    assert bool(refusals(Bounds(), tolerations=[{"key": key, "operator": "Exists"}])) is refused
