@@ -52,15 +52,6 @@ class PoolNic(NamedTuple):
     subnetwork: str | None
 
 
-def _disk_twice(config: Any) -> bool:
-    """Whether both spellings of the boot disk are set, to different values."""
-    if at(config, ("diskSizeGb",)) is None and at(config, ("diskType",)) is None:
-        return False
-    sizes = {of.as_whole(at(config, path)) for path in (("diskSizeGb",), ("bootDisk", "sizeGb"))}
-    kinds = {of.as_text(at(config, path)) for path in (("diskType",), ("bootDisk", "diskType"))}
-    return any(len(values - {None, UNKNOWN}) > 1 for values in (sizes, kinds))
-
-
 def _nics(value: Any) -> Any:
     """Return additional network interfaces; a name of one that is not known yet is ``UNKNOWN``."""
     if value is UNKNOWN:
@@ -164,7 +155,6 @@ class NodePoolView(View):
         "nodeConfig", lambda config: all(at(config, (key,)) is True for key in ("spot", "preemptible")), False,
         "nodeConfig.spot", place="capacity",
     )  # fmt: skip
-    disk_twice = fields.of_block("nodeConfig", _disk_twice, False, "nodeConfig.bootDisk", place="")
     provisioned = fields.of_block(
         "nodeConfig.bootDisk",
         lambda disk: any(at(disk, keys(path)[-1:]) not in (None, 0) for path in _SPEED), False, *_SPEED, place="",

@@ -309,7 +309,7 @@ ROWS = [
     # disks
     Row("boot-disk-size", "error", {"gpu.nodeConfig.bootDisk.sizeGb": 9.0}),
     Row("boot-disk-type", "error", {"gpu.nodeConfig.bootDisk.diskType": "hyperdisk-balanced"}),
-    Row("boot-disk-settings", "error", {"gpu.nodeConfig.diskSizeGb": 200.0}),
+    Row("boot-disk-settings", "error", {"gpu.nodeConfig.storagePools": ["pool"]}),
     Row("local-ssd-count", "error", {"gpu.nodeConfig.ephemeralStorageLocalSsdConfig": {"localSsdCount": 4.0}}),
     Row("local-ssd-forms", "warning", {"gpu.nodeConfig.localSsdCount": 1.0}, {
         "gpu.nodeConfig.ephemeralStorageLocalSsdConfig": {"localSsdCount": 1.0},
@@ -445,7 +445,7 @@ ROWS = [
     Row("auto-provisioning-disk", "warning", {f"{DEFAULTS}.diskType": DROP}),
     Row("auto-provisioning-zones", "warning", {AUTO_ZONES: ["us-central1-f"]}),
     Row("auto-provisioning-zones", "error", {AUTO_ZONES: ["us-east1-d"]}),
-    Row("auto-provisioning-upgrades", "error", {f"{DEFAULTS}.upgradeSettings.strategy": "BLUE_GREEN"}, {
+    Row("auto-provisioning-upgrades", "error", {f"{DEFAULTS}.upgradeSettings.maxSurge": 21.0}, {
         f"{DEFAULTS}.upgradeSettings": {"maxSurge": 1.0},
     }),
     # nodes

@@ -204,20 +204,11 @@ def test_settings_of_a_pool_beside_its_nodes_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "twice", "provisioned"),
-    [
-        ({"diskSizeGb": 100, "bootDisk": {"sizeGb": 100.0}}, False, False),
-        ({"diskSizeGb": 100, "bootDisk": {"sizeGb": 200}}, True, False),
-        ({"diskType": "pd-ssd", "bootDisk": {"diskType": "pd-balanced"}}, True, False),
-        ({"bootDisk": {"provisionedIops": 4000}}, False, True),
-        ({"bootDisk": {"provisionedThroughput": 400}}, False, True),
-        ({"bootDisk": {"provisionedIops": 0}}, False, False),
-    ],
-)
-def test_boot_disk_said_twice_or_faster_is_seen(config: dict[str, Any], twice: bool, provisioned: bool) -> None:
-    view = settings(**config)
-
-    assert (view.disk_twice, view.provisioned) == (twice, provisioned)
+    ("disk", "provisioned"), [({"provisionedIops": 4000}, True), ({"provisionedThroughput": 400}, True),
+                              ({"provisionedIops": 0}, False)],
+)  # fmt: skip
+def test_boot_disk_with_performance_of_its_own_is_seen(disk: dict[str, Any], provisioned: bool) -> None:
+    assert settings(bootDisk=disk).provisioned is provisioned
 
 
 @pytest.mark.parametrize("value", ["additionalNodeNetworkConfigs", "taints", "clusterAutoscaling", "allows"])

@@ -106,14 +106,11 @@ def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
             yield finding(view, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
 
 
-@rule("auto-provisioning-upgrades", ruleset="auto-provisioning", source=f"{_SCHEMA}; {SURGE_SOURCE}")
+@rule("auto-provisioning-upgrades", ruleset="auto-provisioning", source=SURGE_SOURCE)
 def auto_provisioning_upgrades(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a surge of nodes beside blue-green upgrades, and surge upgrades that GKE refuses."""
+    """Find surge upgrades that GKE refuses; documents judge a surge of nodes beside blue-green upgrades."""
     if view.strategy != "BLUE_GREEN":
         yield from surge_beyond(view, view.max_surge, view.max_unavailable)
-    elif view.max_surge:
-        message = f"max surge is {view.max_surge}, and blue-green upgrades have none"
-        yield finding(view, "max_surge", message, allowed="none, or strategy SURGE", nearest="SURGE")
 
 
 @rule("auto-provisioning-room", ruleset="together", across=True, source=f"{_CA}, limiter; acc. xpk nap.py")

@@ -147,18 +147,16 @@ def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("boot-disk-settings", ruleset="nodes", source=f"{_SCHEMA}; {_CA}")
 def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a boot disk with contradictory settings, or with performance or storage pools its type does not support."""
-    if pool.disk_twice:
-        message = "the boot disk is set in both spellings, with different values"
-        yield finding(pool, "disk_twice", message, allowed="boot_disk alone", nearest="boot_disk")
-    kind = pool.disk_type
+    """Find a boot disk with performance or storage pools that its type does not support.
+
+    Documents judge a disk that is written in both spellings.
+    """
+    kind = pool.disk_type or "not set"
     if pool.provisioned and kind != SPEED_DISK:
-        message = (
-            f"only {SPEED_DISK} supports provisioned IOPS and throughput, but the disk type is {kind or 'not set'}"
-        )
+        message = f"only {SPEED_DISK} supports provisioned IOPS and throughput, but the disk type is {kind}"
         yield finding(pool, "provisioned", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
-    if pool.storage_pools and not (kind or "").startswith("hyperdisk"):
-        message = f"storage pools support only Hyperdisk, but the disk type is {kind or 'not set'}"
+    if pool.storage_pools and not kind.startswith("hyperdisk"):
+        message = f"storage pools support only Hyperdisk, but the disk type is {kind}"
         yield finding(pool, "storage_pools", message, allowed=SPEED_DISK, nearest=SPEED_DISK)
 
 

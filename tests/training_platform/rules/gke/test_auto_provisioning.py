@@ -41,7 +41,10 @@ ALONE: list[Alone] = [
     ("auto-provisioning-zones", "nap", {"zones": ("us-central1-f", "us-central1-a")}, 0),
     ("auto-provisioning-zones", "nap", {"zones": ()}, 0),
     ("auto-provisioning-upgrades", "nap", {}, 0),
-    ("auto-provisioning-upgrades", "nap", {"strategy": "BLUE_GREEN"}, 1),
+    ("auto-provisioning-upgrades", "nap", {"max_surge": 0}, 1),
+    ("auto-provisioning-upgrades", "nap", {"max_surge": 0, "max_unavailable": 1}, 0),
+    ("auto-provisioning-upgrades", "nap", {"max_surge": 15, "max_unavailable": 5}, 0),
+    ("auto-provisioning-upgrades", "nap", {"max_surge": 15, "max_unavailable": 6}, 1),
     ("auto-provisioning-upgrades", "nap", {"strategy": "BLUE_GREEN", "max_surge": 0}, 0),
 ]
 

@@ -59,7 +59,6 @@ ALONE: list[Alone] = [
     ("confidential-gpu", "gpu_pool", {"confidential": "TDX", "machine_type": "a3-highgpu-1g"}, 0),
     ("confidential-gpu", "gpu_pool", {"confidential": "SEV", "machine_type": "a3-highgpu-1g"}, 1),
     ("confidential-gpu", "system_pool", {"confidential": "SEV"}, 0),
-    ("boot-disk-settings", "gpu_pool", {"disk_twice": True}, 1),
     ("boot-disk-settings", "gpu_pool", {"provisioned": True}, 1),
     ("boot-disk-settings", "gpu_pool", {"provisioned": True, "disk_type": "hyperdisk-balanced"}, 0),
     ("boot-disk-settings", "gpu_pool", {"storage_pools": 1}, 1),
