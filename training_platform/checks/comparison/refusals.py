@@ -28,6 +28,7 @@ FILESTORE_GROWTH = "filestore-growth"
 FIXED_INPUT = "fixed-input"
 FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "autoscaling.x-k8s.io:ProvisioningRequest": ("spec.parameters", "spec.podSets", "spec.provisioningClassName"),
+    "cloud.google.com:ComputeClass": ("spec.autopilot",),
     "jobset.x-k8s.io:JobSet": (
         "spec.failurePolicy", "spec.network", "spec.startupPolicy", "spec.successPolicy", "spec.volumeClaimPolicies",
     ),
@@ -182,7 +183,8 @@ def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object])
 def fixed_inputs(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
     """Find an object that stays and changes an input which its API server lets nobody change.
 
-    Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0 and ProvisioningRequest, read 2026-11-28.
+    Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0, ProvisioningRequest and ComputeClass
+    (compute-class-api 8067eae), read 2026-11-28.
     """
     for change in comparison.stacks:
         stack = head.stacks.get(change.name)
