@@ -115,6 +115,12 @@ def test_a_node_selector_decides_the_flavor(tmp_path: Path) -> None:
     assert hours(found) == {"waits": (0, 0, 0)}
 
 
+def test_a_node_selector_that_no_flavor_fits_is_never_fulfilled(tmp_path: Path) -> None:
+    (job,) = predicted(tmp_path, workload("waits", 1, kind="another")).jobs
+
+    assert (job.start, job.why) == (None, "no flavor of vision-queue has the labels that its pods select")
+
+
 def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: Path) -> None:
     inactive, elsewhere = workload("off", 1, active=False), workload("lost", 1, queueName="another")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -38,6 +38,11 @@ class _State(NamedTuple):
     created: float
     admitted: float | None
     most_seconds: float
+    why: str = ""  # it never starts, if that is known beforehand
+
+
+class _NoFlavorError(Exception):
+    """No flavor of a queue has the labels that pods select."""
 
 
 class _Read(NamedTuple):
@@ -55,7 +60,8 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
     rows = [{**state.row, "submitted": state.admitted, "seconds": 1} for state in read.running]
     rows += [{**state.row, "submitted": moment + place * _ORDER_SECONDS, "seconds": 1}
              for place, state in enumerate(read.waiting)]  # fmt: skip
-    trace = read_rows(path, ({**row, "job": str(index)} for index, row in enumerate(rows)), [manifests.cluster])
+    played = [{**row, "job": str(index)} for index, row in enumerate(rows) if not states[index].why]
+    trace = read_rows(path, played, [manifests.cluster])
     notes = [*manifests.left_out, *map(str, trace.findings)]
     if not read.lengths:
         notes.append(
@@ -65,6 +71,10 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
         notes.append(f"{read.left_out} workloads are inactive, of no known queue, or cannot be read.")
     starts: dict[int, list[float]] = {}
     why: dict[int, str] = {}
+    for index, state in enumerate(states):
+        if state.why:
+            starts[index] = [math.inf]
+            why[index] = state.why
     for seed in runs:
         drawn = [_drawn(job, states[int(job.name)], read.lengths, moment, seed) for job in trace.jobs]
         for run in play(manifests.cluster, drawn, manifests.times, seed).runs:
@@ -143,12 +153,17 @@ def _state(item: Any, manifests: Manifests, lengths: dict[str, list[float]]) -> 
     if queue not in manifests.cluster.queues or spec.get("active") is False:
         return None
     admitted = met.get("QuotaReserved") if admission else None
-    needs = _held(admission) if admission else _asked(spec, status, manifests, str(queue))
+    why = ""
+    try:
+        needs = list(_held(admission) if admission else _asked(spec, status, manifests, str(queue)))
+    except _NoFlavorError:
+        needs = []
+        why = f"no flavor of {queue} has the labels that its pods select"
     owners = [row["name"] for row in metadata.get("ownerReferences") or () if row.get("controller")]
     row = {"team": queue, "needs": " + ".join(needs), "priority": int(spec.get("priority") or 0)}
     job = str(owners[0] if owners else metadata["name"])
     most = float(spec.get("maximumExecutionTimeSeconds") or MOST_SECONDS)
-    return _State(namespace, job, row, _seconds(metadata["creationTimestamp"]), admitted, most)
+    return _State(namespace, job, row, _seconds(metadata["creationTimestamp"]), admitted, most, why)
 
 
 def _queue_of(local: str, manifests: Manifests) -> str | None:
@@ -181,7 +196,7 @@ def _asked(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iterator
                 raise ValueError(queue)
             of_a_pod = (containers[0].get("resources") or {}).get("requests") or {}
             amounts = {name: _times(quantity, pods.get("count", 1)) for name, quantity in of_a_pod.items()}
-        flavors = _flavors(manifests, queue, template.get("nodeSelector") or {})
+        flavors = _flavors(manifests, queue, template.get("nodeSelector") or {}, amounts)
         if amounts:
             yield _words(amounts) + (f" on {' or '.join(flavors)}" if flavors else "")
 
@@ -195,21 +210,27 @@ def _words(resources: Mapping[str, object]) -> str:
     return " ".join(f"{quantity} {name}" for name, quantity in resources.items())
 
 
-def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str]) -> list[str]:
-    """Return the flavors of a queue whose labels a selector fits; none where it fits all of them.
+def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str], resources: Collection[str]) -> list[str]:
+    """Return the flavors of resources whose labels a selector fits; none where it fits all of them.
 
-    Kueue compares the labels that flavors of the same resource group have.
+    Kueue compares the labels that flavors of the same resource group have. Raises _NoFlavorError.
     """
     fitting: list[str] = []
     excluded = False
     for group in manifests.cluster.queues[queue].get("resourceGroups", ()):
+        if not set(group["coveredResources"]) & set(resources):
+            continue
         labels = {flavor["name"]: manifests.labels.get(flavor["name"], {}) for flavor in group["flavors"]}
         keys = {key for own_labels in labels.values() for key in own_labels}
-        for name, own_labels in labels.items():
-            if all(own_labels.get(key) == value for key, value in selector.items() if key in keys):
-                fitting.append(name)
-            else:
-                excluded = True
+        wanted_labels = {key: value for key, value in selector.items() if key in keys}
+        of_group = [
+            name for name, own_labels in labels.items()
+            if all(own_labels.get(key) == value for key, value in wanted_labels.items())
+        ]  # fmt: skip
+        if not of_group:
+            raise _NoFlavorError
+        fitting += of_group
+        excluded = excluded or len(of_group) < len(labels)
     return fitting if excluded else []
 
 
