@@ -364,12 +364,13 @@ def test_the_first_size_reaches_gke_and_is_never_compared_again(scope: Scope) ->
     assert planned_cpu.options["ignoreChanges"] == ["initialNodeCount"]
 
 
-def test_pods_of_every_kind_find_room_beside_one_another(planned_cpu: Planned) -> None:
+def test_pods_of_every_kind_find_room_beside_one_another_on_private_nodes(planned_cpu: Planned) -> None:
     node = planned_cpu.inputs["nodeConfig"]
 
     assert node.keys().isdisjoint({"taints", "guestAccelerators", "spot", "flexStart", "reservationAffinity"})
     assert planned_cpu.inputs.keys().isdisjoint({"placementPolicy", "nodeLocations", "queuedProvisioning"})
     assert planned_cpu.inputs["maxPodsPerNode"] == 64
+    assert planned_cpu.inputs["networkConfig"] == {"enablePrivateNodes": True}
 
 
 def test_an_upgrade_brings_a_vm_before_it_takes_one(planned_cpu: Planned) -> None:
