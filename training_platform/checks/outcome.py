@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.secrets import HIDDEN, SECRETS, can_be_secret, digest
+from training_platform.config.reading.secrets import HIDDEN, can_be_secret, digest
 from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN, Planned
 from training_platform.rules import View, evaluate, program
 
@@ -153,7 +153,7 @@ def flat_resource(planned: Planned) -> FlatResource:
     return FlatResource(
         type=planned.type,
         name=planned.name,
-        inputs=_hidden(leaves({**planned.inputs, **trigger}), planned.options.get(SECRETS, ())),
+        inputs=_hidden(leaves({**planned.inputs, **trigger})),
         protected=bool(planned.options.get("protect")),
         ignored=tuple(planned.options.get("ignoreChanges", ())),
         replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
@@ -162,11 +162,11 @@ def flat_resource(planned: Planned) -> FlatResource:
     )
 
 
-def _hidden(values: dict[str, Any], secrets: Collection[Any]) -> dict[str, Any]:
-    """Return values by path, with a digest in the place of those that can be secret or are marked so."""
+def _hidden(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values by path, with a digest in the place of those that can be secret."""
     for path, value in values.items():
         keys = [part for part in _KEY.split(path) if part]
-        if can_be_secret(keys) or value in secrets:
+        if can_be_secret(keys):
             values[path] = _digested(value)
     return values
 

@@ -19,6 +19,7 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.secrets import Secrets
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
@@ -71,6 +72,11 @@ class Checked:
     part_findings: list[Finding] = field(default_factory=list)
     prices: PriceBook = LIST
     price_findings: list[Finding] = field(default_factory=list)
+    secrets: Secrets = field(default_factory=Secrets)
+
+    def safe(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return findings without the secrets of any plan."""
+        return [each.without_values() if self.secrets.shown_in(each.shown) else each for each in findings]
 
 
 def check_stacks(
@@ -111,6 +117,7 @@ def _planned(
     charges: list[Charge] = []
     outcomes: dict[str, Outcome] = {}
     plan_findings: list[Finding] = []
+    secrets = Secrets()
     judged = {stack.name for stack in plannable(workspace, names)}
     for done, stack in enumerate(workspace.stacks.values()):
         options.progress(f"planning {stack.name}", done, len(workspace.stacks))
@@ -121,6 +128,8 @@ def _planned(
             except PlanError as error:
                 plan_findings.append(stack.finding("plan", error.path, str(error)))
                 planned = None
+            for resource in planned or ():
+                secrets.add(resource.inputs)
             if planned is not None and stack.section is not None:
                 views = views_of_plan(planned, Locator(stack.section))
                 if stack.name in judged:
@@ -131,6 +140,7 @@ def _planned(
     capacity = capacity_ledger(workspace)
     check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, outcomes)
     check.plan_findings = plan_findings
+    check.secrets = secrets
     check.failures += failures
     try:
         check.prices, check.price_findings = read_own_prices(root)
@@ -185,11 +195,15 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
         capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
         files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
         # A job repeats the findings of its snapshot.
-        findings=(
-            *dict.fromkeys(
-                (*check.snapshots.findings, *check.usages.findings, *check.price_findings, *check.part_findings)
-            ),
-            *_exemption_findings(check, stacks),
+        findings=tuple(
+            check.safe(
+                (
+                    *dict.fromkeys(
+                        (*check.snapshots.findings, *check.usages.findings, *check.price_findings, *check.part_findings)
+                    ),
+                    *_exemption_findings(check, stacks),
+                )
+            )
         ),
         known_stacks=frozenset(check.workspace.stacks),
         failures=tuple(check.failures),
@@ -206,7 +220,7 @@ def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], sugge
         check.failures += [f"{stack.source.file}: {finding.message}." for finding in by_rules if finding.failed]
         findings += suggestions.to(finding for finding in by_rules if not finding.failed)
         cost = stack_cost(stack.section, check.prices) if stack.section else cost
-    counted, exempted = check.exemptions.split(findings)
+    counted, exempted = check.exemptions.split(check.safe(findings))
     return StackReport(
         name=stack.name,
         kind=stack_kind(stack),

@@ -29,6 +29,7 @@ from pulumi_policy.proxy import (
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding, others_go_on, printable
+from training_platform.config.reading.secrets import Secrets
 from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.planned import UNKNOWN, Planned
@@ -53,12 +54,14 @@ class Evaluation:
     """The rules in one run of the engine; ``root`` is the folder that may hold ``stacks/``.
 
     ``seen`` holds every resource's inputs by URN; ``left`` what is advice, by URN or stack and then by policy, until
-    the advisory policies say it. The engine may ask for several resources at once.
+    the advisory policies say it. The engine may ask for several resources at once. No message has a secret of any
+    resource that was seen: the engine tells a policy which values it may show by no mark, so their names decide.
     """
 
     def __init__(self, root: Path | None) -> None:
         self.checkout = Checkout(root)
         self.seen: dict[str, Planned] = {}
+        self.secrets = Secrets()
         self.left: dict[str, dict[str, list[_Message]]] = {}
         self._rules: dict[str, list[Rule]] = {}
         for rule in RULES.values():
@@ -86,8 +89,8 @@ class Evaluation:
             with _reporting(f"{policy}: {args.urn}", report):
                 errors, advice = self._judged(_at(args.urn), [resource], self._rules[policy], args.get_config())
                 for finding in errors:
-                    report(_text(finding, home), None)
-                self.left.setdefault(args.urn, {})[policy] = [_Message(_text(warning, home)) for warning in advice]
+                    report(self._text(finding, home), None)
+                self.left.setdefault(args.urn, {})[policy] = [_Message(self._text(each, home)) for each in advice]
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
         """Return a resource's properties as they should be, None where that is not known or they are right."""
@@ -140,6 +143,7 @@ class Evaluation:
         resource = planned(args)
         if self.seen.get(args.urn) != resource:
             self.seen[args.urn] = resource
+            self.secrets.add(resource.inputs)
         return self.seen[args.urn]
 
     def _judged(
@@ -194,11 +198,20 @@ class Evaluation:
         urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
         home = self._home(place)
         errors, advice = (
-            [_Message(_text(finding, home), urns.get(finding.resource or "")) for finding in part] for part in judged
+            [_Message(self._text(finding, home), urns.get(finding.resource or "")) for finding in part]
+            for part in judged
         )
         for message in errors:
             report(*message)
         self.left.setdefault(place.stack, {})[policy] = advice
+
+    def _text(self, finding: Finding, home: Checkout) -> str:
+        if self.secrets.shown_in(finding.shown):
+            finding = finding.without_values()
+        source = f" Source: {finding.source}." if finding.source else ""
+        entry = home.exemptions.of(finding)
+        exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
+        return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")
 
     def _home(self, place: _Place) -> Checkout:
         """Return where a program's stack files are: nowhere, unless it is our own."""
@@ -238,13 +251,6 @@ _Judged = tuple[list[Finding], list[Finding]]  # errors, and advice
 def _at(urn: str) -> _Place:
     parts = parse_urn(urn)
     return _Place(parts.project, parts.stack)
-
-
-def _text(finding: Finding, home: Checkout) -> str:
-    source = f" Source: {finding.source}." if finding.source else ""
-    entry = home.exemptions.of(finding)
-    exempt = f"\n  {Exempted(finding, entry)}" if entry else ""
-    return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")
 
 
 class Urn(NamedTuple):

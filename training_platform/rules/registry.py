@@ -210,9 +210,7 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
         allowed, nearest = (python_name(names) if names else None for names in (allowed, nearest))
     if not ours and message.startswith("is "):
         message = f"{place.removesuffix('.0').rpartition('.')[2]} {message}"
-    if view.hidden and shows(f"{message} {allowed} {nearest}", view.hidden):
-        message, allowed, nearest = f"a value that can be secret is refused: {rule.id}", None, None
-    return Finding(
+    finding = Finding(
         rule=rule.id,
         severity=draft.severity or rule.severity,
         message=message,
@@ -228,3 +226,4 @@ def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Findin
         spoils=(file.at(path), file.at(view.origin)) if file and rule.spoils else (),
         rests_on=tuple(file.at(place) for place in (path, *(read.origin for read in draft.rests_on))) if file else (),
     )
+    return finding.without_values() if view.hidden and shows(finding.shown, view.hidden) else finding

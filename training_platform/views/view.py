@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from training_platform.config.reading.finding import Path
-from training_platform.config.reading.secrets import SECRETS, secrets_in
+from training_platform.config.reading.secrets import secrets_in
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.views.inputs import Keys, NotKnownError, as_name, at, keys, unrolled
 
@@ -158,7 +158,7 @@ class View:
     @cached_property
     def hidden(self) -> tuple[Any, ...]:
         """Return the values that no finding shows; kept, since an object can have hundreds of findings."""
-        return (*self.options.get(SECRETS, ()), *secrets_in(self.inputs))
+        return tuple(secrets_in(self.inputs))
 
     def __repr__(self) -> str:
         """Return the class, and the type and name of the resource."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
-from tests.training_platform.rules.corpus import accepted, as_registered
-from tests.violations.draw import valid
 from training_platform.checks.outcome import flat_resource
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.clock import today
-from training_platform.config.reading.secrets import SECRETS, can_be_secret, shows
+from training_platform.config.reading.secrets import Secrets, can_be_secret, shows
 from training_platform.resources.planned import Planned
 from training_platform.rules import evaluate, program, views_of_plan
 
@@ -87,8 +85,8 @@ def of_documents() -> Iterator[tuple[str, tuple[Any, ...]]]:
                 yield token, keys
 
 
-def found(token: str, inputs: Any, **options: Any) -> str:
-    resource = Planned(stack="dev", type=token, name="one", inputs=inputs, options=options)
+def found(token: str, inputs: Any) -> str:
+    resource = Planned(stack="dev", type=token, name="one", inputs=inputs)
     whole = program(views_of_plan([resource]), stack="dev", environment="dev", team=None, production=True)
     return "\n".join(f"{finding!r} {finding}" for finding in evaluate(whole))
 
@@ -142,35 +140,15 @@ def test_no_finding_has_the_value_of_a_block_that_holds_a_secret() -> None:
         assert not leaks(found("kubernetes:core/v1:Pod", inputs))
 
 
-def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
-        yield from places(part, (*place, key))
-    if not isinstance(value, (Mapping, list)):
-        yield place
+@pytest.mark.parametrize(
+    "text", ["is 1837577.976", "is 1,837,577.976", "is 1.83758e+06", "is 1,837,578", "is 1,837,577"]
+)
+def test_a_float_is_known_by_all_of_its_digits_and_rounded(text: str) -> None:
+    secrets = Secrets()
+    secrets.add({"env": [{"name": "A", "value": 1837577.976}]})
 
-
-def put(value: Any, place: tuple[Any, ...], new: Any) -> Any:
-    if not place:
-        return new
-    changed = dict(value) if isinstance(value, Mapping) else list(value)
-    changed[place[0]] = put(value[place[0]], place[1:], new)
-    return changed
-
-
-def test_no_finding_has_a_value_that_its_program_marks_as_secret() -> None:
-    rows = [*valid().values(), *(row for entry in accepted().values() for row in entry.get("resources", {}).values())]
-    by_type = {row["type"]: as_registered(row["inputs"]) for row in rows}
-
-    wrong = [
-        (token, place)
-        for token, inputs in by_type.items()
-        for place in places(inputs)
-        for value in (MARKER, NUMBER)
-        if leaks(found(token, put(inputs, place, value), **{SECRETS: (value,)}))
-    ]
-
-    assert wrong == []
+    assert shows(text, [1837577.976])
+    assert secrets.shown_in(text)
 
 
 def test_a_part_of_a_secret_is_known_and_a_word_is_none() -> None:
@@ -183,7 +161,7 @@ def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
     one, other = (
         flat_resource(Planned(
             stack="dev", type="kubernetes:core/v1:Secret", name="one",
-            inputs={"stringData": {"a": value}, "type": value}, options={SECRETS: (value,)},
+            inputs={"stringData": {"a": value}},
         ))
         for value in (MARKER, f"{MARKER}-2")
     )  # fmt: skip
@@ -230,6 +208,30 @@ def test_no_value_of_a_jobs_variables_and_arguments_is_in_any_output(line: str, 
 
 def run(root: Path, *command: str) -> Result:
     return CliRunner().invoke(app, [*command, "--root", str(root)])
+
+
+OWN = """
+from training_platform.resources.plan import Resource
+
+
+def add_resources(own):
+    if own.team is None and own.environment.production:
+        inputs = {{"secret": "projects/example/secrets/token", "secret_data": {0!r}}}
+        own.plan.add(Resource(type="gcp:secretmanager/secretVersion:SecretVersion", name="token", inputs=inputs))
+    if own.team is not None and own.team.name == "vision":
+        inputs = {{"project": own.scope.project, "name": "example-other", "location": {0!r}}}
+        own.plan.add(Resource(type="gcp:storage/bucket:Bucket", name="other", inputs=inputs))
+"""
+
+
+def test_no_finding_has_the_secret_of_another_stacks_resource(root: Path) -> None:
+    (root / "own_resources.py").write_text(OWN.format("us-nowhere1"))
+    report = run_check(root, CheckOptions(today=today(root, None)))
+
+    texts = [render(report, form, links="") for form in FORMATS]
+
+    assert any("other" in str(finding.resource) for finding in report.all_findings())
+    assert [text for text in texts if "us-nowhere1" in text] == []
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,17 @@ def test_no_message_has_a_value_that_can_be_secret() -> None:
     assert marker not in said
 
 
+def test_no_message_has_the_secret_of_a_resource_that_was_seen_before() -> None:
+    secret = ("kubernetes:core/v1:Secret", "one", {"stringData": {"a": "us-nowhere1"}})
+    bucket = ("gcp:storage/bucket:Bucket", "two", {"name": "example-two", "location": "us-nowhere1"})
+
+    alone, both = str(Run(None)(bucket)), str(Run(None)(secret, bucket))
+
+    assert "us-nowhere1" in alone
+    assert "us-nowhere1" not in both
+    assert "can be secret" in both
+
+
 def test_a_resource_of_an_update_is_judged_by_its_new_inputs() -> None:
     run = Run(None)
     run(pool(size=9.0))

@@ -117,7 +117,7 @@ def check_against(
         comparison = replace(comparison, consequences=consequences)
         findings = with_losses(consequences)
         findings += _other_findings(comparison, head.workspace, base_files)
-    report = with_causes(_with_findings(head.report, findings), {})
+    report = with_causes(_with_findings(head.report, head.safe(findings)), {})
     report = baseline.apply(report)
     report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files, ref)))
     if new_only:

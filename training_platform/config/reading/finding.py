@@ -10,7 +10,7 @@ import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
@@ -79,6 +79,15 @@ class Finding:
         if self.allowed:
             parts.append(f"Allowed: {self.allowed}.")
         return " ".join([*parts, f"Nearest: {self.nearest}"] if self.nearest else parts)
+
+    @property
+    def shown(self) -> str:
+        """What of it can have a value of a resource."""
+        return f"{self.message} {self.allowed} {self.nearest}"
+
+    def without_values(self) -> Finding:
+        """Return it without what can have a value of a resource."""
+        return replace(self, message=f"a value that can be secret is refused: {self.rule}", allowed=None, nearest=None)
 
     @property
     def one_line(self) -> str:

@@ -12,12 +12,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from math import isfinite
 from secrets import token_hex
 from typing import Any, Final
 
 HIDDEN: Final = "(not shown)"
-SECRETS: Final = "secrets"
-"""Among the options of a planned resource: the values that its program marks as secret, whatever they are called."""
 # How a value is marked on Pulumi's wire: under this key, as a secret, or as an output with a field that says so.
 # Source of these published constants: pulumi/pulumi v3.259 pkg/resource/plugin/rpc.go, read 2026-11-21.
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
@@ -69,15 +68,41 @@ def shows(text: str, secrets: Iterable[Any]) -> bool:
     """Whether a text has one of some values in it, or sixteen characters of one in a row."""
     windows = {text[start : start + _WINDOW] for start in range(len(text) - _WINDOW + 1)}
     plain = text.replace(",", "")
-    for value in secrets:
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)):  # nothing, or not known
-            continue
-        written = f"{value:g}" if isinstance(value, float) and not value.is_integer() else str(value).removesuffix(".0")
-        if len(written) < _SHORTEST:
-            continue
-        if written in plain or written in text or any(window in written for window in windows):
-            return True
-    return False
+    return any(
+        written in plain or written in text or any(window in written for window in windows)
+        for value in secrets
+        for written in _written(value)
+    )
+
+
+def _written(value: Any) -> Iterator[str]:
+    """Yield the spellings of a value that are long enough to be looked for, those of a float rounded, too."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):  # nothing, or not known
+        return
+    forms = {str(value).removesuffix(".0")}
+    if isinstance(value, float) and isfinite(value):
+        forms |= {f"{value:g}", f"{value:.0f}", str(int(value))}
+    yield from (form for form in forms if len(form) >= _SHORTEST)
+
+
+class Secrets:
+    """The secrets of several resources, none of which is in a finding about another resource.
+
+    A text shows one if it has all of it, or the beginning to which a message cuts a long value.
+    """
+
+    def __init__(self) -> None:
+        self._beginnings: set[str] = set()
+
+    def add(self, inputs: Any) -> None:
+        """Add those of a resource."""
+        for value in secrets_in(inputs):
+            self._beginnings.update(written[:_WINDOW] for written in _written(value))
+
+    def shown_in(self, text: str) -> bool:
+        """Whether a text shows one of them."""
+        plain = text.replace(",", "")
+        return any(beginning in text or beginning in plain for beginning in self._beginnings)
 
 
 def digest(value: Any) -> str:
