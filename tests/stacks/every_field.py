@@ -633,6 +633,7 @@ TEAM_CHANGES: dict[Path, Any] = {
     ("vertex",): {},
     ("vertex", "tensorboards"): ["us-west4"],
     ("vertex", "registry"): True,
+    ("writes_metrics",): True,
     ("vertex", "members_submit"): True,
     ("vertex", "persistent_resources"): {},
     (*RESOURCE, "region"): "us-west4",

@@ -40,6 +40,7 @@ WARNED_AT = 0.8  # of a budget
 FRESH_DAYS = 3  # of a ledger: a weekend
 ACCELERATORS = ("nvidia.com/gpu", "google.com/tpu")
 STEP_MINUTES = 5  # between two samples that are summed; a run counts for them each
+DISPUTED = (0.02, 10.0)  # of a queue's chip-hours in a month, and chip-hours: below either, a new leader explains it
 
 Hours = dict[str, dict[str, dict[str, float]]]  # chip-hours by team, cluster and flavor
 Month = Annotated[str, form(r"[0-9]{4}-(0[1-9]|1[0-2])", "a month", "YYYY-MM, such as 2026-11")]
@@ -115,16 +116,20 @@ def month_after(month: str) -> str:
 
 
 class Question(NamedTuple):
-    """An expression of PromQL, and the time at which it is evaluated."""
+    """Expressions of PromQL, and the time at which they are evaluated.
+
+    ``disputed`` has the chip-hours by which several series of the same use differ.
+    """
 
     expr: str
+    disputed: str
     at: datetime
 
 
 def question(environment: Environment, name: str, month: str, now: datetime) -> Question | None:
     """Return what asks for an environment's chip-hours of a month so far; None before its first minutes are over.
 
-    Of a controller's replicas the leader alone counts; a new leader's series stands beside the old one's for a while.
+    Of a controller's replicas the leader alone counts; for some minutes a new leader's series is beside the old one's.
     """
     start = datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
     end = min(now, datetime.fromisoformat(f"{month_after(month)}-01").replace(tzinfo=UTC))
@@ -135,9 +140,13 @@ def question(environment: Environment, name: str, month: str, now: datetime) -> 
     clusters = "|".join(cluster_name(scope, key, spec) for key, spec in environment.clusters.items())
     only = f'replica_role!="follower",cluster=~"{clusters}",resource=~"{"|".join(ACCELERATORS)}"'
     held = f"kueue_cluster_queue_resource_usage{{{only}}}"
-    by_queue = f"max by (cluster, cluster_queue, flavor, resource) ({held})"
-    samples = f"sum by (cluster, cluster_queue, flavor) (sum_over_time({by_queue}[{seconds}s:{STEP_MINUTES}m]))"
-    return Question(f"{samples} / {60 // STEP_MINUTES}", end)
+    most, least = (f"{pick} by (cluster, cluster_queue, flavor, resource) ({held})" for pick in ("max", "min"))
+
+    def summed(chips: str) -> str:
+        samples = f"sum by (cluster, cluster_queue, flavor) (sum_over_time({chips}[{seconds}s:{STEP_MINUTES}m]))"
+        return f"{samples} / {60 // STEP_MINUTES}"
+
+    return Question(summed(most), summed(f"({most} - {least})"), end)
 
 
 def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, name: str) -> Hours:
@@ -157,6 +166,25 @@ def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, n
         if cluster in keys and value > 0:
             hours.setdefault(team, {}).setdefault(keys[cluster], {})[flavor] = round(value, 1)
     return hours
+
+
+def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
+    """Raise UserError if series of a queue's use disagree by more than a change of Kueue's leader explains.
+
+    Whoever may write metrics of the project can write such a series, and no label proves who did.
+    """
+    part, least = DISPUTED
+    for team, clusters in disputed.items():
+        for cluster, flavors in clusters.items():
+            for flavor, differ in flavors.items():
+                counted = hours[team][cluster][flavor]
+                if differ > max(part * counted, least):
+                    raise UserError(
+                        f"Series of what queue {team} held of {flavor} in {cluster} disagree by {differ:,.0f} of "
+                        f"{counted:,.0f} chip-hours of {month}, so no ledger was written. Something other than Kueue "
+                        "writes its metric kueue_cluster_queue_resource_usage: see who has "
+                        "roles/monitoring.metricWriter in the project, such as teams with writes_metrics."
+                    )
 
 
 def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetime) -> str:

@@ -197,6 +197,7 @@ def _account(
         registry=team.vertex.registry,
         repositories=repositories,
         kubernetes=kubernetes,
+        metrics=team.writes_metrics,
     )
 
 

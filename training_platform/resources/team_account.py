@@ -11,10 +11,11 @@ from training_platform.resources.custom_roles import CustomRoleName, custom_role
 from training_platform.resources.plan import Component, Resource
 from training_platform.resources.scope import Scope, jobs_account_id, slug
 
-# In the team's project: write metrics, write logs. Every pod of the team can act as the account, so it has no role that
-# starts anything: who may create a job of Vertex AI without an account of its own acts as Google's agent there, which
-# reads and writes the storage of the whole project.
-PROJECT_ROLES = ("roles/monitoring.metricWriter", "roles/logging.logWriter")
+# Roles in the team's project. Every pod of the team can act as the account, so it has no role that starts anything: who
+# may create a job of Vertex AI without an account of its own acts as Google's agent there, which reads and writes the
+# storage of the whole project. Whoever writes metrics can write any series of the project, also Kueue's of other teams.
+LOG_WRITER = "roles/logging.logWriter"
+METRIC_WRITER = "roles/monitoring.metricWriter"
 
 BucketRole = Literal[
     "roles/storage.bucketViewer",
@@ -58,7 +59,7 @@ class TeamAccount:
 
     ``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account.
     ``repositories`` are those of images, by names for their grants. ``tensorboard`` says whether the team has one that
-    its jobs write to, ``registry`` whether they register models.
+    its jobs write to, ``registry`` whether they register models, ``metrics`` whether they write metrics.
     Pods get it by workload identity, in every cluster of the project, through one Kubernetes service account.
     """
 
@@ -67,6 +68,7 @@ class TeamAccount:
     members: tuple[str, ...]
     tensorboard: bool = False
     registry: bool = False
+    metrics: bool = False
     repositories: Mapping[str, RepositoryRef] = field(default_factory=dict)
     kubernetes: KubernetesAccount | None = None
 
@@ -76,7 +78,7 @@ def team_account(into: Component, args: TeamAccount) -> Resource:
     name, scope = into.name, args.scope
     account = into.add(service_account(f"{name}-account", scope, jobs_account_id(scope), f"Jobs of {scope.prefix}"))
     member = account.output("member")
-    for role in PROJECT_ROLES:
+    for role in (LOG_WRITER, METRIC_WRITER) if args.metrics else (LOG_WRITER,):
         into.add(project_role(f"{name}-{role_part(role)}", scope.project, role, member))
     if args.tensorboard:
         _grant_custom_role(into, scope, "tensorboard", member)

@@ -43,7 +43,8 @@ ADD = ("storage.objects.create",)
 WRITE = (*READ, *ADD, "storage.objects.delete")
 ATTACH = ("compute.networkAttachments.get", "compute.networkAttachments.update", "compute.regionOperations.get")
 PULL, PUSH = ("artifactregistry.repositories.downloadArtifacts",), ("artifactregistry.repositories.uploadArtifacts",)
-WRITE_LOGS = ("logging.logEntries.create", "monitoring.timeSeries.create")
+WRITE_LOGS = ("logging.logEntries.create",)
+WRITE_METRICS = ("monitoring.timeSeries.create",)
 READ_VIEW = "logging.views.access"
 CONNECT = ("container.clusters.get", "container.clusters.connect")
 LOOK, ACT, USE = "storage.buckets.get", "iam.serviceAccounts.actAs", "serviceusage.services.use"
@@ -196,7 +197,9 @@ class TeamPromises:
 
     def _of_members(self) -> Iterator[Promise]:
         account = f"{self.project}/serviceAccounts/{self.email}"
-        yield self.of_jobs(("name",), "write logs and metrics", WRITE_LOGS, self.project)
+        yield self.of_jobs(("name",), "write logs", WRITE_LOGS, self.project)
+        if self.team.writes_metrics:
+            yield self.of_jobs(("writes_metrics",), "write metrics", WRITE_METRICS, self.project)
         if self.team.shares:
             pods = f"serviceAccount:{self.environment.project}.svc.id.goog[{self.team.name}/{SERVICE_ACCOUNT}]"
             does = "write logs as the team's account"  # which workload identity lets them act as
@@ -252,7 +255,7 @@ def _of_environment(name: str, environment: Environment) -> Iterator[Promise]:
     nodes = f"serviceAccount:{account_id(scope.environment, 'gke-nodes')}@{scope.project}.iam.gserviceaccount.com"
     for cluster in environment.clusters:
         path: Path = ("clusters", cluster)
-        yield Promise(path, "nodes", "write logs and metrics", nodes, WRITE_LOGS, project)
+        yield Promise(path, "nodes", "write logs and metrics", nodes, (*WRITE_LOGS, *WRITE_METRICS), project)
         if environment.images:
             yield Promise(path, "nodes", "pull images", nodes, PULL, project)
     for region in environment.network_attachments:

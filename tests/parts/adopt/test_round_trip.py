@@ -277,6 +277,7 @@ LEFT: dict[type[BaseModel], dict[str, str]] = {
         "retired": "the end of a stack is in no project",
         "project": "a team's own project is not read",
         "host_network": "objects in clusters",
+        "writes_metrics": "grants of accounts are not read",
         "max_run_hours": "objects in clusters",
         "monthly_chip_hours": "a budget, which is only said",
         "directories": "objects in clusters",

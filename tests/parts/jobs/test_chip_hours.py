@@ -36,6 +36,7 @@ class Monitored(LocalCloud):
     def __init__(self, root: Path) -> None:
         super().__init__(Projects(read_snapshots(root, TODAY).by_project, []))
         self.hours: dict[str, dict[tuple[str, str, str], float]] = {}
+        self.disputed: dict[tuple[str, str, str], float] = {}
         self.asked: list[dict[str, str]] = []
 
     def handle(
@@ -47,6 +48,8 @@ class Monitored(LocalCloud):
         self.asked.append(body)
         names = ("cluster", "cluster_queue", "flavor")
         of_month = self.hours.get(body["time"][:10], {})
+        if " - min by" in body["query"]:
+            of_month = {key: n for key, n in self.disputed.items() if key in of_month}
         rows = [{"metric": dict(zip(names, key, strict=True)), "value": [0, str(n)]} for key, n in of_month.items()]
         return 200, {"status": "success", "data": {"resultType": "vector", "result": rows}}
 
@@ -216,7 +219,7 @@ def test_a_new_month_lifts_the_hold_of_the_last_one(
 def test_what_prometheus_is_asked_is_the_month_so_far_and_the_whole_one_before(root: Path, cloud: Monitored) -> None:
     assert usage(root, cloud, "--dry-run").exit_code == 0
 
-    whole, so_far = cloud.asked
+    whole, _, so_far, _ = cloud.asked
     days = {"2026-11-01T00:00:00+00:00": 31, "2026-11-21T23:55:00+00:00": 21}
     assert {whole["time"], so_far["time"]} == days.keys()
     assert f"[{31 * 86400}s:5m]" in whole["query"]
@@ -246,11 +249,30 @@ def test_prometheus_sums_what_leaders_say_of_accelerators_in_twelfths_of_an_hour
         'kueue_cluster_queue_resource_usage{replica_role!="follower",cluster=~"lab-tpus|lab-gpus",'
         'resource=~"nvidia.com/gpu|google.com/tpu"}'
     )
-    one_of_replicas = f"max by (cluster, cluster_queue, flavor, resource) ({held})"
+    keys = "(cluster, cluster_queue, flavor, resource)"
+    one_of_replicas, other = (f"{pick} by {keys} ({held})" for pick in ("max", "min"))
     assert asked is not None
-    assert asked.expr == (
-        f"sum by (cluster, cluster_queue, flavor) (sum_over_time({one_of_replicas}[{60 * 60}s:5m])) / {60 // 5}"
-    )
+    for asks, chips in ((asked.expr, one_of_replicas), (asked.disputed, f"({one_of_replicas} - {other})")):
+        assert asks == f"sum by (cluster, cluster_queue, flavor) (sum_over_time({chips}[{60 * 60}s:5m])) / {60 // 5}"
+
+
+@pytest.mark.parametrize(
+    ("hours", "disputed", "code"), [(1000, 20, 0), (1000, 20.1, 2), (100, 10, 0), (100, 10.1, 2), (1000, 990, 2)]
+)
+def test_series_that_disagree_by_more_than_a_new_leader_explains_stop_the_ledger(
+    root: Path, cloud: Monitored, hours: float, disputed: float, code: int
+) -> None:
+    key = ("lab-gpus", "vision", "h100")
+    cloud.hours, cloud.disputed = {"2026-11-21": {key: hours}}, {key: disputed}
+
+    result = usage(root, cloud)
+
+    assert result.exit_code == code, result.output
+    assert (root / LEDGER).exists() is (code == 0)
+    if code:
+        said = " ".join(result.output.split())
+        assert f"Series of what queue vision held of h100 in gpus disagree by {disputed:,.0f} of" in said
+        assert "roles/monitoring.metricWriter" in said
 
 
 def test_a_reading_replaces_what_the_ledger_had_for_its_months_and_keeps_the_others(

@@ -104,6 +104,7 @@ def test_a_grant_is_a_line_and_one_to_everybody_a_loss() -> None:
         ("environment", "production", True, False, "protection"),
         ("environment", "production", False, True, None),
         ("team", "host_network", False, True, "opens"),
+        ("team", "writes_metrics", False, True, "opens"),
         ("team", "members", ["a", "b"], ["a"], "revokes"),
         ("team", "members", ["a"], ["a", "b"], "grants"),
         ("team", "buckets.data.location", "a", "b", None),

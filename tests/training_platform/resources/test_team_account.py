@@ -58,9 +58,10 @@ def test_an_account_id_of_30_characters_stays_whole_and_one_more_is_cut() -> Non
 def test_jobs_have_these_roles_in_the_teams_project_and_no_others() -> None:
     plan = deploy()
 
-    assert granted(plan, PROJECT_GRANT) == {
-        "jobs-monitoring-metricWriter": ("roles/monitoring.metricWriter", UNKNOWN),
+    assert granted(plan, PROJECT_GRANT) == {"jobs-logging-logWriter": ("roles/logging.logWriter", UNKNOWN)}
+    assert granted(deploy(metrics=True), PROJECT_GRANT) == {
         "jobs-logging-logWriter": ("roles/logging.logWriter", UNKNOWN),
+        "jobs-monitoring-metricWriter": ("roles/monitoring.metricWriter", UNKNOWN),
     }
     assert {grant.inputs["project"] for grant in plan.of(PROJECT_GRANT)} == {"example-vision"}
 
@@ -112,7 +113,7 @@ def test_every_grant_on_the_account_is_made_after_it() -> None:
     plan = deploy(kubernetes=account, buckets={"checkpoints": "example-checkpoints"})
     grants = [resource for resource in plan.resources if resource.custom and resource.type != ACCOUNT]
 
-    assert len(grants) == 2 + 2 + 2 + 1
+    assert len(grants) == 1 + 2 + 2 + 1
     for grant in grants:
         assert (ACCOUNT, "jobs-account") in grant.options["dependsOn"]
 

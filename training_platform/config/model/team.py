@@ -240,6 +240,10 @@ class Team(Section):
         default=False,
         description="Lets the team's pods use the network of their VM, where they act as its service account.",
     )
+    writes_metrics: bool = Field(
+        default=False,
+        description="Lets the team's jobs write metrics of their project: any series, also those that budgets count.",
+    )
     egress: Destinations = Field(
         default=(),
         description="What the team's pods may connect to, beside what the environment opens to all teams.",

@@ -233,7 +233,7 @@ def usage(
     Needs the extra `jobs`, application default credentials, and `roles/monitoring.viewer` in the environment's project.
     Standard output is a difference of team files for `git apply`: `hold` for teams that have used up
     `monthly_chip_hours`, and its end where a new month has begun. Standard error has budgets that are 80% used. Exit
-    code 2: an environment could not be read, and no file was written.
+    code 2: an environment could not be read, or series of one queue disagree; no file was written.
     """
     from dataclasses import replace
     from datetime import UTC, datetime, time
@@ -262,8 +262,13 @@ def usage(
         home, months = homes[name], {}
         for asked in (chip_hours.month_before(month), month):
             if query := chip_hours.question(home, name, asked, now):
-                rows = prometheus(home.project, query.expr, query.at, local_endpoint(local_cloud, "monitoring"))
-                months[asked] = chip_hours.hours_of(rows, home, name)
+                endpoint = local_endpoint(local_cloud, "monitoring")
+                hours, disputed = (
+                    chip_hours.hours_of(prometheus(home.project, expr, query.at, endpoint), home, name)
+                    for expr in (query.expr, query.disputed)
+                )
+                chip_hours.refuse_disputed(hours, disputed, asked)
+                months[asked] = hours
         path = folder / chip_hours.FOLDER / f"{name}.yaml"
         texts[path] = chip_hours.usage_text(usages.files.get(name), months, now)
         usages = usages.with_text(name, texts[path])
