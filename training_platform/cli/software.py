@@ -1,4 +1,4 @@
-"""``training-platform software``: the versions of the charts that are installed, and newer ones."""
+"""``training-platform software``: newer versions of the charts that are installed, and digests of images."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from training_platform.cli.shared import (
     Commands,
     Format,
     example,
+    fail,
     format_option,
     print_json,
     repository,
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from training_platform.clients.registries import Registries
     from training_platform.config.workspace import Workspace
 
-app = Commands("software", help="Versions of the charts that the platform installs.")
+app = Commands("software", help="Versions of the charts and digests of the images that the platform installs.")
 
 
 @app.command("outdated", epilog=example("training-platform software outdated"))
@@ -60,6 +63,54 @@ def outdated(output_format: Format, root: Path | None) -> None:
     for sentence in unasked:
         say(f"training-platform: {sentence}", err=True)
     sys.exit(2 if unasked else int(any(row["patch"] for row in rows)))
+
+
+_CATALOGUE = "training_platform/catalog/data/software.yaml"
+
+
+@app.command("digests", epilog=example("training-platform software digests --write"))
+@click.option("--write", is_flag=True, help=f"Write them to {_CATALOGUE}.")
+@root_option
+def digests(root: Path | None, *, write: bool) -> None:
+    """Ask registries for the digests of the catalogue's images that are named by a tag alone.
+
+    Needs the network; Google's registries are asked with application default credentials. A digest says which image
+    the tag means today, not whether the image is right. Exit code 1: an image has no digest in the catalogue. 2: a
+    registry could not be asked.
+    """
+    from training_platform.catalog import IMAGES
+    from training_platform.checks.output import write_files
+    from training_platform.clients.registries import Registries, google_token
+    from training_platform.clients.rest import ApiError
+
+    file = repository(root) / _CATALOGUE
+    if write and not file.is_file():
+        fail(f"{_CATALOGUE} is not in this repository. Name images by digest in `node_images` of the environment.")
+    client = Registries(token=google_token)
+    text = file.read_text(encoding="utf-8") if write else ""
+    tagged = {name: image for name, image in IMAGES.items() if "@" not in image}
+    unasked = []
+    for name, image in tagged.items():
+        try:
+            pinned = _pinned(image, client.digest(image))
+        except ApiError as error:
+            unasked.append(str(error))
+            continue
+        say(f"{name}: {pinned}")
+        text = text.replace(f'"{image}"', f'"{pinned}"')
+    if write:
+        write_files({file: text})
+    for sentence in unasked:
+        say(f"training-platform: {sentence}", err=True)
+    sys.exit(2 if unasked else int(bool(tagged) and not write))
+
+
+def _pinned(image: str, digest: str) -> str:
+    """Return an image's name with its digest: beside its tag, or in place of ``latest``, which says nothing.
+
+    Vertex AI refuses a name with both. Source: kubeflow/pipelines issue 8490 (2022-11-22), read 2026-11-28.
+    """
+    return f"{image.removesuffix(':latest')}@{digest}"
 
 
 def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]:

@@ -34,6 +34,7 @@ _MANIFESTS: Final = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _OCI: Final = "oci://"
 _SECONDS: Final = 60
@@ -98,12 +99,22 @@ class Registries:
 
     def has(self, image: str) -> bool:
         """Return whether an image is there under its tag or digest. Raises ApiError where the registry does not say."""
+        return self._manifest(image) is not None
+
+    def digest(self, image: str) -> str:
+        """Return the digest that an image has under its tag. Raises ApiError."""
+        answer = self._manifest(image)
+        digest = answer.headers.get("Docker-Content-Digest", "") if answer is not None else ""
+        if not _DIGEST.fullmatch(digest):
+            raise ApiError(f"{image}: its registry {'has no such image' if answer is None else 'gives no digest'}.")
+        return digest
+
+    def _manifest(self, image: str) -> Response | None:
+        """Return the registry's answer about an image, None if it has no such image. Raises ApiError."""
         at = image_name(image)
         url = f"{_base(at.registry)}/{at.name}/manifests/{at.reference}"
         answer = self._asked("HEAD", url, image, at.registry, {"Accept": ", ".join(_MANIFESTS)})
-        if answer.status_code != 404:
-            _content(answer, image)
-        return answer.status_code != 404
+        return None if answer.status_code == 404 else _content(answer, image)
 
     def tags(self, image: str) -> list[str]:
         """Return the tags that an image has. Raises ApiError."""

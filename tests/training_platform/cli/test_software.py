@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -12,9 +13,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from tests.places import ROOT
 from tests.training_platform.cli.registry_server import Answer, Registry
 from training_platform import catalog
-from training_platform.catalog import CHARTS
+from training_platform.catalog import CHARTS, IMAGES
 from training_platform.cli.main import app
 
 TAGS = "/v2/charts/kueue/tags/list"
@@ -107,6 +109,75 @@ def test_a_repository_is_read_by_its_index(registry: Registry, tmp_path: Path, m
     said = outdated(tmp_path)
     assert said.exit_code == 2
     assert "has no chart kuberay-operator." in said.output
+
+
+DIGEST = f"sha256:{'4' * 64}"
+
+
+@pytest.fixture
+def images(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a catalogue with two images of the registry that have no digest, beside one that has."""
+    dated, latest = f"{registry.place}/nodes/shell:24.04", f"{registry.place}/vertex-ai/cpu:latest"
+    monkeypatch.setattr(catalog, "IMAGES", {"shell": dated, "cpu": latest, "pause": f"{registry.place}/a@{DIGEST}"})
+    registry.answers["/v2/nodes/shell/manifests/24.04"] = Answer("", 200, {"Docker-Content-Digest": DIGEST})
+    registry.answers["/v2/vertex-ai/cpu/manifests/latest"] = Answer("", 200, {"Docker-Content-Digest": DIGEST})
+    (tmp_path / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\nstackConfigDir: stacks\n")
+    (tmp_path / "stacks").mkdir()
+    file = tmp_path / "training_platform" / "catalog" / "data" / "software.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f'images:\n  shell: # a comment\n    {{image: "{dated}"}}\n  cpu: {{image: "{latest}"}}\n')
+    return file
+
+
+def digests(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["software", "digests", "--root", str(root), *arguments])
+
+
+def test_missing_digests_are_asked_for_and_written_beside_a_tag_and_instead_of_latest(
+    registry: Registry, images: Path, tmp_path: Path
+) -> None:
+    before = images.read_text()
+    named = f"{registry.place}/nodes/shell:24.04@{DIGEST}", f"{registry.place}/vertex-ai/cpu@{DIGEST}"
+    shown = digests(tmp_path)
+    assert (shown.output, shown.exit_code) == (f"shell: {named[0]}\ncpu: {named[1]}\n", 1)
+    assert images.read_text() == before
+
+    assert digests(tmp_path, "--write").exit_code == 0
+
+    assert images.read_text() == (
+        f'images:\n  shell: # a comment\n    {{image: "{named[0]}"}}\n  cpu: {{image: "{named[1]}"}}\n'
+    )
+    assert [path for path, _ in registry.asked if "/a/" in path] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (Answer("", 404), "its registry has no such image."),
+        (Answer(""), "its registry gives no digest."),
+        (Answer("", 200, {"Docker-Content-Digest": 'sha256:4"}'}), "its registry gives no digest."),
+        (Answer("", 403), "does not let you read it."),
+    ],
+)
+def test_an_image_without_a_digest_hides_no_other(
+    registry: Registry, images: Path, tmp_path: Path, answer: Answer, sentence: str
+) -> None:
+    registry.answers["/v2/nodes/shell/manifests/24.04"] = answer
+
+    said = digests(tmp_path, "--write")
+
+    assert said.exit_code == 2
+    assert sentence in said.output
+    assert f"cpu@{DIGEST}" in images.read_text()
+    assert '/nodes/shell:24.04"' in images.read_text()
+
+
+def test_the_page_lists_the_images_that_have_no_digest() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    listed = re.search(r"named by a tag alone: ([^.]*)\.", page)
+
+    assert listed is not None
+    assert re.findall(r"`([^`]+)`", listed[1]) == [name for name, image in IMAGES.items() if "@" not in image]
 
 
 @pytest.mark.parametrize(
