@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import urllib.request
 from typing import Any
 
@@ -15,6 +16,7 @@ SECRETS = "https://secretmanager.googleapis.com/v1"
 SECONDS = 30
 HUB_NAMESPACE = "jupyterhub"
 CLAIM = "data-set."  # what the names of claims on data sets begin with
+_OWN = re.compile(rf"{re.escape(CLAIM)}[a-z]([a-z0-9-]{{0,28}}[a-z0-9])?")  # a name that a volume can have
 
 
 def call(url: str, headers: dict[str, str]) -> Any:
@@ -38,8 +40,9 @@ async def add_own_data(spawner: Any, pod: Any, environment_claims: list[str]) ->
     if spawner.namespace == HUB_NAMESPACE:
         return pod
     found = await spawner.api.list_namespaced_persistent_volume_claim(spawner.namespace)
-    names = [each.metadata.name for each in found.items]
-    own = [name for name in names if name.startswith(CLAIM) and name not in environment_claims]
+    # A claim that nothing is bound to, such as one that a member made by hand, would hold every notebook of the team.
+    names = [each.metadata.name for each in found.items if each.status.phase == "Bound"]
+    own = [name for name in names if _OWN.fullmatch(name) and name not in environment_claims]
     container = pod.spec.containers[0]
     for claim in own:
         key = claim.removeprefix(CLAIM)

@@ -128,8 +128,15 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
 
     async def claims(namespace: str) -> Any:
         assert namespace == "vision"
-        names = ("notebooks.homes", "datasets", "data-set.images", "data-set.disk", "data-set.own-crops")
-        return SimpleNamespace(items=[SimpleNamespace(metadata=SimpleNamespace(name=name)) for name in names])
+        phases = dict.fromkeys(
+            ("notebooks.homes", "datasets", "data-set.images", "data-set.disk", "data-set.own-crops", "data-set.a.b"),
+            "Bound",
+        )
+        items = [
+            SimpleNamespace(metadata=SimpleNamespace(name=name), status=SimpleNamespace(phase=phase))
+            for name, phase in (phases | {"data-set.waiting": "Pending"}).items()
+        ]
+        return SimpleNamespace(items=items)
 
     spawner.api = SimpleNamespace(list_namespaced_persistent_volume_claim=claims)
 
@@ -151,6 +158,7 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     mounted = {each.get("mount_path") or each["mountPath"] for each in container["volume_mounts"]}
     assert mounted >= {"/data/images", "/data/own-crops"}  # the team's own one too, by its claim
     assert "/data/disk" not in mounted  # the environment's, and in another zone
+    assert not {path for path in mounted if "a.b" in path or "waiting" in path}  # which would hold every notebook
     variables = {each["name"]: each["value"] for each in container["env"]}
     assert (variables["DATA_SET_IMAGES"], variables["DATA_SET_OWN_CROPS"]) == ("/data/images", "/data/own-crops")
     assert pod["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, Client
 from training_platform.clients.google_api import GoogleError, local_identity
 from training_platform.clients.google_services import CloudStorage
+from training_platform.parts.sandbox.cloud.http.server import make_app
 from training_platform.parts.sandbox.cloud.state.authorization import Caller, caller_of
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.parts.sandbox.cloud.state.quota import number
@@ -267,6 +271,30 @@ def test_our_clients_name_the_member_to_a_local_cloud_alone(monkeypatch: pytest.
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", f"as:{ADA}")
     monkeypatch.setenv("GOOGLE_CLOUD_QUOTA_PROJECT", PROJECT)
     assert caller_of({name.lower(): value for name, value in local_identity().items()}) == Caller(ADA, PROJECT)
+
+
+def test_an_upload_is_never_in_memory_as_a_whole(ask: Client, bucket: str) -> None:
+    part = {"type": "http.request", "body": bytes(2**20), "more_body": True}
+    parts = iter([part] * 100)
+    answers: list[Any] = []
+
+    async def receive() -> Any:
+        return next(parts, {"type": "http.request"})
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/storage/upload/storage/v1/b/data/o", "query_string": b"name=large",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/gzip")],
+    }  # fmt: skip
+    tracemalloc.start()
+    asyncio.run(make_app(ask.cloud)(scope, receive, send))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert json.loads(answers[1]["body"])["size"] == str(100 * 2**20)
+    assert peak < 20 * 2**20
 
 
 def test_an_upload_over_http_is_judged_by_its_bucket(

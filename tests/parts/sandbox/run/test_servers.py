@@ -138,6 +138,17 @@ def test_a_running_server_is_found_and_one_that_was_killed_is_not(tmp_path: Path
         file.write_text(file.read_text().replace(str(os.getpid()), "4194304"))  # above the largest id that Linux gives
         assert served(folder) is None
     assert not file.exists()
+
+
+def test_another_process_with_the_id_of_a_killed_server_is_no_server(tmp_path: Path) -> None:
+    folder = SandboxFolder(ORGANISATION, tmp_path)
+
+    with announced(folder, Servers(1234, 5678, {})):
+        file = tmp_path / "server.json"
+        content = json.loads(file.read_text())
+        file.write_text(json.dumps({**content, "pid": os.getppid()}))  # another one, which runs
+
+        assert served(folder) is None
     assert is_alive(os.getpid())
 
 

@@ -233,8 +233,20 @@ def is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    status = Path(f"/proc/{pid}/stat")
-    return not (status.exists() and status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z")
+    return _status(pid)[:1] != ["Z"]
+
+
+def start_of(pid: int) -> str | None:
+    """Return when a process started, in ticks since boot, by which a reused id is known; None without /proc."""
+    return next(iter(_status(pid)[19:20]), None)
+
+
+def _status(pid: int) -> list[str]:
+    """Return the fields of ``/proc/PID/stat`` after the program's name, from the state on: proc(5) counts it as 3."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def persons_home() -> Path:

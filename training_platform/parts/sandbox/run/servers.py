@@ -29,7 +29,7 @@ from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, node
 from training_platform.parts.sandbox.kubernetes.plugin import serve as serve_kubernetes
 from training_platform.parts.sandbox.kubernetes.store import ObjectStore
 from training_platform.parts.sandbox.run.existing import make_existing
-from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive
+from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive, start_of
 from training_platform.quota.snapshot import read_snapshots
 
 ASSETS: Final = "KUBEBUILDER_ASSETS"  # as the tools of kubernetes-sigs/controller-runtime call it
@@ -180,7 +180,12 @@ def api_server_programs(folder: SandboxFolder, *, asked_for: bool) -> Path | Non
 def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
     """Let other commands find these servers for as long as the block runs."""
     file = _announcement(folder)
-    ports = {"pid": os.getpid(), "cloud": servers.cloud, "kubernetes": servers.kubernetes}
+    ports = {
+        "pid": os.getpid(),
+        "started": start_of(os.getpid()),
+        "cloud": servers.cloud,
+        "kubernetes": servers.kubernetes,
+    }
     settings = {
         "durations": dict(servers.durations),
         "controllers": list(servers.controllers),
@@ -203,7 +208,7 @@ def served(folder: SandboxFolder) -> Servers | None:
         return None
     content = read_json(file)
     try:
-        alive = is_alive(content["pid"])
+        alive = is_alive(content["pid"]) and content["started"] == start_of(content["pid"])
         controllers, existing = tuple(content.get("controllers", ())), tuple(content.get("existing", ()))
         servers = Servers(content["cloud"], content["kubernetes"], content["durations"], controllers, existing)
     except (AttributeError, KeyError, TypeError) as error:

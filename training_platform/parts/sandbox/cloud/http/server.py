@@ -104,10 +104,12 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
 
 
 def _upload(cloud: LocalCloud) -> Endpoint:
-    """Take an object of a bucket that exists, and keep nothing of it."""
+    """Take an object of a bucket that exists, however large, and keep nothing of it but its size."""
 
     async def answer(request: Request) -> Response:
-        bucket, size = request.path_params["bucket"], len(await request.body())
+        bucket, size = request.path_params["bucket"], 0
+        async for part in request.stream():
+            size += len(part)
         query, caller = request.query_params.multi_items(), caller_of(request.headers)
         code, answer = cloud.handle("storage", "POST", f"v1/b/{bucket}/o", query, None, caller=caller)
         if code == 200:
