@@ -203,7 +203,7 @@ class Sweep(Consistent):
         default="grid", description="grid: every combination. random, bayesian: a search, only on Vertex AI."
     )
     metric: str | None = Field(
-        default=None, min_length=1, description="Metric that trials report (cloudml-hypertune); Vertex AI needs it."
+        default=None, min_length=1, description="Metric that trials report (examples/jobs/tune); Vertex AI needs it."
     )
     goal: Literal["maximize", "minimize"] = Field(default="maximize", description="What is best of the metric.")
     trials: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Search: trials in all.")
