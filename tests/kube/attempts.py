@@ -34,11 +34,11 @@ from tests.kube.bodies import (
 )
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json
 from training_platform.config.pools import SYSTEM_TAINT
-from training_platform.parts.verify.tenancy import Write, rights, writes
+from training_platform.parts.verify.tenancy import Command, Write, commands, rights, writes
 from training_platform.resources.gpu_direct import NodeAccess
 
 ROLES, QUOTA, POD_SECURITY = "roles", "quota", "PodSecurity"
-JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE, EXEC = (
+JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE = (
     f"training-platform-{name}"
     for name in (
         "queued-jobs",
@@ -47,7 +47,6 @@ JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE, EXEC = (
         "accelerator-pods",
         "pod-volumes",
         "pod-baseline",
-        "daemon-exec",
     )
 )
 YEAR = 31_536_000
@@ -348,13 +347,13 @@ def other_daemon(way: str, body: Json) -> Attempt:
     return Attempt(way, BASELINE, lambda server: server.ask("Pod", copy.deepcopy(body), JOB_CONTROLLER), KERNEL)
 
 
-def command(way: str, container: str, says: str, *, attach: bool = False) -> Attempt:
-    """Try a command in a pod that has a daemon; members may not attach at all, so who may do anything tries that."""
+def command(tried: Command, who: dict[str, str], *, part: str) -> Attempt:
+    """Try a command of the list in a pod that has a daemon, or to attach to it."""
 
     def run(server: Cluster) -> str:
-        return server.run(named(mega(), "b7"), container, {} if attach else MEMBER, attach=attach)
+        return server.run(named(mega(), "b7"), tried.container, who, attach=part == "attach")
 
-    return on(way, named(mega(), "b7"), run, says, EXEC)
+    return on(f"{part}: {tried.way}", named(mega(), "b7"), run, tried.says[0], tried.by)
 
 
 def spoiled_mounts(**change: str) -> list[Json]:
@@ -371,10 +370,9 @@ _GPUS = "cloud.google.com/gke-accelerator"
 DAEMONS = [
     other_daemon("be the daemon of TCPXO alone", alone(TCPXO, "nvidia-h100-mega-80gb")),
     other_daemon("be the daemon of TCPX alone", alone(TCPX, "nvidia-h100-80gb")),
-    command("run a command in the daemon", "tcpxo-daemon", "in the daemon"),
-    command("run a command in no named container", "", "names its container"),
-    command("attach to the daemon", "tcpxo-daemon", "in the daemon", attach=True),
-    command("attach to no named container", "", "names its container", attach=True),
+    *(command(each, MEMBER, part="exec") for each in commands()),
+    # Members may not attach at all, so who may do anything tries that.
+    *(command(each, {}, part="attach") for each in commands()),
     daemon("run another image as the daemon", image="example.com/own:1"),
     daemon("run another program as the daemon", command=["/bin/sh"]),
     daemon("give the daemon arguments", args=["own"]),

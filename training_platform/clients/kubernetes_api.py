@@ -79,6 +79,11 @@ class ClusterApi:
             query["dryRun"] = "All"
         return self._call("POST", _path(kind, namespace), query, obj)
 
+    def run(self, namespace: str, pod: str, container: str) -> None:
+        """Ask to run ``true`` in a container of a pod; an empty name is left out. Raises ClusterError."""
+        query = {"command": "true", "stdout": "true", **({"container": container} if container else {})}
+        self._call("POST", f"api/v1/namespaces/{namespace}/pods/{pod}/exec", query)
+
     def get(self, kind: ApiKind, namespace: str, name: str) -> Json | None:
         """Return an object, or None if it does not exist. Raises ClusterError."""
         return self._found("GET", f"{_path(kind, namespace)}/{name}")

@@ -17,6 +17,7 @@ from training_platform.config.reading.section import enumeration
 def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
     """Find what a team names and its environment does not have, or has otherwise."""
     yield from _directories(stack, team, home)
+    yield from _data_in_folders(stack, team, home)
     for name, resource in team.vertex.persistent_resources.items():
         own: Path = ("vertex", "persistent_resources", name, "network_attachment")
         if resource.network_attachment == OWN_ATTACHMENT:
@@ -63,6 +64,21 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
                 allowed = enumeration(free) or "another instance, to be declared under filestore"
                 at: Path = ("directories", name, "filestore")
                 yield stack.finding(RULE, at, message, allowed=allowed, nearest=min(free, default=None))
+
+
+def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+    """Find data sets of others inside the team's folder: a mount of their path follows links that the team makes."""
+    folders = {
+        each.filestore: name
+        for name, each in team.directories.items()
+        if each.filestore in home.filestore and each.of_folder(home.filestore[each.filestore])
+    }
+    for key, data in home.data_sets.items():
+        place = data.filestore
+        if place and place.instance in folders and place.path.split("/")[0] == team.name and data.teams != (team.name,):
+            message = f"is the folder that data set {key} of {team.environment} is in: readers would follow its links"
+            allowed = f"another path or instance for {key}, or teams: [{team.name}] alone"
+            yield stack.finding(RULE, ("directories", folders[place.instance]), message, allowed=allowed)
 
 
 def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:

@@ -200,6 +200,25 @@ def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) ->
     assert "stack dev-vision has a team 'vision' in project example-train-prod too" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("path", "teams", "found"),
+    [
+        ("nlp", "", ["directories.corpora"]),
+        ("nlp/corpus", "teams: [nlp, vision], ", ["directories.corpora"]),
+        ("nlp/corpus", "teams: [nlp], ", []),
+        ("nlp-corpus", "", []),
+        ("corpus/nlp", "", []),
+    ],
+)
+def test_a_data_set_of_others_is_in_no_teams_folder(copy: Path, path: str, teams: str, found: list[str]) -> None:
+    section = f"data_sets: {{d: {{{teams}filestore: {{instance: datasets, path: {path}}}}}}}\n    clusters:\n"
+
+    findings = edit(copy, "prod", "clusters:\n", section).stacks["prod-nlp"].findings
+
+    assert [finding.path for finding in findings] == found
+    assert all("links" in finding.message for finding in findings)
+
+
 LUSTRE = """private_services_range: 10.200.0.0/20
     lustre: {scratch: {location: us-central1-a, capacity_gib: 9000}}
     data_sets: {d: {lustre: {instance: scratch}}}

@@ -7,7 +7,7 @@ runs. ``attempts.yaml`` has both; the tests try the same rows on a local API ser
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -23,6 +23,7 @@ _RBAC: Final = "apis/rbac.authorization.k8s.io/v1"
 _REVIEWS: Final = ApiKind("apis/authorization.k8s.io/v1", "selfsubjectaccessreviews")
 _SELF: Final = ApiKind("apis/authentication.k8s.io/v1", "selfsubjectreviews")
 EVERY_DAY: Final = "every day"
+_NO_POD: Final = "verify-no-such-pod"
 
 
 class Right(NamedTuple):
@@ -76,6 +77,23 @@ def writes(own: str, queue: str) -> Iterator[Write]:
         body["metadata"]["labels"] = {key: queue if value == "QUEUE" else value for key, value in labels.items()}
         kind = ApiKind(*rows["paths"][body["kind"]])
         yield Write(gain, row["way"], kind, body, f"{MANAGED_BY}-{row['by']}", tuple(row["says"]))
+
+
+class Command(NamedTuple):
+    """A command that a policy refuses: the gain, the way, the container that is named, the policy, its words."""
+
+    gain: str
+    way: str
+    container: str
+    by: str
+    says: tuple[str, ...]
+
+
+def commands() -> Iterator[Command]:
+    """Yield the commands of a member in a pod of the team."""
+    for row in table(__file__, "attempts.yaml")["commands"]:
+        by = f"{MANAGED_BY}-{row['by']}"
+        yield Command(row["gain"], row["way"], row["container"], by, tuple(row["says"]))
 
 
 def _merged(body: Any, change: Any) -> Any:
@@ -180,21 +198,30 @@ def tenancy_rights(platform: Platform) -> Iterator[Answer]:
 
 
 def tenancy_writes(platform: Platform) -> Iterator[Answer]:
-    """Answer for each write by a dry run, which creates nothing."""
+    """Answer for each write by a dry run, which creates nothing, and for each command in a pod that does not exist."""
     for member in _members(platform):
         if isinstance(member, Answer):
             yield member
             continue
+        own = member.places["own"]
+        attempts: list[tuple[Write | Command, Callable[[], object]]] = [
+            (write, partial(member.api.create, write.kind, own, write.body, dry_run=True))
+            for write in writes(own, member.queue)
+        ]
+        attempts += [(each, partial(member.api.run, own, _NO_POD, each.container)) for each in commands()]
         refused = 0
-        for write in writes(member.places["own"], member.queue):
+        for attempt, ask in attempts:
             try:
-                member.api.create(write.kind, member.places["own"], write.body, dry_run=True)
+                ask()
             except ClusterError as error:
-                if any(words in str(error) for words in write.says):
+                if any(words in str(error) for words in attempt.says):
                     refused += 1
-                else:
-                    yield undecided(f"{write.way}: refused for another reason", str(error))
-            else:
-                yield refuted(f"a member may {write.way}", f"{write.by} let a dry run in {member.places['own']} in")
+                    continue
+                if not (
+                    isinstance(attempt, Command) and error.status == 404
+                ):  # for the pod, which nothing kept it from
+                    yield undecided(f"{attempt.way}: refused for another reason", str(error))
+                    continue
+            yield refuted(f"a member may {attempt.way}", f"{attempt.by} let it in, in {own}")
         if refused:
-            yield proven(f"{refused} writes are refused by the policy that is about them", member.path)
+            yield proven(f"{refused} attempts are refused by the policy that is about them", member.path)
