@@ -1,6 +1,7 @@
 """The samples in stacks/, and the examples of whole stacks: brought up, changed, refreshed and destroyed.
 
-Other tests use an organisation of their own, which cannot tell whether the shipped files can be brought up.
+Other tests use an organisation of their own, which cannot tell whether the shipped files can be brought up. Each stack
+is run with the rights of its deployer, as the set-up grants them: this is a deployer's day, also with a quota project.
 """
 
 from __future__ import annotations
@@ -14,11 +15,18 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, state, unchanged
+from tests.engine.deployers import deployer_of, set_up
+from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
 from tests.parts.sandbox.run.conftest import without_stacks
 from tests.parts.sandbox.run.test_run_engine import held
 from tests.places import ROOT
+from training_platform.catalog.operations import principals
+from training_platform.catalog.permissions import permissions
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.sandbox.cloud import local_cloud
+from training_platform.parts.sandbox.cloud.requests.errors import Refusal
+from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
+from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.run.existing import existing_things
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
@@ -41,6 +49,11 @@ def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
         announced(folder, servers),
     ):
         yield Fleet(sandbox, servers.cloud)
+
+
+def is_judged(method: str) -> bool:
+    """Whether a method requires a permission, which operations.yaml has to say of who calls it."""
+    return permissions().methods.get(method, ("?",)) != ()
 
 
 def levels(workspace: Workspace) -> tuple[list[str], list[str]]:
@@ -77,22 +90,50 @@ def change(root: Path, stack: str) -> None:
     path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
-def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet) -> None:
+class Calls:
+    """The methods that deployers called, and those of them that IAM refused."""
+
+    def __init__(self) -> None:
+        self.called: set[str] = set()
+        self.refused: list[str] = []
+
+    def authorize(self, cloud: Cloud, caller: Caller | None, access: Access) -> None:
+        """Write down a deployer's call, and let IAM decide."""
+        if caller:
+            self.called.add(access.method)
+        try:
+            authorize(cloud, caller, access)
+        except Refusal as refusal:
+            self.refused.append(str(refusal))
+            raise
+
+
+def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     root = fleet.sandbox.folder.root
     workspace = read_workspace(root)
+    calls = Calls()
+    monkeypatch.setattr(local_cloud, "authorize", calls.authorize)
+    set_up(workspace, fleet.ask)
     stays = {thing.record for thing in existing_things(workspace)} | retained(workspace)
     environments, teams = levels(workspace)
     stacks = [*environments, *teams]
 
+    def each(command: str, names: list[str], *options: str) -> dict[str, Ran]:
+        ran: dict[str, Ran] = {}
+        for member in dict.fromkeys(deployer_of(name, workspace) for name in names):
+            own = [name for name in names if deployer_of(name, workspace) == member]
+            ran |= fleet.each(command, own, "--as", member, *options)
+        return ran
+
     def run(command: str, names: list[str], *options: str) -> dict[str, str]:
-        ran = fleet.each(command, names, *options) if names else {}
+        ran = each(command, names, *options)
         assert {name: each.stdout + each.stderr for name, each in ran.items() if each.returncode} == {}
         return {name: each.stdout for name, each in ran.items()}
 
     for level in (environments, teams):
         run("up", level)
     for command in ("refresh", "up"):
-        ran = fleet.each(command, stacks)
+        ran = each(command, stacks)
         assert {name: each.stdout for name, each in ran.items() if not unchanged(command, name, each)} == {}
 
     for stack in stacks:
@@ -101,11 +142,35 @@ def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet) -> None:
         for stack, text in run("up", level).items():
             assert re.search(r"\d+ (created|updated)", text), f"{stack}: {text}"
             assert "replace" not in text, f"{stack}: {text}"
-    ran = fleet.each("refresh", stacks)
+    ran = each("refresh", stacks)
     assert {name: each.stdout for name, each in ran.items() if not unchanged("refresh", name, each)} == {}
 
     for level in (teams, environments):
         run("destroy", level, "--lift-protection")
     assert {stack: state(fleet.sandbox.folder, stack) for stack in stacks} == {stack: set() for stack in stacks}
+    assert calls.refused == []
+    assert {method for method in calls.called - principals()["deployer"].methods if is_judged(method)} == set()
     left = {name for name in held(fleet.sandbox.folder) if not KEPT.match(name)}
     assert left == {name for name in stays if not KEPT.match(name)}
+
+
+def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> None:
+    """The released provider meets a 403: a deployer whose set-up lacks one permission, and one who has none at all."""
+    workspace = read_workspace(fleet.sandbox.folder.root)
+    name = levels(workspace)[0][0]
+    project = workspace.project_of(workspace.stacks[name])
+    nobody = fleet.sandbox("up", name, "--as", "serviceAccount:nobody@example-admin.iam.gserviceaccount.com")
+    set_up(workspace, fleet.ask)
+    role = f"iam/v1/projects/{project}/roles/deploy_{name.replace('-', '_')}"
+    permissions_ = fleet.ask("GET", role)["includedPermissions"]
+    lacks = [each for each in permissions_ if each != "compute.networks.create"]
+    fleet.ask("PATCH", role, {"includedPermissions": lacks})
+
+    ran = fleet.sandbox("up", name, "--as", deployer_of(name, workspace))
+
+    assert nobody.returncode == ran.returncode == 1
+    assert "denied" in nobody.stdout + nobody.stderr
+    said = ran.stdout + ran.stderr
+    if "network:" not in (fleet.sandbox.folder.root / "stacks" / f"Pulumi.{name}.yaml").read_text():
+        assert "compute.networks.create" in said
+    assert "Traceback" not in said

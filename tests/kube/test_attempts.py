@@ -101,7 +101,10 @@ def test_the_namespace_bounds_objects_pods_cpus_and_memory(server: Server) -> No
 
 
 def test_every_gain_of_the_list_is_tried() -> None:
-    assert {*RIGHTS, *(one.gain for one in (*writes("vision", "vision"), *commands()))} == {EVERY_DAY, *GAINS}
+    assert {*RIGHTS, *(one.gain for one in writes("vision", "vision")), *(one.gain for one in commands())} == {
+        EVERY_DAY,
+        *GAINS,
+    }
 
 
 def test_the_page_names_what_stops_each() -> None:

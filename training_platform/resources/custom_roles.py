@@ -38,6 +38,10 @@ ATTACHMENT_PERMISSIONS = (
     "compute.networkAttachments.update",
     "compute.regionOperations.get",
 )
+# What lists and restarts persistent resources. No role holds a permission called `reboot` or `update`; that Vertex AI
+# asks for the nearest one that writes is inferred (unverified).
+# Source: dumps of IAM's roles of 2026-08-22, read 2026-11-24.
+RESTART_PERMISSIONS = tuple(f"aiplatform.persistentResources.{verb}" for verb in ("create", "get", "list"))
 
 
 class CustomRole(NamedTuple):
@@ -47,11 +51,12 @@ class CustomRole(NamedTuple):
     permissions: tuple[str, ...]
 
 
-CustomRoleName = Literal["registry", "tensorboard", "vertex_network"]
+CustomRoleName = Literal["registry", "restarts", "tensorboard", "vertex_network"]
 
 _PREFIX = "training_platform_"
 CUSTOM_ROLES: Mapping[str, CustomRole] = {
     f"{_PREFIX}registry": CustomRole("Registers models, and reads data sets", REGISTRY_PERMISSIONS),
+    f"{_PREFIX}restarts": CustomRole("Restarts persistent resources", RESTART_PERMISSIONS),
     f"{_PREFIX}tensorboard": CustomRole("Writes to TensorBoards", TENSORBOARD_PERMISSIONS),
     f"{_PREFIX}vertex_network": CustomRole("Uses network attachments for Vertex AI", ATTACHMENT_PERMISSIONS),
 }

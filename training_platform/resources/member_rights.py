@@ -13,6 +13,7 @@ from typing import Any
 from training_platform.config.model.team import BucketSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
+from training_platform.resources.custom_roles import custom_role
 from training_platform.resources.plan import Component, Resource
 from training_platform.resources.scope import Scope, slug
 from training_platform.resources.storage import VERSION_ADDER, secret_grant
@@ -93,6 +94,13 @@ def submitter_rights(
         for key, (_, bucket) in uses.buckets.items():
             for role in READ_AND_ADD:
                 into.add(bucket_grant(f"{into.name}-{key}-{role_part(role)}-{who}", bucket, role, member))
+
+
+def restart_rights(into: Component, scope: Scope, admins: Iterable[str]) -> None:
+    """Let administrators of the environment list and restart a team's persistent resources."""
+    for member in dict.fromkeys(admins):
+        role = custom_role("restarts", scope.project)
+        into.add(shared_role(f"{into.name}-{slug(member)}", scope, scope.project, role, member))
 
 
 def shared_role(name: str, scope: Scope, project: str, role: str, member: str) -> Resource:

@@ -27,7 +27,7 @@ from training_platform.resources.gke import cluster_name
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.jupyterhub import team_notebooks
 from training_platform.resources.kubernetes_objects import cluster_provider
-from training_platform.resources.member_rights import TeamResources, member_rights, submitter_rights
+from training_platform.resources.member_rights import TeamResources, member_rights, restart_rights, submitter_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, entrance
 from training_platform.resources.notebooks import notebooks_of, waiting_chips
@@ -132,6 +132,8 @@ def add_team(
     if environment.vertex_submitters:
         submitters = plan.component("training-platform:tenancy:VertexSubmitters", "submitters")
         submitter_rights(submitters, scope, environment.vertex_submitters, account, uses)
+    if team.vertex.persistent_resources and environment.admins:
+        restart_rights(plan.component("training-platform:tenancy:AdminRights", "admins"), scope, environment.admins)
     if team.shares and environment.team_logs_days:
         logs = plan.component("training-platform:tenancy:TeamLogs", "logs")
         days = environment.team_logs_days
@@ -195,9 +197,9 @@ def _account(
         members=team.members,
         tensorboard=bool(team.vertex.tensorboards),
         registry=team.vertex.registry,
+        metrics=team.writes_metrics,
         repositories=repositories,
         kubernetes=kubernetes,
-        metrics=team.writes_metrics,
     )
 
 

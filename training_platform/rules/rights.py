@@ -44,6 +44,7 @@ WRITE = (*READ, *ADD, "storage.objects.delete")
 ATTACH = ("compute.networkAttachments.get", "compute.networkAttachments.update", "compute.regionOperations.get")
 PULL, PUSH = ("artifactregistry.repositories.downloadArtifacts",), ("artifactregistry.repositories.uploadArtifacts",)
 WRITE_LOGS = ("logging.logEntries.create",)
+RESTART = ("aiplatform.persistentResources.create", "aiplatform.persistentResources.get")
 WRITE_METRICS = ("monitoring.timeSeries.create",)
 READ_VIEW = "logging.views.access"
 CONNECT = ("container.clusters.get", "container.clusters.connect")
@@ -230,6 +231,9 @@ class TeamPromises:
             permissions = ("aiplatform.tensorboardRuns.write",)
             yield self.of_jobs(("vertex", "tensorboards"), "write to TensorBoard", permissions, self.project)
         for key, resource in vertex.persistent_resources.items():
+            restarted: Path = ("vertex", "persistent_resources", key)
+            for admin in self.environment.admins:
+                yield Promise(restarted, "administrators", f"restart {key}", admin, RESTART, self.project)
             name = attachment(resource.network_attachment, resource.region, self.scope)
             if name:
                 path: Path = ("vertex", "persistent_resources", key, "network_attachment")

@@ -288,8 +288,12 @@ def test_an_upload_is_never_in_memory_as_a_whole(ask: Client, bucket: str) -> No
         "type": "http", "method": "POST", "path": "/storage/upload/storage/v1/b/data/o", "query_string": b"name=large",
         "headers": [(b"host", b"localhost"), (b"content-type", b"application/gzip")],
     }  # fmt: skip
+
+    async def upload() -> None:
+        await make_app(ask.cloud)(scope, receive, send)
+
     tracemalloc.start()
-    asyncio.run(make_app(ask.cloud)(scope, receive, send))
+    asyncio.run(upload())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

@@ -14,17 +14,14 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from tests.parts.sandbox.cloud.policies import cloud_of, grants_of
 from tests.places import ROOT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.authorization import Caller, resource_of
-from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota import Projects, number
-from training_platform.parts.sandbox.cloud.state.store import Record
-from training_platform.resources.grants import Grant, plan_grants
+from training_platform.parts.sandbox.cloud.state.quota import number
 from training_platform.resources.rights import PolicyGrant, Requirement, Rights, lacking, requirements
-from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.rights import RULE, rights_findings
 
 PROD, LAB, HOST, KEYS = "example-train-prod", "example-train-lab", "example-network-host", "example-keys"
@@ -111,17 +108,7 @@ def planned_as_policies() -> list[PolicyGrant]:
 
 @cache
 def _of_examples() -> tuple[PolicyGrant, ...]:
-    workspace = read_workspace(ROOT / "docs" / "reference" / "examples")
-    plans = [stack_plan(stack, workspace) for stack in workspace.stacks.values()]
-    return tuple(_numbered(grant) for plan in plans if plan for grant in plan_grants(plan))
-
-
-def _numbered(grant: Grant) -> PolicyGrant:
-    """Return a planned grant as a policy holds it, with the number of the project in place of the id in braces."""
-    principal = grant.principal
-    for project in PROJECTS:
-        principal = principal.replace(f"{{{project}}}", number(project))
-    return PolicyGrant(principal, grant.role, grant.resource, grant.condition, grant.permissions)
+    return tuple(grants_of(ROOT / "docs" / "reference" / "examples", PROJECTS))
 
 
 @dataclass(frozen=True)
@@ -181,7 +168,7 @@ def _rights(grants: Sequence[PolicyGrant]) -> Rights:
 def _needs(step: Step) -> list[Requirement]:
     service, path = step.path.partition("?")[0].split("/", 1)
     below = path.split("/", 1)[1].partition(":")[0]
-    resource = resource_of(cloud_of([]), service, below, PROD)
+    resource = resource_of(planned_cloud([]), service, below, PROD)
     return list(requirements(step.method, resource, step.body))
 
 
@@ -197,26 +184,9 @@ def _agent(step: Step, name: str) -> str:
     return f"serviceAccount:{emails[name].format(number(project))}"
 
 
-def cloud_of(grants: Sequence[PolicyGrant]) -> LocalCloud:
-    """Return a local cloud whose policies hold grants."""
-    cloud = LocalCloud(Projects({}, PROJECTS), settings=CloudSettings(check_services=False))
-    cloud.store.put(Record(name=f"storage/b/{BUCKET}", project=PROD, body={"id": BUCKET, "metageneration": "1"}))
-    for index, grant in enumerate(grants):
-        role = grant.role
-        if grant.permissions is not None:
-            project = role.split("/")[1]
-            role = f"projects/{project}/roles/custom_{index}"
-            body = {"includedPermissions": sorted(grant.permissions)}
-            cloud.store.put(Record(name=f"iam/{role}", project=project, body=body))
-        binding: dict[str, Any] = {"role": role, "members": [grant.principal]}
-        if grant.condition:
-            binding["condition"] = {"expression": grant.condition}
-        kind, _, rest = grant.resource.partition("/")
-        name = f"storage/b/{rest}" if kind == "buckets" else f"cloudresourcemanager/{grant.resource}"
-        record = cloud.store.get(name) or Record(name=name, project="", body={})
-        record.meta.setdefault("policy", {"bindings": []})["bindings"].append(binding)
-        cloud.store.put(record)
-    return cloud
+def planned_cloud(grants: Sequence[PolicyGrant]) -> LocalCloud:
+    """Return a local cloud with these grants and the team's bucket."""
+    return cloud_of(grants, PROJECTS, {BUCKET: PROD})
 
 
 def answer(step: Step, grants: Sequence[PolicyGrant]) -> tuple[int, str]:
@@ -225,7 +195,7 @@ def answer(step: Step, grants: Sequence[PolicyGrant]) -> tuple[int, str]:
     path, _, query = rest.partition("?")
     pairs = [tuple(pair.split("=")) for pair in query.split("&") if pair]
     caller = Caller(step.member, step.quota_project)
-    code, body = cloud_of(grants).handle(service, step.verb, path, pairs, step.body, caller=caller)  # type: ignore[arg-type]
+    code, body = planned_cloud(grants).handle(service, step.verb, path, pairs, step.body, caller=caller)  # type: ignore[arg-type]
     return code, str(body.get("error", {}).get("message", ""))
 
 

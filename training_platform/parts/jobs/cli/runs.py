@@ -367,15 +367,18 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
     """List the runs of teams, in all their clusters and regions.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
-    If a cluster or region does not answer, print one sentence, then the others' runs, and exit with 2.
+    If a cluster or region does not answer, print one sentence, then the others' runs, and exit with 2. Members may not
+    list the runs on Vertex AI of a project that several teams share: a sentence says so, which is no failure.
     """
+    from training_platform.clients.google_api import GoogleError
     from training_platform.clients.kubernetes_api import NoKubeconfigError
     from training_platform.parts.jobs.runs.places import places
-    from training_platform.parts.jobs.runs.watching import gke_runs, vertex_runs
+    from training_platform.parts.jobs.runs.watching import gke_runs, is_withheld, vertex_runs
 
     options = RunsOptions(**chosen)
     runs: list[Run] = []
     silent: dict[object, str] = {}
+    withheld: dict[str, str] = {}
     for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
         progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
         try:
@@ -383,9 +386,17 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
         except NoKubeconfigError as error:  # the same for every cluster
             silent.setdefault(NoKubeconfigError, str(error))
         except UserError as error:
+            if isinstance(error, GoogleError) and is_withheld(error, place):
+                project = place.scope.project
+                withheld[project] = (
+                    f"Runs on Vertex AI are not listed: members may not list those of project {project}."
+                )
+                continue
             silent[str(error)] = str(error)
     if runs or not silent or options.output_format == "json":
         print_runs(runs, options.output_format)
+    for sentence in withheld.values():
+        say(sentence, err=True)
     for sentence in silent.values():
         say(f"training-platform: {sentence}", err=True)
     sys.exit(2 if silent else 0)
@@ -560,8 +571,10 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
 
     A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
     """
+    from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.logs import gone_run
     from training_platform.parts.jobs.runs.places import places_of_run
+    from training_platform.parts.jobs.runs.watching import is_withheld
 
     named, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)
     there = [*named, *others]
@@ -574,7 +587,8 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
         except UserError as error:
             if place in named:  # anywhere else the run is only if its file has changed
                 raise
-            silent.append(str(error))
+            if not (isinstance(error, GoogleError) and is_withheld(error, place)):
+                silent.append(str(error))
     for place in (place for place in there if place.target == "gke"):
         try:
             if gone := gone_run(options.log(place), place, run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
@@ -61,6 +62,12 @@ def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
     for body in bodies:
         if body["name"] not in working:  # a pipeline's job is no run of its own
             yield vertex_run(body, by_name.get(working_job(body)))
+
+
+def is_withheld(error: GoogleError, place: RunPlace) -> bool:
+    """Whether Vertex AI refuses a list since members have no role there, as in a project of several teams."""
+    refused = error.status == HTTPStatus.FORBIDDEN and re.search(r"aiplatform\.\w+\.list\b", error.reason)
+    return place.target == "vertex" and not place.team.vertex.members_submit and bool(refused)
 
 
 def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:

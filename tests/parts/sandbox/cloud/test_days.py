@@ -1,0 +1,210 @@
+"""Whole days of a researcher and an admin: the commands of the pages, with the person's own token and a quota project.
+
+The local cloud refuses what the planned grants do not allow. What it does not serve, such as a registry's protocol, is
+judged by the same grants. The deployer's day is `tests/engine/test_deployer.py`, which needs the engine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.parts.jobs.conftest import ENVIRONMENT, QUOTAS, TODAY, VISION, write_lab
+from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from tests.parts.sandbox.cloud.policies import cloud_of, planned_grants
+from training_platform.catalog.operations import principals
+from training_platform.catalog.permissions import permissions
+from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.cloud import local_cloud
+from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
+from training_platform.parts.sandbox.cloud.state.cloud import Cloud
+from training_platform.quota.snapshot import read_snapshots
+from training_platform.resources.rights import Rights, lacking, requirements
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
+
+LAB, OWN = "example-lab", "example-vision"
+RESEARCHER, ADMIN = "group:vision@example.com", "group:ml-platform@example.com"
+ADMINS = f"    project: {LAB}\n    admins: [{ADMIN}]\n    images: {{location: us-central1}}\n"
+SUBMITS = f"    project: {OWN}\n    vertex:\n      members_submit: true\n"
+ON_GKE = """\
+environment: lab
+source: {file: train.py, image: "registry.example.com/train:1"}
+output: checkpoints
+gke: {cluster: gpus, flavor: h100, nodes: 2}
+"""
+ON_VERTEX = """\
+environment: lab
+source: {file: train.py}
+output: checkpoints
+vertex: {region: us-central1, machine_type: n1-standard-16}
+"""
+QUEUES = "/apis/kueue.x-k8s.io/v1beta2/namespaces/vision"
+NOT_SERVED = {
+    "artifactregistry.images.pull": "projects/example-lab/locations/us-central1/repositories/lab-images",
+    "artifactregistry.images.push": "projects/example-lab/locations/us-central1/repositories/lab-vision-images",
+    "gke.endpoint.connect": "projects/example-lab/locations/us-central1/clusters/lab-gpus",
+}
+"""Calls of a day that are no requests to the local cloud, each with what it is about."""
+
+
+class Office:
+    """The repository, a local cloud with the policies of its stacks, and an API server that answers from a table."""
+
+    def __init__(self, root: Path, api: ApiStub, kubeconfig: Path) -> None:
+        self.root, self.api, self.kubeconfig = root, api, kubeconfig
+        workspace = read_workspace(root)
+        self.grants = list(planned_grants(workspace, (LAB, OWN)))
+        buckets = {f"{home}-lab-vision-{key}": home for home in (LAB, OWN) for key in ("checkpoints", "far")}
+        self.cloud = cloud_of(self.grants, (LAB, OWN), buckets, read_snapshots(root, TODAY).by_project)
+        self.called: set[str] = set()
+        self.port = 0
+
+    def authorized(self, cloud: Cloud, caller: Caller | None, access: Access) -> None:
+        """Write down what a person called, and let IAM decide."""
+        if caller:
+            self.called.add(access.method)
+        authorize(cloud, caller, access)
+
+    def runs(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> Result:
+        """Run a command against the local cloud; nothing of it may be refused."""
+        where = ["--root", str(self.root), "--local-cloud", f"http://127.0.0.1:{self.port}"]
+        if arguments[0] == "job" and arguments[1] != "usage":
+            where += ["--kubeconfig", str(self.kubeconfig)]
+        if arguments[:2] == ("quota", "pull"):
+            where[2:] = ["--endpoint", f"http://127.0.0.1:{self.port}/cloudquotas/"]
+        result = CliRunner().invoke(app, [*arguments, *where])
+        assert result.exit_code in codes, result.output
+        assert "does not let you" not in result.output
+        assert "denied" not in result.output
+        return result
+
+    def may(self, member: str, method: str) -> bool:
+        """Whether a member may make a call that the local cloud does not serve."""
+        rights = Rights(grants=self.grants, groups={}, project_of=lambda _: LAB)
+        return not list(lacking(rights, member, list(requirements(method, NOT_SERVED[method], {})), lambda _: ""))
+
+
+@pytest.fixture
+def office(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    vision = re.sub(r"      tpus:\n(        .*\n)+", "", VISION)  # whose cluster no kubeconfig here has
+    vision = vision.replace("    vertex:\n", SUBMITS) if getattr(request, "param", "") == "own" else vision
+    root = write_lab(tmp_path / "lab", lab=ENVIRONMENT.replace(f"    project: {LAB}\n", ADMINS), lab_vision=vision)
+    (root / "train.py").write_text("print()\n")
+    (root / "stacks" / "quotas" / f"{OWN}.yaml").write_text(QUOTAS.replace(LAB, OWN))
+    (root / "jobs" / "vision" / "first.yaml").write_text(ON_GKE)
+    (root / "jobs" / "vision" / "second.yaml").write_text(ON_VERTEX)
+    stub = ApiStub()
+    with served(stub) as address:
+        made = Office(root, stub, write_kubeconfig(tmp_path / "config", address, "lab-gpus"))
+        monkeypatch.setattr(local_cloud, "authorize", made.authorized)
+        with serve(made.cloud) as made.port:
+            yield made
+
+
+@pytest.fixture
+def person(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Return what makes the commands those of a member, whose credentials have a quota project."""
+
+    def become(member: str, project: str) -> None:
+        monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", f"as:{member}")
+        monkeypatch.setenv("GOOGLE_CLOUD_QUOTA_PROJECT", project)
+
+    return become
+
+
+def queued(office: Office) -> None:
+    """Let the cluster have the team's queue, and what was submitted to it."""
+    queue = {"metadata": {"name": "vision"}, "status": {"conditions": [{"type": "Active", "status": "True"}]}}
+    sets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
+    office.api.lists = {f"{QUEUES}/localqueues": [queue], f"{QUEUES}/workloads": [], sets: office.api.created}
+    for kind in ("pods", "events"):
+        office.api.lists[f"/api/v1/namespaces/vision/{kind}"] = []
+    office.api.lists["/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"] = []
+
+
+def asks(office: Office, verb: str, path: str, body: Any = None) -> None:
+    """Send what another program than ours sends on a researcher's day."""
+    service, _, rest = path.partition("/")
+    code, answer = office.cloud.handle(service, verb, rest, [], body, caller=Caller(RESEARCHER, LAB))
+    assert code != 403, answer
+
+
+def unwritten(office: Office, principal: str) -> set[str]:
+    """Return what a day called, needs a permission, and is no operation of its principal in operations.yaml."""
+    methods = permissions().methods
+    return {method for method in office.called - principals()[principal].methods if methods.get(method, ("?",))}
+
+
+def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], None]) -> None:
+    person(RESEARCHER, LAB)
+    queued(office)
+    run = office.runs("job", "submit", str(office.root / "jobs" / "vision" / "first.yaml")).stdout.strip()
+    office.api.created[0]["metadata"] |= {"uid": "1", "creationTimestamp": "2026-11-22T10:00:00Z"}
+
+    listed = office.runs("job", "list", "--team", "vision")
+    office.runs("job", "why", run)
+    office.runs("job", "wait", run, "--timeout", "0.1", codes=(3,))
+    office.runs("job", "cancel", run)
+    office.api.created.clear()
+    office.runs("job", "logs", run, codes=(0, 2))  # of a run that is gone: Cloud Logging knows none
+    bucket = f"{LAB}-lab-vision-checkpoints"
+    asks(office, "GET", f"storage/v1/b/{bucket}/o")
+    asks(office, "GET", f"storage/v1/b/{bucket}/o/{run}")
+    secret = f"secretmanager/v1/projects/{LAB}/secrets/lab-vision-token"
+    asks(office, "POST", f"{secret}:addVersion", {"payload": {"data": "eA=="}})
+
+    assert run in listed.stdout
+    assert "Runs on Vertex AI are not listed: members may not list those of project example-lab." in listed.stderr
+    assert {
+        "storage.objects.insert", "storage.objects.get", "storage.objects.list", "logging.entries.list",
+        "secretmanager.projects.secrets.addVersion",
+    } <= office.called  # fmt: skip
+    assert [method for method in NOT_SERVED if not office.may(RESEARCHER, method)] == []
+    assert unwritten(office, "members") == set()
+
+
+@pytest.mark.parametrize("office", ["own"], indirect=True)
+def test_a_researchers_day_on_vertex_ai_in_a_project_of_the_team(
+    office: Office, person: Callable[[str, str], None]
+) -> None:
+    person(RESEARCHER, OWN)
+    run = office.runs("job", "submit", str(office.root / "jobs" / "vision" / "second.yaml")).stdout.strip()
+
+    listed = office.runs("job", "list", "--team", "vision", "--format", "json", codes=(0, 2))
+    office.runs("job", "status", run)
+    office.runs("job", "why", run)
+    office.runs("job", "cancel", run)
+
+    assert [row["run"] for row in json.loads(listed.stdout)] == [run]
+    assert "aiplatform.projects.locations.customJobs.create" in office.called
+    assert unwritten(office, "members") == set()
+
+
+def test_an_admins_day(office: Office, person: Callable[[str, str], None]) -> None:
+    machine = {"machineType": "a2-highgpu-1g", "acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1}
+    body = {"resourcePools": [{"machineSpec": machine, "replicaCount": "1"}]}
+    place = f"v1/projects/{LAB}/locations/us-central1/persistentResources"
+    query = [("persistentResourceId", "lab-vision-tuning")]
+    assert office.cloud.handle("aiplatform", "POST", place, query, body)[0] == 200
+    person(ADMIN, LAB)
+
+    usage = office.runs("job", "usage", "--environment", "lab", codes=(2,))
+    assert "query is not implemented by the local cloud" in usage.output  # which asks IAM before it says so
+    office.runs("quota", "pull", LAB, codes=(0, 1))
+    office.runs("persistent-resource", "list", "lab-vision", codes=(0, 1))
+    office.runs("persistent-resource", "reboot", "lab-vision", "tuning")
+    office.runs("adopt", LAB, "--output", str(office.root / "found"), codes=(0, 1))
+
+    assert "aiplatform.projects.locations.persistentResources.reboot" in office.called
+    assert "cloudquotas.projects.locations.services.quotaInfos.list" in office.called
+    assert office.may(ADMIN, "gke.endpoint.connect")
+    assert unwritten(office, "admins") == set()
