@@ -80,6 +80,7 @@ def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
             ("budget", ("budget",)),
             ("logs", ("shares",)),
             ("submitters", ("environment",)),
+            ("admins", ("vertex", "persistent_resources")),
             ("members", ("members",)),
         )
         yield from _keyed(section, "shares", "directories", "data_sets", "buckets", "secrets")

@@ -217,9 +217,11 @@ from training_platform.resources.plan import Resource
 def add_resources(own):
     if own.team is None and own.environment.production:
         inputs = {{"secret": "projects/example/secrets/token", "secret_data": {0!r}}}
-        own.plan.add(Resource(type="gcp:secretmanager/secretVersion:SecretVersion", name="token", inputs=inputs))
+        api = own.enable_api("secretmanager.googleapis.com")
+        kind = "gcp:secretmanager/secretVersion:SecretVersion"
+        own.plan.add(Resource(type=kind, name="token", inputs=inputs, after=[api]))
     if own.team is not None and own.team.name == "vision":
-        inputs = {{"project": own.scope.project, "name": "example-other", "location": {0!r}}}
+        inputs = {{"project": own.scope.project, "name": "example-other", "location": "EU", "storage_class": {0!r}}}
         own.plan.add(Resource(type="gcp:storage/bucket:Bucket", name="other", inputs=inputs))
 """
 
@@ -230,7 +232,8 @@ def test_no_finding_has_the_secret_of_another_stacks_resource(root: Path) -> Non
 
     texts = [render(report, form, links="") for form in FORMATS]
 
-    assert any("other" in str(finding.resource) for finding in report.all_findings())
+    refused = [finding for finding in report.all_findings() if "Bucket other" in str(finding.resource)]
+    assert "a value that can be secret is refused: document-format" in {finding.message for finding in refused}
     assert [text for text in texts if "us-nowhere1" in text] == []
 
 

@@ -278,7 +278,11 @@ def test_no_message_has_a_value_that_can_be_secret() -> None:
 
 def test_no_message_has_the_secret_of_a_resource_that_was_seen_before() -> None:
     secret = ("kubernetes:core/v1:Secret", "one", {"stringData": {"a": "us-nowhere1"}})
-    bucket = ("gcp:storage/bucket:Bucket", "two", {"name": "example-two", "location": "us-nowhere1"})
+    bucket = (
+        "gcp:storage/bucket:Bucket",
+        "two",
+        {"name": "example-two", "location": "EU", "storageClass": "us-nowhere1"},
+    )
 
     alone, both = str(Run(None)(bucket)), str(Run(None)(secret, bucket))
 

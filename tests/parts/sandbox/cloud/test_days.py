@@ -24,6 +24,7 @@ from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud import local_cloud
 from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.services import projects
 from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.quota.snapshot import read_snapshots
@@ -105,7 +106,8 @@ def office(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     stub = ApiStub()
     with served(stub) as address:
         made = Office(root, stub, write_kubeconfig(tmp_path / "config", address, "lab-gpus"))
-        monkeypatch.setattr(local_cloud, "authorize", made.authorized)
+        for module in (local_cloud, projects):
+            monkeypatch.setattr(module, "authorize", made.authorized)
         with serve(made.cloud) as made.port:
             yield made
 
@@ -184,7 +186,7 @@ def test_a_researchers_day_on_vertex_ai_in_a_project_of_the_team(
     office.runs("job", "why", run)
     office.runs("job", "cancel", run)
 
-    assert [row["run"] for row in json.loads(listed.stdout)] == [run]
+    assert [row["name"] for row in json.loads(listed.stdout)] == [run]
     assert "aiplatform.projects.locations.customJobs.create" in office.called
     assert unwritten(office, "members") == set()
 
@@ -202,7 +204,7 @@ def test_an_admins_day(office: Office, person: Callable[[str, str], None]) -> No
     office.runs("quota", "pull", LAB, codes=(0, 1))
     office.runs("persistent-resource", "list", "lab-vision", codes=(0, 1))
     office.runs("persistent-resource", "reboot", "lab-vision", "tuning")
-    office.runs("adopt", LAB, "--output", str(office.root / "found"), codes=(0, 1))
+    office.runs("adopt", LAB, "--stack", "lab", "--no-production", "--dry-run", codes=(0, 1))
 
     assert "aiplatform.projects.locations.persistentResources.reboot" in office.called
     assert "cloudquotas.projects.locations.services.quotaInfos.list" in office.called
