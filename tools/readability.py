@@ -22,6 +22,8 @@ ROOMS: Final = (
     "modules",
     "tools/readability.py",
     "training_platform/catalog",
+    "training_platform/config/model",
+    "training_platform/parts/adopt",
     "training_platform/views",
 )
 """Where every remark has been dealt with; rooms are added as they are read."""

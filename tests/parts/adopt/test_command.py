@@ -105,7 +105,7 @@ def test_a_file_that_is_there_is_not_written_over_unless_asked(root: Path, addre
 
     refused = run(root, address)
     assert refused.exit_code == 2
-    assert "Pulumi.lab.yaml: there already, and not changed" in refused.stderr
+    assert "Pulumi.lab.yaml: already exists and was not changed" in refused.stderr
     assert (file.read_text(), (root / "import-lab.json").exists()) == ("config: {}\n", False)
     assert run(root, address, "--overwrite").exit_code == 0
     assert "main:" in file.read_text()
@@ -149,7 +149,7 @@ def test_two_clusters_of_one_name_are_told_apart_by_their_location(seeded: Seede
 
     said = sentence(run(root, address))
     assert said.startswith(
-        "lab-main is there 2 times, and a stack can have only one of that name: leave the others out"
+        "lab-main exists 2 times, and a stack can have only one of that name: leave the others out"
     )
     assert "--leave-out us-central1-b/clusters/lab-main" in said
     ran = run(root, address, "--leave-out", "us-central1-b/clusters/lab-main")
@@ -205,7 +205,7 @@ def test_what_is_named_otherwise_is_left_out_with_every_field_that_stands_in_the
     )
     assert scratch.split("; ") == [
         "name is scratch, and a stack's is lab-KEY with a key of at most 30 characters",
-        "network is default, and a stack's own is lab-network (for one that is there: network: {name: default})",
+        "network is default, and a stack's own is lab-network (for an existing one: network: {name: default})",
     ]
 
 

@@ -109,7 +109,8 @@ def adopt_teams(
 
     A team without members is left out as a whole.
     """
-    home, section = environment.name, Environment.model_validate(environment.section, strict=False)
+    home = environment.name
+    section = Environment.model_validate(environment.section, strict=False)
     order = {key: list(flavors(key, cluster)) for key, cluster in section.clusters.items()}
     queues = Queues((queues or Queues()).objects, order)
     teams = team_names(home, contents, queues)
@@ -143,7 +144,8 @@ def _adopt(
     while True:
         section = section_of(contents)
         stack = _compared(name, {**beside, name: stack_text(kind, section.section)}, plan, contents)
-        stack.left_out, stack.section = {**left_out, **section.left_out}, section.section
+        stack.left_out = {**left_out, **section.left_out}
+        stack.section = section.section
         replaced = {} if keep else _replaced(stack, contents)
         if not replaced:
             return stack
@@ -162,8 +164,11 @@ def _compared(name: str, texts: Mapping[str, str], plan: Plan, contents: Content
     stack = AdoptedStack(name, texts[name], resources, in_cloud | object_matches(resources, in_cloud, contents))
     for match in stack.matched.values():
         if match.body is not None:
-            in_cluster = match.planned.type.startswith(KUBERNETES)
-            for difference in (object_differences if in_cluster else differences)(match.planned, match.body):
+            if match.planned.type.startswith(KUBERNETES):
+                found_differences: Iterable[Difference] = object_differences(match.planned, match.body)
+            else:
+                found_differences = differences(match.planned, match.body)
+            for difference in found_differences:
                 by_path = stack.unsaid if difference.planned is None else stack.changes
                 by_path.setdefault(match.path, []).append(difference)
     return stack
@@ -227,7 +232,7 @@ def _refuse_twins(contents: Contents) -> None:
         for name, places in ends.items():
             if len(places) > 1:
                 raise UserError(
-                    f"{name} is there {len(places)} times, and a stack can have only one of that name: leave the "
+                    f"{name} exists {len(places)} times, and a stack can have only one of that name: leave the "
                     f"others out, such as --leave-out {places[-1]} (there are {', '.join(places)})."
                 )
 
@@ -304,7 +309,8 @@ def _short(path: str) -> str:
 
 def _new(resources: Sequence[Planned]) -> Iterator[str]:
     """Yield resources with names; counts by kind for those whose creation loses nothing that exists."""
-    adding, objects = [], []
+    adding: list[str] = []
+    objects: list[str] = []
     for resource in resources:
         row = RESOURCE_TYPES.get(resource.type)
         kind = row.kind if row else resource.type.rpartition(":")[2]
@@ -315,9 +321,9 @@ def _new(resources: Sequence[Planned]) -> Iterator[str]:
         else:
             yield f"{kind} {resource.name}"
     if adding:
-        yield f"{_counted(adding)}, which only add: where one is there already, nothing changes"
+        yield f"{_counted(adding)}, which only add: nothing changes if they exist"
     if objects:
-        yield f"{_counted(objects)}: an object that is in its cluster is taken over as it is planned"
+        yield f"{_counted(objects)}: existing objects are adopted as planned"
 
 
 def _counted(kinds: Iterable[str]) -> str:

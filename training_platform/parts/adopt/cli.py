@@ -115,7 +115,7 @@ def adopt(
 def _contents(
     project: str, regions: Sequence[str], only: Sequence[str], leave_out: Sequence[str], local_cloud: str | None
 ) -> Contents:
-    """Return the contents to adopt; ends the command where there are none."""
+    """Return the contents to adopt; ends the command if there are none."""
     from training_platform.clients.project_contents import read_contents
     from training_platform.parts.adopt.adoption import SELECTABLE, selected
 
@@ -166,14 +166,16 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
 
     texts = {f"stacks/Pulumi.{stack.name}.yaml": stack.text for stack in stacks}
     texts |= {name: json.dumps(content, indent=2) for stack in stacks for name, content in stack.imports.items()}
-    there = [name for name in texts if (folder / name).exists()]
-    asked = there and not overwrite and sys.stdin.isatty()
-    if there and not overwrite and not (asked and click.confirm(f"{' and '.join(there)}: there already. Write over?")):
-        fail(f"{' and '.join(there)}: there already, and not changed; --overwrite replaces, --dry-run only reports.")
+    existing = " and ".join(name for name in texts if (folder / name).exists())
+    if existing and not overwrite:
+        if not sys.stdin.isatty() or not click.confirm(f"{existing}: already exists. Overwrite?"):
+            fail(f"{existing}: already exists and was not changed; --overwrite replaces, --dry-run only reports.")
     write_files({folder / name: text for name, text in texts.items()})
-    for stack in [] if quiet else stacks:
+    if quiet:
+        return
+    for stack in stacks:
         files = list(stack.imports)
-        say(f"{', '.join([f'stacks/Pulumi.{stack.name}.yaml', *files])}: written. Next, where the stack has no state:")
+        say(f"{', '.join([f'stacks/Pulumi.{stack.name}.yaml', *files])}: written. Next, if the stack has no state:")
         for file in files:
             say(f"  pulumi import -s {stack.name} --file {file} --generate-code=false --protect=false")
         say(f"  pulumi stack export -s {stack.name} | training-platform adopt-state {' '.join(files)} > state.json")

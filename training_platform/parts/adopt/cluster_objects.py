@@ -45,19 +45,20 @@ class ClusterObjects:
     unread: dict[str, str] = field(default_factory=dict)
     _kinds: dict[tuple[str, str], dict[str, tuple[ApiKind, bool]]] = field(default_factory=dict)
 
-    def find(self, cluster: str, wanted: Json) -> Standing | None:
-        """Return the object that a plan means; one whose name only a deployment tells, by the claim that it is for."""
-        api, about = self.apis[cluster], wanted["metadata"]
+    def find(self, cluster: str, manifest: Json) -> Standing | None:
+        """Return the object that a planned manifest is; a volume whose name only a deployment knows, by its claim."""
+        api = self.apis[cluster]
+        about = manifest["metadata"]
         try:
-            version = (cluster, wanted["apiVersion"])
+            version = (cluster, manifest["apiVersion"])
             if version not in self._kinds:
-                self._kinds[version] = api.kinds(wanted["apiVersion"])
-            kind, namespaced = self._kinds[version].get(wanted["kind"], (None, False))
+                self._kinds[version] = api.kinds(manifest["apiVersion"])
+            kind, namespaced = self._kinds[version].get(manifest["kind"], (None, False))
             namespace = (about.get("namespace") or "default") if namespaced else ""
             if kind is None or namespace is UNKNOWN:
                 return None
             if about["name"] is UNKNOWN:
-                claim = wanted.get("spec", {}).get("claimRef") or {}
+                claim = manifest.get("spec", {}).get("claimRef") or {}
                 names = {(key, claim[key]) for key in ("namespace", "name") if claim}
                 objects = api.objects(kind, namespace) if claim else ()
                 body = next(
@@ -66,16 +67,17 @@ class ClusterObjects:
             else:
                 body = api.get(kind, namespace, about["name"])
         except ClusterError as error:
-            self.unread.setdefault(f"{cluster} {wanted['kind']}", str(error))
+            self.unread.setdefault(f"{cluster} {manifest['kind']}", str(error))
             return None
         if body is None:
             return None
-        told = {key: wanted[key] for key in ("apiVersion", "kind")}  # which entries of lists leave out
+        told = {key: manifest[key] for key in ("apiVersion", "kind")}  # which entries of lists leave out
         return Standing(f"{namespace}/{body['metadata']['name']}".lstrip("/"), {**body, **told})
 
-    def find_release(self, cluster: str, wanted: Json) -> Standing | None:
+    def find_release(self, cluster: str, release: Json) -> Standing | None:
         """Return a Helm release with its chart's version and its values, from the Secret in which Helm keeps it."""
-        namespace, name = wanted["namespace"], wanted["name"]
+        namespace = release["namespace"]
+        name = release["name"]
         selector = f"owner=helm,name={name},status=deployed"
         try:
             secrets = list(self.apis[cluster].objects(SECRETS, namespace, selector))
@@ -183,25 +185,27 @@ def _cohort(specs: Mapping[str, Json]) -> dict[str, Any]:
     section = {
         "parent": None if parent == ROOT_COHORT else parent,
         "weight": int(float(at(spec, "fairSharing.weight") or 1)),
-        "shares": {cluster: shares for cluster, cohort in specs.items() if (shares := _shares(cohort))},
+        "shares": {cluster: _shares(cohort) for cluster, cohort in specs.items() if _shares(cohort)},
     }
     return {key: value for key, value in section.items() if value not in (None, {}, 1)}
 
 
 def _shares(spec: Json) -> dict[str, dict[str, int]]:
     limits = {"nominalQuota": "nominal_quota", "borrowingLimit": "borrowing_limit", "lendingLimit": "lending_limit"}
-    return {
-        flavor["name"]: {ours: int(quota[theirs]) for theirs, ours in limits.items() if quota.get(theirs) is not None}
-        for group in spec.get("resourceGroups") or ()
-        for flavor in group["flavors"]
-        for quota in flavor["resources"][:1]
-    }
+    shares: dict[str, dict[str, int]] = {}
+    for group in spec.get("resourceGroups") or ():
+        for flavor in group["flavors"]:
+            quota = next(iter(flavor["resources"]), None)
+            if quota:
+                quotas = {ours: quota.get(theirs) for theirs, ours in limits.items()}
+                shares[flavor["name"]] = {name: int(amount) for name, amount in quotas.items() if amount is not None}
+    return shares
 
 
 def _orders(specs: Mapping[str, Json], queues: Queues) -> Iterator[tuple[str, list[str]]]:
-    """Yield the order of a team's flavors where it is not that of its environment."""
+    """Yield the order of a team's flavors if it differs from its environment's."""
     for cluster, spec in specs.items():
-        own = list(_shares(spec))
-        ordered = [name for name in queues.order.get(cluster, own) if name in own]
-        if ordered != own and set(ordered) == set(own):
-            yield cluster, own
+        names = list(_shares(spec))
+        ordered = [name for name in queues.order.get(cluster, names) if name in names]
+        if ordered != names and set(ordered) == set(names):
+            yield cluster, names

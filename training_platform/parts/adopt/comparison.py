@@ -46,8 +46,8 @@ def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
     Inputs whose changes the program ignores are left out, and so are fields that only the API writes.
     """
     if planned.type == DASHBOARD:  # its one input is the whole body, as text
-        wanted = json.loads(planned.inputs["dashboardJson"])
-        return [Difference(_text(change[0]), *change[1:], replaces=False) for change in _changes(wanted, body, ())]
+        dashboard = json.loads(planned.inputs["dashboardJson"])
+        return [Difference(_text(change[0]), *change[1:], replaces=False) for change in _changes(dashboard, body, ())]
     ignored = planned.options.get("ignoreChanges", ())
     compared = [
         leaf
@@ -57,9 +57,9 @@ def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
     names = {leaf.path: leaf.name for leaf in compared}
     replacing = planned.options.get("replaceOnChanges", ())
     updates = []
-    for path, current, wanted in _changes(body_of(compared), body, ()):
+    for path, current, value in _changes(body_of(compared), body, ()):
         name = names.get(path) or next((leaf_name for p, leaf_name in names.items() if p[: len(path)] == path), "")
-        updates.append(Difference(_text(path), current, wanted, forces_replacement(planned.type, name, also=replacing)))
+        updates.append(Difference(_text(path), current, value, forces_replacement(planned.type, name, also=replacing)))
     return [*updates, *_unsaid(planned, body)]
 
 
@@ -69,11 +69,12 @@ def same(planned: Any, current: Any) -> bool:
         return True
     if _is_list(planned) or _is_list(current):
         ours, theirs = (list(side) if _is_list(side) else [] for side in (planned, current))
-        return len(ours) == len(theirs) and all(any(same(own, other) for other in theirs) for own in ours)
-    one, other = _plain(planned), _plain(current)
-    if "/" in one or "/" in other:
-        return bool(one and other) and (f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}"))
-    return one == other
+        return len(ours) == len(theirs) and all(any(same(value, other) for other in theirs) for value in ours)
+    name = _plain(planned)
+    other = _plain(current)
+    if "/" in name or "/" in other:
+        return bool(name and other) and (f"/{name}".endswith(f"/{other}") or f"/{other}".endswith(f"/{name}"))
+    return name == other
 
 
 def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], Any, Any]]:
@@ -84,10 +85,10 @@ def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tupl
     elif _is_list(planned) and any(isinstance(item, Mapping) for item in planned):
         rest = list(current or ())
         for index, entry in enumerate(planned):
-            own = _counterpart(entry, rest, single=len(planned) == 1 == len(rest))
-            if own is not None:
-                rest.remove(own)
-            yield from _changes(entry, own, (*path, index))
+            counterpart = _counterpart(entry, rest, single=len(planned) == 1 == len(rest))
+            if counterpart is not None:
+                rest.remove(counterpart)
+            yield from _changes(entry, counterpart, (*path, index))
         for extra in rest:
             yield path, extra, GONE
     elif not same(planned, current):
@@ -110,7 +111,8 @@ def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
     about = RESOURCE_TYPES[planned.type]
     left = [name for row in TABLE["left"] for name in row["fields"]]
     left += [name for row in about.left for name in row.fields]
-    left += [_text(place.path) for name in planned.options.get("ignoreChanges", ()) if (place := field_of(name, field))]
+    ignored = [field_of(name, field) for name in planned.options.get("ignoreChanges", ())]
+    left += [_text(place.path) for place in ignored if place]
     expected = copy.deepcopy(body_of(leaves(planned.type, planned.inputs)))
     fill_in(expected, about.defaults)
     for path, value in _extra(expected, body, field, ()):

@@ -22,10 +22,10 @@ def import_file(resources: Iterable[Planned], matched: Mapping[Key, Match], belo
     The parents of the resources in ``below`` are in it too, for files that are imported later.
     """
     plan = {resource.key: resource for resource in resources}
-    wanted = {key: plan[key] for key in plan if key in matched or not plan[key].custom}
+    importable = {key: plan[key] for key in plan if key in matched or not plan[key].custom}
     above = {resource.key: resource.parent for resource in plan.values()}
     parents = _parents(above, [*matched, *below])
-    rows = [row for row in wanted.values() if row.custom or row.key in parents]
+    rows = [row for row in importable.values() if row.custom or row.key in parents]
     often = Counter(row.name for row in rows)
     names = {row.key: row.name if often[row.name] == 1 else f"{row.type}::{row.name}" for row in rows}
     return {"resources": [_entry(row, names, matched) for row in rows]}
@@ -76,16 +76,19 @@ def untold(planned: Planned) -> dict[str, Any]:
 
     The API has further labels and taints, and the provider treats only those of the import file as its own.
     """
-    field, labels = root(planned.type), labels_path(planned.type) or ()
+    field = root(planned.type)
+    labels = labels_path(planned.type) or ()
     if field is None or not planned.custom:
         return {}
-    own = {
+    program_inputs = {
         key: value
         for key, value in planned.inputs.items()
         if key not in PLACES and value is not UNKNOWN and (labels == (key,) or field_of(key, field) is None)
     }
     taints = planned.inputs.get("nodeConfig", {}).get("taints") if planned.type == NODE_POOL else None
-    return {**own, **({"nodeConfig": {"taints": taints}} if taints else {})}
+    if taints:
+        program_inputs["nodeConfig"] = {"taints": taints}
+    return program_inputs
 
 
 def _properties(planned: Planned) -> list[str]:
@@ -128,7 +131,8 @@ def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json,
 def _settled(resource: Json, row: Mapping[str, Any]) -> Json:
     if resource["type"].startswith(KUBERNETES):
         return _as_written(resource, row["inputs"])
-    inputs, outputs = dict(resource.get("inputs", {})), dict(resource.get("outputs", {}))
+    inputs = dict(resource.get("inputs", {}))
+    outputs = dict(resource.get("outputs", {}))
     if "properties" in row:
         inputs = {key: value for key, value in inputs.items() if key in {*row["properties"], "__defaults"}}
     told = row.get("inputs", {})
@@ -145,7 +149,9 @@ def _settled(resource: Json, row: Mapping[str, Any]) -> Json:
 def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
     """Return an object as if the program had written it; the provider compares no fields but those of ``__inputs``."""
     outputs = dict(resource.get("outputs", {}))
-    return {**resource, "inputs": written, "outputs": {**outputs, **({_INPUTS: written} if _INPUTS in outputs else {})}}
+    if _INPUTS in outputs:
+        outputs[_INPUTS] = written
+    return {**resource, "inputs": written, "outputs": outputs}
 
 
 def _filled(outputs: Json, told: Mapping[str, Any]) -> Json:

@@ -79,12 +79,12 @@ def _resolved(resource: Planned, matched: Mapping[tuple[str, str], Match]) -> Pl
     return dataclasses.replace(resource, inputs=inputs)
 
 
-def _filled(value: Any, known: Any = UNKNOWN) -> Any:
+def _filled(value: Any, default: Any = UNKNOWN) -> Any:
     if value is UNKNOWN:
-        return known
+        return default
     if isinstance(value, Mapping):
-        return {key: _filled(item, known) for key, item in value.items()}
-    return [_filled(item, known) for item in value] if isinstance(value, list) else value
+        return {key: _filled(item, default) for key, item in value.items()}
+    return [_filled(item, default) for item in value] if isinstance(value, list) else value
 
 
 def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
@@ -144,7 +144,8 @@ def _service(planned: Planned, contents: Contents) -> Iterator[Match]:
 
 
 def _member(planned: Planned, contents: Contents) -> Iterator[Match]:
-    role, member = planned.inputs.get("role"), planned.inputs.get("member")
+    role = planned.inputs.get("role")
+    member = planned.inputs.get("member")
     policy = contents.of(POLICY).get(contents.project, {})
     bindings = (row for row in policy.get("bindings", ()) if not row.get("condition"))
     if any(row["role"] == role and member in row.get("members", ()) for row in bindings):
@@ -155,7 +156,8 @@ def _member(planned: Planned, contents: Contents) -> Iterator[Match]:
 def _nats(planned: Planned, contents: Contents) -> Iterator[Match]:
     router = str(planned.inputs.get("router"))
     for nat in contents.of(resource_types.ROUTER).get(router, {}).get("nats", ()):
-        region, name = router.split("/")[3], router.rpartition("/")[2]
+        region = router.split("/")[3]
+        name = router.rpartition("/")[2]
         identity = f"{contents.project}/{region}/{name}/{nat['name']}"
         yield Match(planned, identity, identity, nat)
 
@@ -214,24 +216,27 @@ def _provider(planned: Planned, contents: Contents) -> Match | None:
 
 def _known(planned: Planned, matched: Matches) -> dict[str, Any]:
     """Return an object's inputs with the namespace and the account of other resources of the plan."""
-    known: dict[str, Any] = {}
+    deployed: dict[str, Any] = {}
     for source in (source for sources in planned.inputs_from.values() for source in sources if source in matched):
         if source[0] == NAMESPACE:
-            known["namespace"] = matched[source].id
+            deployed["namespace"] = matched[source].id
         elif source[0] == SERVICE_ACCOUNT:
-            known[_ACCOUNT] = matched[source].path.rpartition("/")[2]
+            deployed[_ACCOUNT] = matched[source].path.rpartition("/")[2]
 
     def filled(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: known.get(key, UNKNOWN) if item is UNKNOWN else filled(item) for key, item in value.items()}
+            return {key: deployed.get(key, UNKNOWN) if item is UNKNOWN else filled(item) for key, item in value.items()}
         return [filled(item) for item in value] if isinstance(value, list) else value
 
-    return {key: known.get(key, UNKNOWN) if item is UNKNOWN else filled(item) for key, item in planned.inputs.items()}
+    return {
+        key: deployed.get(key, UNKNOWN) if item is UNKNOWN else filled(item) for key, item in planned.inputs.items()
+    }
 
 
 def current_inputs(match: Match) -> dict[str, Any]:
     """Return the inputs of a program that would create an object or a release as it is."""
-    inputs, body = match.planned.inputs, match.body or {}
+    inputs = match.planned.inputs
+    body = match.body or {}
     if match.planned.type != RELEASE:
         return dict(current_values(inputs, body))
     read = {key: inputs[key] for key in body if key in inputs}
@@ -259,8 +264,8 @@ def object_differences(planned: Planned, body: Mapping[str, Any]) -> Iterator[Di
     Other fields only of Kueue's objects: servers and controllers fill in most fields of all others.
     """
     inputs = {key: planned.inputs.get(key) for key in body} if planned.type == RELEASE else planned.inputs
-    for path, current, wanted in _changes(inputs, body):
-        yield Difference(path, current, wanted, replaces=False)
+    for path, current, value in _changes(inputs, body):
+        yield Difference(path, current, value, replaces=False)
     if planned.type.startswith(_KUEUE):
         for path, current in _beside(inputs.get("spec", {}), body.get("spec", {}), "spec"):
             if TABLE["kueue"].get(path.rpartition(".")[2]) != str(current):

@@ -30,7 +30,8 @@ def cluster_section(
 
     ``pools`` and ``subnets`` are by name and by path. Raises Inexpressible where there can be no section.
     """
-    location, channel = body["location"], at(body, "releaseChannel.channel")
+    location = body["location"]
+    channel = at(body, "releaseChannel.channel")
     if at(body, "autopilot.enabled"):
         raise Inexpressible("it is an Autopilot cluster: a stack file has clusters with node pools of their own")
     subnet = _subnet(body, subnets)
@@ -120,7 +121,8 @@ def _takes_any_pod(body: Json) -> bool:
 
 
 def _cpu_pool(body: Json, spec: type[CpuPoolSpec]) -> dict[str, Any]:
-    scaling, machine = at(body, "autoscaling") or {}, str(at(body, "config.machineType"))
+    scaling = at(body, "autoscaling") or {}
+    machine = str(at(body, "config.machineType"))
     zones = len(at(body, "locations") or [""])
     if machine not in MACHINE_TYPES:
         raise Inexpressible(f"the catalogue has no machine type {machine}")

@@ -173,13 +173,17 @@ def _images(stack: str, contents: Contents) -> dict[str, Any] | None:
             policies = (body.get("cleanupPolicies") or {}).values()
             counts = (at(policy, "mostRecentVersions.keepCount") for policy in policies)
             count = next((int(count) for count in counts if count), 20)
-            return {"location": path.split("/")[3], **({} if count == 20 else {"keep_versions": count})}
+            section: dict[str, Any] = {"location": path.split("/")[3]}
+            if count != 20:
+                section["keep_versions"] = count
+            return section
     return None
 
 
 def filestore_section(path: str, body: Json) -> dict[str, Any]:
     """Return an instance's section; ``path`` is its full name. Raises Inexpressible."""
-    shares, networks = body.get("fileShares") or [], body.get("networks") or []
+    shares = body.get("fileShares") or []
+    networks = body.get("networks") or []
     if len(shares) != 1 or len(networks) != 1:
         raise Inexpressible(f"it has {len(shares)} shares and {len(networks)} networks: a stack file has one of each")
     private = at(networks, "connectMode") == "PRIVATE_SERVICE_ACCESS"
@@ -251,4 +255,4 @@ def _network(stack: str, network: str) -> Iterator[str]:
     short = network.rpartition("/")[2]
     if short != f"{stack}-network":
         use = f"network: {{name: {short}}}"
-        yield f"network is {short}, and a stack's own is {stack}-network (for one that is there: {use})"
+        yield f"network is {short}, and a stack's own is {stack}-network (for an existing one: {use})"

@@ -54,7 +54,8 @@ def pool_sections(pools: Mapping[str, Json], location: str) -> tuple[dict[str, d
         else:
             reasons[name] = f"a slice over several VMs has a number at the end of its name, such as {name}-0"
     for name, by_index in slices.items():
-        first, numbers = by_index.get(0), sorted(by_index)
+        first = by_index.get(0)
+        numbers = sorted(by_index)
         if first is None or numbers != list(range(len(numbers))):
             reasons |= {f"{name}-{index}": "slices of a pool are counted from 0" for index in numbers}
             continue
@@ -77,7 +78,9 @@ def _section(body: Json, location: str) -> dict[str, Any]:
     machine = _machine(body)
     hosts = machine.hosts_of(at(body, "placementPolicy.tpuTopology")) if machine.kind == "tpu" else 1
     zones = at(body, "locations") or []  # None in the section means all zones of a regional cluster
-    zone = location if is_zone(location) else str(zones[0]) if len(zones) == 1 else None
+    zone = location if is_zone(location) else None
+    if zone is None and len(zones) == 1:
+        zone = str(zones[0])
     labels = at(body, "config.labels") or {}
     attached = machine.accelerator if MACHINE_TYPES[machine.name].kind == "cpu" else None
     disk_type = at(body, "config.bootDisk.diskType") or at(body, "config.diskType")
@@ -87,7 +90,7 @@ def _section(body: Json, location: str) -> dict[str, Any]:
     no_direct = machine.gpudirect is not None and (
         labels.get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF or not at(body, "networkConfig.additionalNodeNetworkConfigs")
     )
-    return {
+    section = {
         "machine_type": machine.name,
         "accelerator": attached.name if attached else None,
         "accelerator_count": whole(body, f"{_GPU}.acceleratorCount") if attached else None,
@@ -112,8 +115,8 @@ def _section(body: Json, location: str) -> dict[str, Any]:
         or None,
         "upgrades": _upgrades(body),
         "provider_inputs": _provider_inputs(body),
-        **(_gpu(body) if machine.kind == "gpu" else {}),
     }
+    return section | _gpu(body) if machine.kind == "gpu" else section
 
 
 _PAGES = "config.linuxNodeConfig.hugepages"
@@ -140,9 +143,7 @@ def _machine(body: Json) -> MachineType:
         raise Inexpressible(f"the catalogue has no machine type {name}")
     machine = with_gpus(name, at(body, f"{_GPU}.acceleratorType"), whole(body, f"{_GPU}.acceleratorCount") or None)
     if machine.accelerator is None:
-        raise Inexpressible(
-            f"{name} has no TPUs or GPUs: beside the system pool, a stack file has pools with them alone"
-        )
+        raise Inexpressible(f"{name} has no TPUs or GPUs: beside the system pool, every pool of a stack file has them")
     return machine
 
 
@@ -195,13 +196,14 @@ def _counts(body: Json, machine: MachineType, hosts: int, zones: int) -> dict[st
 def _local_ssd(body: Json, machine: MachineType) -> dict[str, Any] | None:
     block = whole(body, "config.localNvmeSsdBlockConfig.localSsdCount")
     count = block or whole(body, "config.ephemeralStorageLocalSsdConfig.localSsdCount")
-    own = None if count == machine.local_ssd.bundled else count
-    return {"count": own, "use": "block" if block else None} if count else None
+    further = None if count == machine.local_ssd.bundled else count
+    return {"count": further, "use": "block" if block else None} if count else None
 
 
 def _upgrades(body: Json) -> dict[str, Any] | None:
     """Return how a pool is upgraded; an absent section means GKE's own way for flex-start."""
-    settings, management = at(body, "upgradeSettings") or {}, at(body, "management") or {}
+    settings = at(body, "upgradeSettings") or {}
+    management = at(body, "management") or {}
     flex = bool(at(body, "config.flexStart"))
     repair = bool(management.get("autoRepair"))
     upgrades: dict[str, Any] = {"auto_upgrade": bool(management.get("autoUpgrade"))}

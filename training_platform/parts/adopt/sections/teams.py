@@ -24,15 +24,11 @@ _DAYS = {"age"}  # the one condition of a rule that a section says
 
 def team_names(stack: str, contents: Contents, queues: Queues) -> list[str]:
     """Return the teams of an environment: those of its labels, of its accounts for jobs, and of its queues."""
-    every = [
-        labels
-        for kind in (resource_types.BUCKET, resource_types.PERSISTENT_RESOURCE, resource_types.TENSORBOARD)
-        for body in contents.of(kind).values()
-        if (labels := body.get("labels") or {}).get("environment") == stack
-    ]
+    labelled = (resource_types.BUCKET, resource_types.PERSISTENT_RESOURCE, resource_types.TENSORBOARD)
+    all_labels = [body.get("labels") or {} for kind in labelled for body in contents.of(kind).values()]
     accounts = (path.rpartition("/")[2].partition("@")[0] for path in contents.of(resource_types.SERVICE_ACCOUNT))
     jobs = (re.fullmatch(rf"{re.escape(stack)}-(.+)-jobs", account) for account in accounts)
-    of_labels = {labels["team"] for labels in every if labels.get("team")}
+    of_labels = {row["team"] for row in all_labels if row.get("environment") == stack and row.get("team")}
     return sorted({*of_labels, *(match[1] for match in jobs if match), *queues.teams()})
 
 
@@ -91,7 +87,10 @@ class _Owned:
     """A team's resources by its name; ``bodies`` gathers those that were asked for."""
 
     def __init__(self, stack: str, name: str, teams: Sequence[str], contents: Contents) -> None:
-        self._start, self._name, self._teams, self._contents = f"{stack}-", name, teams, contents
+        self._start = f"{stack}-"
+        self._name = name
+        self._teams = teams
+        self._contents = contents
         self.bodies: list[Json] = []
 
     def of(self, kind: str, before: str = "") -> Iterator[tuple[str, str, Json]]:
@@ -155,9 +154,12 @@ def _pool(body: Json) -> dict[str, Any]:
     most = whole(body, "autoscalingSpec.maxReplicaCount") or None
     disk = {"type": at(body, "diskSpec.bootDiskType"), "size_gb": whole(body, "diskSpec.bootDiskSizeGb", 100)}
     machine = at(body, "machineSpec") or {}
-    own, gpu = MACHINE_TYPES.get(machine.get("machineType", "")), vertex_gpu(machine.get("acceleratorType"))
+    machine_type = MACHINE_TYPES.get(machine.get("machineType", ""))
+    gpu = vertex_gpu(machine.get("acceleratorType"))
     attached = {}
-    if gpu is not None and own is not None and own.kind == "cpu":  # other types have their GPUs by themselves
+    if (
+        gpu is not None and machine_type is not None and machine_type.kind == "cpu"
+    ):  # other types have their GPUs by themselves
         attached = {"accelerator": gpu.name, "accelerator_count": machine.get("acceleratorCount", 1)}
     return {
         "machine_type": machine.get("machineType"),
