@@ -1,4 +1,4 @@
-"""Commands as whole processes: each beside starting Python alone, and a check of 1,000 node pools."""
+"""Commands as whole processes: each beside starting only Python, and a check of 1,000 node pools."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def measure() -> None:
         for _ in range(RUNS):
             for name, command in commands.items():
                 runs[name].append(run(command))
-    base = statistics.median(each.wall for each in runs["python -c pass"])
+    base = statistics.median(process.wall for process in runs["python -c pass"])
     table(
         f"The command line, {RUNS} runs each",
         ("command", "wall s, median (min to max)", "CPU s", "peak MiB", "times `python -c pass`"),
         [
-            (f"`{name}`", *cells(measured), f"{statistics.median(each.wall for each in measured) / base:.0f}")
+            (f"`{name}`", *cells(measured), f"{statistics.median(process.wall for process in measured) / base:.0f}")
             for name, measured in runs.items()
         ],
     )

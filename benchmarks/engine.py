@@ -30,7 +30,8 @@ from training_platform.parts.sandbox.kubernetes.plugin import serve
 
 RUNS = 5
 STACK = "dev"
-WITH, WITHOUT = "`pulumi preview --policy-pack`", "`pulumi preview`, no policies"
+WITH = "`pulumi preview --policy-pack`"
+WITHOUT = "`pulumi preview`, no policies"
 PACK_LIMIT = 1.2  # seconds that the pack may add to a preview of 255 resources
 _PR_SET_CHILD_SUBREAPER = 36  # Linux's <sys/prctl.h>
 TOOLS = ("pulumi", "pulumi-language-python", "pulumi-resource-gcp")
@@ -58,7 +59,8 @@ def measure() -> None:
         cpu: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(RUNS):
             for name, way in ways.items():
-                start, before = time.perf_counter(), _cpu_of_children()
+                start = time.perf_counter()
+                before = _cpu_of_children()
                 way()
                 spent[name].append(time.perf_counter() - start)
                 cpu[name].append(_cpu_of_children() - before)

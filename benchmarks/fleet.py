@@ -96,18 +96,18 @@ def stack_file(folder: Path, stack: str) -> Path:
 
 
 def offers(place: str) -> tuple[Offer, ...]:
-    """Return all that can be had in a region or a zone by the catalogue, but what Google opens on request alone."""
-    return tuple(
-        Offer(machine, capacity, zone, topologies)
-        for machine in MACHINE_TYPES.values()
-        if machine.kind != "cpu"
-        for shapes in [legal_topologies(machine) if machine.kind == "tpu" else ()]
-        for topologies in [tuple(shape for shape in shapes if (hosts(machine, shape) or 0) <= MOST_HOSTS)]
-        for zone in sorted(machine.zones)
-        if place in (zone, region_of(zone))
-        for capacity in machine.capacities
-        if capacity not in machine.allowlisted
-    )
+    """Return what the catalogue offers in a region or a zone, without what Google opens only on request."""
+    rows: list[Offer] = []
+    for machine in MACHINE_TYPES.values():
+        if machine.kind == "cpu":
+            continue
+        shapes = legal_topologies(machine) if machine.kind == "tpu" else ()
+        topologies = tuple(shape for shape in shapes if (hosts(machine, shape) or 0) <= MOST_HOSTS)
+        zones = [zone for zone in sorted(machine.zones) if place in (zone, region_of(zone))]
+        for zone in zones:
+            capacities = [capacity for capacity in machine.capacities if capacity not in machine.allowlisted]
+            rows.extend(Offer(machine, capacity, zone, topologies) for capacity in capacities)
+    return tuple(rows)
 
 
 def _environment(index: int, shape: Shape) -> Json:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 PROGRAM = str(BIN / "training-platform")
 ORGANISATION = ROOT / "tests" / "organisation"
-"""Stacks that are there whatever a user keeps in ``stacks/``."""
+"""Stacks that exist whatever a user keeps in ``stacks/``."""
 
 
 class Run(NamedTuple):
@@ -51,8 +51,9 @@ def run(
 
 def cells(runs: Sequence[Run]) -> tuple[str, str, str]:
     """Return wall clock and CPU of several runs, the median with the least and the most, and the peak of memory."""
-    peak = max(each.peak_mib for each in runs)
-    return spread([each.wall for each in runs]), spread([each.cpu for each in runs]), f"{peak:.0f}"
+    peak = max(process.peak_mib for process in runs)
+    walls = spread([process.wall for process in runs])
+    return walls, spread([process.cpu for process in runs]), f"{peak:.0f}"
 
 
 def spread(values: Sequence[float]) -> str:

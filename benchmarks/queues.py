@@ -20,7 +20,10 @@ from training_platform.parts.simulate.stacks import Cluster, FlavorMachines
 from training_platform.parts.simulate.traces import TraceJob
 
 GPU = "nvidia.com/gpu"
-TEAMS, FLAVORS, OWN, QUOTA = 20, 10, 4, 16  # flavors that each team has, and GPUs of each
+TEAMS = 20
+FLAVORS = 10
+SHARES = 4  # flavors of each team
+QUOTA = 16  # GPUs of each flavor
 SIZES = (1, 2, 4, 8, 8, 16, 32)
 MEDIAN_SECONDS = 5000
 RUNS = ((10_000, False, 0.8), (100_000, False, 0.8), (10_000, True, 0.7), (10_000, True, 0.95))
@@ -42,7 +45,7 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
     """Return a cluster, and as many jobs as ask for ``load`` of its GPUs over their time."""
     names = [f"f{number}" for number in range(FLAVORS)]
     capacities: list[Capacity] = ["reservation", "on-demand"]
-    chips = TEAMS * OWN * QUOTA // FLAVORS
+    chips = TEAMS * SHARES * QUOTA // FLAVORS
     flavors = {
         name: FlavorMachines(name, GPU, "h100", capacities[number % 2], chips, 1, 10.0)
         for number, name in enumerate(names)
@@ -50,20 +53,22 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
     policy = ("LowerPriority", "Any") if preempting else ("Never", "Never")
     queues = {}
     for team in range(TEAMS):
-        own = [names[(team + place) % FLAVORS] for place in range(OWN)]
-        queues[f"team-{team}"] = queue_spec(dict.fromkeys(own, QUOTA), policy)
+        shares = [names[(team + place) % FLAVORS] for place in range(SHARES)]
+        queues[f"team-{team}"] = queue_spec(dict.fromkeys(shares, QUOTA), policy)
     strategies = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
     cluster = Cluster("main", queues, {}, flavors, {}, strategies)
     draw = random.Random(1)  # noqa: S311 # the same every time
-    gap = sum(SIZES) / len(SIZES) * MEDIAN_SECONDS * 1.65 / (TEAMS * OWN * QUOTA * load)  # 1.65: mean by median
-    now, found = 0.0, []
+    gap = sum(SIZES) / len(SIZES) * MEDIAN_SECONDS * 1.65 / (TEAMS * SHARES * QUOTA * load)  # 1.65: mean by median
+    now = 0.0
+    trace: list[TraceJob] = []
     for number in range(jobs):
         now += draw.expovariate(1 / gap)
         pods = (Pods(GPU, draw.choice(SIZES)),)
         seconds = draw.lognormvariate(8.517, 1.0)
-        whose, priority = f"team-{draw.randrange(TEAMS)}", draw.choice((0, 0, 100))
-        found.append(TraceJob(f"j{number}", now, whose, "main", pods, seconds, priority))
-    return cluster, found
+        queue = f"team-{draw.randrange(TEAMS)}"
+        priority = draw.choice((0, 0, 100))
+        trace.append(TraceJob(f"j{number}", now, queue, "main", pods, seconds, priority))
+    return cluster, trace
 
 
 def measure() -> None:
@@ -72,8 +77,8 @@ def measure() -> None:
     for jobs, preempting, load in RUNS:
         command = [sys.executable, "-m", "benchmarks.queues", str(jobs), str(int(preempting)), str(load)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-        said = json.loads(done.stdout)
-        rows.append((f"{jobs:,}", "yes" if preempting else "no", f"{load:.0%}", *said.values()))
+        figures = json.loads(done.stdout)
+        rows.append((f"{jobs:,}", "yes" if preempting else "no", f"{load:.0%}", *figures.values()))
     table(
         f"Simulated queues, {TEAMS} teams, {FLAVORS} flavors, CPU seconds",
         ("jobs", "preemption", "load", "CPU s", "µs a job", "most pending", "evictions", "loops", "peak MiB"),
@@ -83,9 +88,9 @@ def measure() -> None:
 
 def main(jobs: int, *, preempting: bool, load: float) -> None:
     """Play one size, and print what it took."""
-    cluster, found = organisation(jobs, preempting=preempting, load=load)
+    cluster, trace = organisation(jobs, preempting=preempting, load=load)
     start = time.process_time()
-    played = play(cluster, found, DEFAULTS)
+    played = play(cluster, trace, DEFAULTS)
     spent = time.process_time() - start
     moments = sorted([(run.of.submitted, 1) for run in played.runs] + [(run.started, -1) for run in played.runs])
     pending = most = 0
@@ -93,12 +98,12 @@ def main(jobs: int, *, preempting: bool, load: float) -> None:
         pending += change if moment != NEVER else 0
         most = max(most, pending)
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
-    said = {
+    figures = {
         "cpu": f"{spent:.1f}", "each": f"{spent / jobs * 1e6:.0f}", "pending": most,
         "evictions": sum(run.evictions for run in played.runs), "loops": played.loop_moments,
         "peak": f"{int(status['VmHWM'].split()[0]) / 1024:.0f}",
     }  # fmt: skip
-    print(json.dumps(said))
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

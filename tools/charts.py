@@ -59,7 +59,8 @@ def called_ports(objects: Iterable[Mapping[str, Any]]) -> list[int]:
 def _references(objects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the Services that the API server calls, each with its name and port."""
     for row in objects:
-        kind, spec = row.get("kind"), row.get("spec") or {}
+        kind = row.get("kind")
+        spec = row.get("spec") or {}
         if kind == "APIService" and spec.get("service"):
             yield spec["service"]
         elif kind == "CustomResourceDefinition":

@@ -19,8 +19,9 @@ from typing import Final, NamedTuple, TypeGuard
 ROOT: Final = Path(__file__).parent.parent
 ROOMS: Final = (
     "__main__.py",
+    "benchmarks",
     "modules",
-    "tools/readability.py",
+    "tools",
     "training_platform/catalog",
     "training_platform/config/model",
     "training_platform/parts/adopt",

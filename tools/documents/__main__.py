@@ -44,7 +44,8 @@ def main() -> None:
         write_apart(TARGET / "operators.json", kubernetes.OPERATORS, folders.operators)
     if folders.provider:
         provider = provider_schemas.Provider(folders.provider)
-        checks = {token: rows for token in sorted(paths()["types"]) if (rows := provider.rows(token))}
+        every_type = {token: provider.rows(token) for token in sorted(paths()["types"])}
+        checks = {token: rows for token, rows in every_type.items() if rows}
         provider_schemas.close_alike(checks)
         write(TARGET / "provider.json", {"source": provider_schemas.SOURCE, "types": checks}, row=_lines)
     if folders.openapi and folders.crds:
@@ -61,10 +62,11 @@ def write_google(target: Path) -> google.Reader:
 
 def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
     """Write the documents of Kubernetes' own kinds and of custom ones."""
-    shapes, schemas = Shapes(), kubernetes.openapi(openapi)
-    own = KindReader(shapes, schemas)
-    metadata = own.number({"$ref": kubernetes.METADATA})
-    types = {token: own.kind(schema, metadata) for token, schema in kubernetes.kinds(schemas)}
+    shapes = Shapes()
+    schemas = kubernetes.openapi(openapi)
+    builtin = KindReader(shapes, schemas)
+    metadata = builtin.number({"$ref": kubernetes.METADATA})
+    types = {token: builtin.kind(schema, metadata) for token, schema in kubernetes.kinds(schemas)}
     custom = KindReader(shapes, {})
     types |= {token: custom.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
     _write_shapes(target, kubernetes.SOURCE, types, shapes)

@@ -74,7 +74,7 @@ class Reader:
     def _described(self, inputs: Block, name: str, field: DocumentField | None) -> Shape:
         """Return the shape of an input, with the facts of descriptions: the API's before the provider's."""
         shape = self._value(inputs.inputs[name], field)
-        kind = "list" if shape["is"] == "map" else "number" if shape["is"] in ("int32", "int64") else shape["is"]
+        kind = {"map": "list", "int32": "number", "int64": "number"}.get(shape["is"], shape["is"])
         if kind not in ("list", "number", "text") or "enum" in shape:
             return shape
         texts = (inputs.docs.get(name, ""), field.schema.get("description", "") if field else "")
@@ -82,7 +82,8 @@ class Reader:
 
     def _value(self, kind: Any, field: DocumentField | None) -> Shape:
         kind = _types.unwrap_type(kind)
-        origin, inner = get_origin(kind), get_args(kind)
+        origin = get_origin(kind)
+        inner = get_args(kind)
         schema = field.schema if field else {}
         if origin in (Sequence, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
             entry = DocumentField(schema.get("items") or values_of(schema) or schema, field.document) if field else None
@@ -109,7 +110,9 @@ def _scalar(kind: Any, schema: Mapping[str, Any]) -> Shape:
         return {**_WIDTHS[schema["format"]], **limits(schema)}
     if "enum" in schema:
         return {"is": "text", "enum": sorted(schema["enum"])}
-    return {"is": "text", **(limits(schema) if schema.get("type") == "string" else {})}
+    if schema.get("type") == "string":
+        return {"is": "text", **limits(schema)}
+    return {"is": "text"}
 
 
 def source() -> dict[str, str]:
@@ -139,7 +142,9 @@ _LEAST: Final = (
     rf"{_NUMBER}{_OTHER}(?! (?:hour|minute|day))"
 )
 _MOST: Final = rf"maximum (?:allowed value|value allowed) is[^0-9.;]*{_NUMBER}(?!\.)s?{_OTHER}"
-_ENTRIES: Final = rf"\b(?:up to|at (?:the )?most|a maximum of|no more than|limited to|limit is) {_NUMBER}{_OTHER}"
+_ENTRIES: Final = (
+    rf"\b(?:up to|at (?:the )?most|a maximum of|no more than|limited to|limit is) {_NUMBER}{_OTHER}"  # readable: words
+)
 _RULES: Final[Mapping[str, tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]]] = {
     kind: tuple((re.compile(pattern, re.IGNORECASE), names) for pattern, names in rows)
     for kind, rows in {

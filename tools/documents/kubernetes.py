@@ -53,7 +53,11 @@ def openapi(folder: Path) -> dict[str, Any]:
 
 def kinds(schemas: Json) -> Iterator[tuple[str, Json]]:
     """Yield every kind that a server stores, by Pulumi's token: kinds with a list."""
-    by_token = {token(**names[0]): schema for schema in schemas.values() if len(names := schema.get(_KINDS, ())) == 1}
+    by_token: dict[str, Json] = {}
+    for schema in schemas.values():
+        names = schema.get(_KINDS, ())
+        if len(names) == 1:
+            by_token[token(**names[0])] = schema
     for name, schema in sorted(by_token.items()):
         if f"{name}List" in by_token and "metadata" in schema["properties"]:
             yield name, schema
@@ -70,7 +74,8 @@ def definitions(folder: Path) -> Iterator[tuple[str, Json]]:
         for crd in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
             if crd.get("kind") != "CustomResourceDefinition":
                 continue
-            group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
+            group = crd["spec"]["group"]
+            kind = crd["spec"]["names"]["kind"]
             for version in crd["spec"]["versions"]:
                 if version["served"]:
                     schema = version["schema"]["openAPIV3Schema"]

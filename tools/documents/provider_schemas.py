@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
     inputs: Block
     path: str
-    own: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 class Provider:
@@ -45,10 +45,10 @@ class Provider:
     def rows(self, token: str) -> Rows:
         """Return the checks on a type of resource, by path; none where the source lacks the resource."""
         module, _, name = token.removeprefix("gcp:").partition("/")
-        wanted = f"{module}{name.partition(':')[2]}".lower()
-        for other, theirs in _TABLE["files"].items():
-            wanted = wanted.replace(other, theirs)
-        file = self._files.get(re.sub(r"iam(member|binding|auditconfig)$", "iam", wanted))
+        file_name = f"{module}{name.partition(':')[2]}".lower()
+        for pulumi_name, terraform_name in _TABLE["files"].items():
+            file_name = file_name.replace(pulumi_name, terraform_name)
+        file = self._files.get(re.sub(r"iam(member|binding|auditconfig)$", "iam", file_name))
         if file is None:
             return {}
         rows: Rows = defaultdict(dict)
@@ -114,21 +114,23 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
         wire = _wire(name, place.inputs)
         if wire is None or not isinstance(attributes, Mapping):
             continue
-        path, kind = f"{place.path}.{wire}".removeprefix("."), _types.unwrap_type(place.inputs.inputs[wire])
+        path = f"{place.path}.{wire}".removeprefix(".")
+        kind = _types.unwrap_type(place.inputs.inputs[wire])
         origin = get_origin(kind)
         many = isinstance(origin, type) and not issubclass(origin, Mapping)
         if many:
-            rows[path] |= {ours: attributes[theirs] for ours, theirs in (("fewest", "MinItems"), ("most", "MaxItems"))
-                            if isinstance(attributes.get(theirs), int)}  # fmt: skip
+            bounds = {"fewest": attributes.get("MinItems"), "most": attributes.get("MaxItems")}
+            rows[path] |= {name: bound for name, bound in bounds.items() if isinstance(bound, int)}
         docs = place.inputs.docs.get(wire, "")
         rows[path] |= _as_listed(_facts(attributes.get("ValidateFunc"), source), docs)
         rows[f"{path}[]" if many else path] |= _alike(attributes)
         for group in _groups(attributes, name, place, source):
             groups = rows[place.path].setdefault("groups", [])
-            groups.extend([] if group in groups else [group])
+            if group not in groups:
+                groups.append(group)
         others = source.known(attributes.get("RequiredWith")) or ()
         paths = [tuple(other.split(".0.")) for other in others if isinstance(other, str)]
-        wires = [_wire(path[-1], place.inputs) for path in paths if path[:-1] == place.own and path[-1] != name]
+        wires = [_wire(path[-1], place.inputs) for path in paths if path[:-1] == place.names and path[-1] != name]
         if required := list(filter(None, wires)):
             rows[place.path].setdefault("cases", []).append({"when": {wire: ["<written>"]}, "required": required})
         inner = _types.unwrap_type(get_args(kind)[-1]) if get_args(kind) else kind
@@ -137,7 +139,7 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
             continue
         entry = f"{path}[]" if many else path
         if _types.is_input_type(inner):
-            _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.own, name)), rows, source)
+            _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.names, name)), rows, source)
         elif many:
             rows[entry] |= _as_listed(_facts(element.get("ValidateFunc"), source), docs) | _alike(element)
 
@@ -145,8 +147,8 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
 def _wire(name: str, inputs: Block) -> str | None:
     """Return Pulumi's name of an input: in other letters, and of several in the plural."""
     plain = name.replace("_", "").lower()
-    wanted = (plain, f"{plain}s", f"{plain}es", f"{plain.removesuffix('y')}ies")
-    return next((key for key in inputs.inputs if key.lower() in wanted), None)
+    spellings = (plain, f"{plain}s", f"{plain}es", f"{plain.removesuffix('y')}ies")
+    return next((key for key in inputs.inputs if key.lower() in spellings), None)
 
 
 def _groups(attributes: Mapping[str, Any], name: str, place: Place, source: _Package) -> Iterator[dict[str, Any]]:
@@ -154,15 +156,15 @@ def _groups(attributes: Mapping[str, Any], name: str, place: Place, source: _Pac
     for word, bounds in _TABLE["groups"].items():
         names = source.known(attributes.get(word)) or []
         paths = [tuple(path.split(".0.")) for path in names if isinstance(path, str)]
-        if not paths or len(paths) != len(names) or any(path[:-1] != place.own for path in paths):
+        if not paths or len(paths) != len(names) or any(path[:-1] != place.names for path in paths):
             continue
-        own = {_wire(path[-1], place.inputs) for path in paths} | {_wire(name, place.inputs)}
+        this_input = _wire(name, place.inputs)
+        members = {_wire(path[-1], place.inputs) for path in paths} | {this_input}
         if word != "ConflictsWith":
-            yield {"of": sorted(filter(None, own)), **bounds}
-            continue
-        mine = _wire(name, place.inputs)
-        others = sorted(filter(None, own - {mine}))
-        yield from ({"of": sorted((mine, other)), **bounds} for other in others if mine)
+            yield {"of": sorted(filter(None, members)), **bounds}
+        elif this_input:
+            others = sorted(filter(None, members - {this_input}))
+            yield from ({"of": sorted((this_input, other)), **bounds} for other in others)
 
 
 def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
@@ -188,7 +190,7 @@ def _alike(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def close_alike(types: dict[str, Rows]) -> None:
     """Close each enum that is documented at a longer path: a pool has the blocks of its cluster, with shorter docs."""
-    known = [
+    documented = [
         (token.partition("/")[0], f".{path}", row["enum"])
         for token, rows in types.items() for path, row in rows.items() if row.get("closed")
     ]  # fmt: skip
@@ -198,12 +200,12 @@ def close_alike(types: dict[str, Rows]) -> None:
             if not row.get("closed", True):
                 row["closed"] = any(
                     module == other and end.endswith(f".{path}") and values == row["enum"]
-                    for other, end, values in known
+                    for other, end, values in documented
                 )
 
 
 def _facts(check: Any, source: _Package) -> dict[str, Any]:
-    """Return the facts that a check of a value requires; none for a check that is Go code alone."""
+    """Return the facts that a check of a value requires; none for a check that is only Go code."""
     if not isinstance(check, (Call, Name)):
         return {}
     word = check.name.rpartition(".")[2]

@@ -69,7 +69,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
 
 def document(methods: Checkout, roles: Checkout) -> dict[str, Any]:
     """Return the content of the file. Raises ValueError with every row that is wrong."""
-    newest = max((methods, roles), key=lambda each: each.day)
+    newest = max((methods, roles), key=lambda checkout: checkout.day)
     every_role = {
         f"roles/{file.removesuffix('.json')}": frozenset(role.get("includedPermissions", ()))
         for file, role in newest.read("gcp/roles" if newest is methods else "roles")
@@ -125,7 +125,7 @@ def _problems(
     if by_hand is None and not row:
         yield "the map has no row, nor has by_hand.yaml"
     if by_hand is not None and not by_hand.get("reason"):
-        yield "a row by hand says why it is there: reason"
+        yield "a row by hand needs a reason"
     for need in needs:
         if _permission(need).lower() not in spellings:
             yield f"no role holds {_permission(need)}"

@@ -167,9 +167,10 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
     texts = {f"stacks/Pulumi.{stack.name}.yaml": stack.text for stack in stacks}
     texts |= {name: json.dumps(content, indent=2) for stack in stacks for name, content in stack.imports.items()}
     existing = " and ".join(name for name in texts if (folder / name).exists())
+    if existing and not overwrite and sys.stdin.isatty():
+        overwrite = click.confirm(f"{existing}: already exists. Overwrite?")
     if existing and not overwrite:
-        if not sys.stdin.isatty() or not click.confirm(f"{existing}: already exists. Overwrite?"):
-            fail(f"{existing}: already exists and was not changed; --overwrite replaces, --dry-run only reports.")
+        fail(f"{existing}: already exists and was not changed; --overwrite replaces, --dry-run only reports.")
     write_files({folder / name: text for name, text in texts.items()})
     if quiet:
         return
