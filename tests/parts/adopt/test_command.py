@@ -148,9 +148,7 @@ def test_two_clusters_of_one_name_are_told_apart_by_their_location(seeded: Seede
     twin(seeded)
 
     said = sentence(run(root, address))
-    assert said.startswith(
-        "lab-main exists 2 times, and a stack can have only one of that name: leave the others out"
-    )
+    assert said.startswith("lab-main exists 2 times, and a stack can have only one of that name: leave the others out")
     assert "--leave-out us-central1-b/clusters/lab-main" in said
     ran = run(root, address, "--leave-out", "us-central1-b/clusters/lab-main")
     assert ran.exit_code == 0, ran.output
