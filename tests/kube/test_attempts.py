@@ -17,7 +17,7 @@ from tests.kube.conftest import administrator
 from tests.kube.offline import Offline
 from tests.kube.server import JOB_CONTROLLER, MEMBER, Server
 from tests.places import ROOT
-from training_platform.parts.verify.tenancy import EVERY_DAY, commands, writes
+from training_platform.parts.verify.tenancy import EVERY_DAY, Command, commands, writes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -32,6 +32,15 @@ def test_an_attempt_is_stopped(server: Server, offline: Offline, gain: str, atte
         assert f"ValidatingAdmissionPolicy '{attempt.stopped_by}'" in refusal
         policy, _, reason = refusal.partition("ValidatingAdmissionPolicy ")[2].partition(" with binding ")
         assert any(policy in words and reason in words for words in attempt.attempt(offline).splitlines())
+
+
+@pytest.mark.parametrize("tried", list(commands()), ids=lambda tried: tried.way)
+def test_a_command_is_refused_before_its_pod_is_looked_for(server: Server, tried: Command) -> None:
+    """So `verify` asks of a pod that does not exist, in which nothing can run."""
+    nowhere = {"metadata": {"namespace": "vision", "name": "no-such-pod"}}
+
+    assert tried.says[0] in server.run(nowhere, tried.container, MEMBER)
+    assert '"no-such-pod" not found' in server.run(nowhere, "training", MEMBER)
 
 
 @pytest.mark.parametrize("accepted", ACCEPTED, ids=[each.way for each in ACCEPTED])
