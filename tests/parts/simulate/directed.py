@@ -1,4 +1,4 @@
-"""Scenarios for single branches of the algorithm: found by what a mutation of that branch does to them, or written."""
+"""Scenarios for single branches of the algorithm: found by what a fault in that branch does to them, or written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOUND: Final = (
     ("priority does not order entries", 2318, "fair"),
     ("cohorts are not compared", 2389, "fair"),
 )
-"""Seeds of random scenarios, each by the mutation that changes it first."""
+"""Seeds of random scenarios, each with the fault of the model that it shows first."""
 
 
 X, Y = "h100-spot", "h100-flex-start"

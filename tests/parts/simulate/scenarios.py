@@ -19,8 +19,8 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
 from training_platform.config.pools import Flavor, flavors
-from training_platform.parts.simulate import admission
-from training_platform.parts.simulate.queues import Pods
+from training_platform.parts.simulate.admission import Scheduler
+from training_platform.parts.simulate.queues import Eviction, Job, Pods
 from training_platform.resources import kueue
 
 Json = dict[str, Any]
@@ -91,13 +91,12 @@ def pods_of(row: Json) -> list[Pods]:
     return [Pods(resource, amount, frozenset(flavor) if flavor else None) for resource, amount, *flavor in row["pods"]]
 
 
-def play(scenario: Json, seed: int = 0, model: Any = admission) -> Iterator[Step]:
-    """Yield what the model, or a mutation of it, does at each step; ``seed`` decides ties."""
+def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
+    """Yield what the model does at each step; ``seed`` decides ties."""
     queues, cohorts = specs(scenario)
-    scheduler = model.Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
+    scheduler = Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
     jobs = {
-        name: model.Job(name, row["team"], pods_of(row), row.get("priority", 0))
-        for name, row in scenario["jobs"].items()
+        name: Job(name, row["team"], pods_of(row), row.get("priority", 0)) for name, row in scenario["jobs"].items()
     }
     for number, step in enumerate(scenario["steps"]):
         now = number * STEP_SECONDS
@@ -108,7 +107,7 @@ def play(scenario: Json, seed: int = 0, model: Any = admission) -> Iterator[Step
         evicted, loops = set(), False
         while True:
             moves = scheduler.settle(now)
-            evicted |= {move.job.name for move in moves.made if isinstance(move, model.Eviction)}
+            evicted |= {move.job.name for move in moves.made if isinstance(move, Eviction)}
             loops |= bool(moves.loops)
             if loops or scheduler.next_at == math.inf:
                 break
@@ -146,45 +145,6 @@ def random_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (12, 
     steps += [f"-{name}" for name in alive[: len(alive) // 2]]
     found: Json = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "jobs": rows, "steps": steps}
     return {**found, "cohorts": cohorts} if cohorts else found
-
-
-LEVELS = ("east", "east-lab", "east-lab-a")  # each below the one before; with the root and queues, four of cohorts
-
-
-def deep_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (14, 40)) -> Json:
-    """Return a scenario of other habits: deep cohorts, weights of 0, three kinds of pods, negative priorities."""
-    draw = random.Random(f"deep {mode} {seed}")
-    kinds = draw.sample(ORDERS, draw.randint(1, 3))
-    levels = LEVELS[: draw.randint(2, 3)]
-    cohorts: Json = {}
-    for above, name in zip(("", *levels), levels, strict=False):
-        cohorts[name] = {"weight": draw.choice((0, 1, 1, 2)), **({"parent": above} if above else {})}
-        if draw.random() < 0.4:
-            cohorts[name]["shares"] = {draw.choice(kinds): _random_share(draw)}
-    teams = {}
-    for letter in "abcdef"[: draw.randint(3, 6)]:
-        team = _random_team(draw, mode, kinds, ())
-        team["weight"] = draw.choice((0, 0, 1, 2, 5))
-        if mode == "classical" and team["preemption"]["reclaim"] != "Never" and draw.random() < 0.8:
-            team["preemption"]["borrow_within_cohort"] = "LowerPriority"
-        team["fallback"]["when_can_borrow"] = draw.choice(("TryNextFlavor", "TryNextFlavor", "MayStopSearch"))
-        if draw.random() < 0.85:
-            team["cohort"] = draw.choice(levels)
-        teams[f"team-{letter}"] = team
-    rows: dict[str, Json] = {}
-    steps: list[str] = []
-    alive: list[str] = []
-    for number in range(draw.randint(*jobs)):
-        name, team_name = f"j{number}", draw.choice(list(teams))
-        pods = [[GPU, draw.choice((1, 2, 3, 5))] for _ in range(draw.choice((1, 1, 2, 3)))]
-        rows[name] = {"team": team_name, "priority": draw.choice((-100, -7, 0, 0, 30)), "pods": pods}
-        steps.append(f"+{name}")
-        alive.append(name)
-        while alive and draw.random() < 0.3:
-            steps.append(f"-{alive.pop(draw.randrange(len(alive)))}")
-    return {
-        "name": f"deep-{mode}-{seed}", "mode": mode, "teams": teams, "cohorts": cohorts, "jobs": rows, "steps": steps,
-    }  # fmt: skip
 
 
 def _random_cohorts(draw: random.Random, kinds: Sequence[str]) -> Json:
