@@ -16,7 +16,7 @@ from pulumi.automation import Deployment
 from pulumi.automation.events import EngineEvent
 from rich.console import Console
 
-from tests.parts.sandbox.run.conftest import Sandbox, small
+from tests.parts.sandbox.run.repositories import Sandbox, small
 from training_platform.cli.main import app
 from training_platform.parts.adopt.import_file import settled
 from training_platform.parts.sandbox.run.servers import announced, serving

@@ -17,7 +17,7 @@ import yaml
 
 from tests.engine.test_adopt import adopt, first_preview, rows_of, throw_away_state
 from tests.engine.test_sandbox_life import SCHEMAS
-from tests.parts.sandbox.run.conftest import Sandbox, small
+from tests.parts.sandbox.run.repositories import Sandbox, small
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import STACK, Sandbox, small
+from tests.parts.sandbox.run.repositories import STACK, Sandbox, small
 from training_platform.checks.comparison.changes import against_state
 from training_platform.checks.comparison.deployed import read_state
 from training_platform.checks.outcome import FlatResource, flat_resource

@@ -17,8 +17,7 @@ import yaml
 
 from tests.engine.deployers import deployer_of, set_up
 from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
-from tests.parts.sandbox.run.conftest import without_stacks
-from tests.parts.sandbox.run.test_run_engine import held
+from tests.parts.sandbox.run.repositories import held, without_stacks
 from tests.places import ROOT
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import without_stacks
+from tests.parts.sandbox.run.repositories import without_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine.test_sandbox_changes import done_to
 from tests.engine.test_sandbox_life import SCHEMAS, Fleet
-from tests.parts.sandbox.run.conftest import Sandbox, without_stacks
+from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.quota import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store

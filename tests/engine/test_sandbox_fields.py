@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import without_stacks
+from tests.parts.sandbox.run.repositories import without_stacks
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
 from training_platform.checks.comparison.changes import resource_changes, result_of
 from training_platform.checks.outcome import FlatResource

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import STACK, Sandbox, small
+from tests.parts.sandbox.run.repositories import STACK, Sandbox, small
 from training_platform.parts.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]

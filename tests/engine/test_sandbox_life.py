@@ -23,8 +23,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import Sandbox, without_stacks
-from tests.parts.sandbox.run.test_run_engine import held
+from tests.parts.sandbox.run.repositories import Sandbox, held, without_stacks
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack
 from training_platform.config.workspace import read_workspace

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import without_stacks
+from tests.parts.sandbox.run.repositories import without_stacks
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.quota import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store

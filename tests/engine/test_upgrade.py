@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import Sandbox, without_stacks
+from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
 from tests.places import ROOT
 from tests.releases import commit_of, releases
 

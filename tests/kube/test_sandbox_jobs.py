@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until
 from tests.parts.sandbox.kubernetes import client as plugin
-from tests.parts.sandbox.run.conftest import without_stacks
+from tests.parts.sandbox.run.repositories import without_stacks
 from tests.plans import planned_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace

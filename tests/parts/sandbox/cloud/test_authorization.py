@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, Client
+from tests.parts.sandbox.cloud.client import LOCATION, PROJECT, Client
 from training_platform.clients.google_api import GoogleError, local_identity
 from training_platform.clients.google_services import CloudStorage
 from training_platform.parts.sandbox.cloud.http.server import make_app

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, OTHER, PROJECT, ZONE, Client, Json
+from tests.parts.sandbox.cloud.client import INSTANCE, LOCATION, OTHER, PROJECT, TRAINING, ZONE, Client, Json
 from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
@@ -19,40 +19,51 @@ CLUSTER = f"container/v1/{LOCATION}/clusters/one"
 POOLS = f"{CLUSTER}/nodePools"
 NETWORKS = f"compute/v1/projects/{PROJECT}/global/networks"
 VERTEX = f"aiplatform/v1/{LOCATION}/persistentResources"
-TRAINING = {
-    "resourcePools": [
-        {
-            "machineSpec": {"machineType": "n1-standard-8"},
-            "replicaCount": "2",
-            "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
-        }
-    ]
-}
+RESOURCE = {"resourcePools": [TRAINING]}
 
 
-@pytest.fixture
-def http(cloud: LocalCloud, ask: Client) -> Iterator[httpx.Client]:
-    ask.network()
-    ask.cluster()
-    with serve(cloud) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        yield client
+class Faulty(httpx.Client):
+    """A client of a served cloud, which plants faults in it and lets its time pass."""
 
-
-@pytest.fixture
-def add(http: httpx.Client) -> Callable[..., None]:
-    def added(section: str, **fault: Any) -> None:
-        answer = http.post("/_sandbox/faults", json={section: {"planned": fault}})
+    def add(self, section: str, **fault: Any) -> None:
+        answer = self.post("/_sandbox/faults", json={section: {"planned": fault}})
         assert (answer.status_code, answer.json()) == (200, {"added": ["planned"]})
 
-    return added
+    def clear(self) -> None:
+        self.delete("/_sandbox/faults").raise_for_status()
+
+    def hits(self) -> list[str]:
+        return [event["what"] for fault in self.get("/_sandbox/faults").json() for event in fault["events"]]
+
+    def wait(self, seconds: float) -> None:
+        self.post("/_sandbox/clock", json={"advance": seconds}).raise_for_status()
+
+    def last(self, kind: str, seconds: float) -> None:
+        """Have operations of a kind last so long."""
+        self.put("/_sandbox/settings", json={"durations": {kind: seconds}}).raise_for_status()
+
+    def create(self, body: Json) -> Json:
+        """Create a node pool; returns the operation."""
+        answer = self.post(f"/{POOLS}", json=body)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def pool(self, name: str = "cpu") -> Json:
+        return dict(self.get(f"/{POOLS}/{name}").json())
+
+    def status(self, name: str = "cpu") -> str:
+        return str(self.pool(name)["status"])
+
+    def operation(self, begun: Json) -> Json:
+        return dict(self.get(f"/container/v1/{LOCATION}/operations/{begun['name']}").json())
 
 
 @pytest.fixture
-def pass_time(http: httpx.Client) -> Callable[[float], None]:
-    def passed(seconds: float) -> None:
-        http.post("/_sandbox/clock", json={"advance": seconds}).raise_for_status()
-
-    return passed
+def http(cloud: LocalCloud, ask: Client) -> Iterator[Faulty]:
+    ask.network()
+    ask.cluster()
+    with serve(cloud) as port, Faulty(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        yield client
 
 
 def pool(name: str = "cpu", nodes: int = 1, zones: tuple[str, ...] = ("us-central1-a",), **config: Any) -> Json:
@@ -60,12 +71,7 @@ def pool(name: str = "cpu", nodes: int = 1, zones: tuple[str, ...] = ("us-centra
     return {"nodePool": {"name": name, "initialNodeCount": nodes, "locations": list(zones), "config": config}}
 
 
-def hits(http: httpx.Client) -> list[str]:
-    return [event["what"] for fault in http.get("/_sandbox/faults").json() for event in fault["events"]]
-
-
 INSTANCES = f"file/v1/{ZONE}/instances"
-SHARE = {"tier": "ZONAL", "fileShares": [{"name": "a", "capacityGb": "1024"}], "networks": [{"network": "net"}]}
 
 
 @dataclass(frozen=True)
@@ -81,24 +87,22 @@ class Create:
 
 CREATES = (
     Create("container.nodePools", POOLS, pool("it"), {}, ("status", "ERROR")),
-    Create("file.instances", INSTANCES, SHARE, {"instanceId": "it"}, ("state", "ERROR")),
-    Create("aiplatform.persistentResources", VERTEX, TRAINING, {"persistentResourceId": "it"}, ("state", "ERROR")),
+    Create("file.instances", INSTANCES, INSTANCE, {"instanceId": "it"}, ("state", "ERROR")),
+    Create("aiplatform.persistentResources", VERTEX, RESOURCE, {"persistentResourceId": "it"}, ("state", "ERROR")),
     Create("compute.networks", NETWORKS, {"name": "it", "autoCreateSubnetworks": False}, {}, None),
 )
 
 
 @pytest.mark.parametrize("create", CREATES, ids=[each.kind for each in CREATES])
-def test_a_create_that_fails_half_way_leaves_what_google_leaves(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None], create: Create
-) -> None:
-    http.put("/_sandbox/settings", json={"durations": {create.kind: 100.0}})
-    add("failed_operations", kind=create.kind, action="create", at=0.25, message="Something broke.", times=1)
+def test_a_create_that_fails_half_way_leaves_what_google_leaves(http: Faulty, create: Create) -> None:
+    http.last(create.kind, 100.0)
+    http.add("failed_operations", kind=create.kind, action="create", at=0.25, message="Something broke.", times=1)
     path = f"/{create.collection}"
 
     assert http.post(path, json=create.body, params=create.query).status_code == 200
-    pass_time(24)
+    http.wait(24)
     assert http.get(f"{path}/it").status_code == 200
-    pass_time(1)
+    http.wait(1)
 
     found = http.get(f"{path}/it")
     if create.left is None:
@@ -106,38 +110,34 @@ def test_a_create_that_fails_half_way_leaves_what_google_leaves(
     else:
         assert found.json()[create.left[0]] == create.left[1]
         assert http.delete(f"{path}/it").status_code == 200
-        pass_time(100)
+        http.wait(100)
     assert http.post(path, json=create.body, params=create.query).status_code == 200
 
 
-def test_an_operation_says_how_it_failed_in_the_form_of_its_api(http: httpx.Client, add: Callable[..., None]) -> None:
-    add("failed_operations", kind="compute.networks", message="Something broke.")
+def test_an_operation_says_how_it_failed_in_the_form_of_its_api(http: Faulty) -> None:
+    http.add("failed_operations", kind="compute.networks", message="Something broke.")
     operation = http.post(f"/{NETWORKS}", json={"name": "it", "autoCreateSubnetworks": False}).json()
     assert operation["error"]["errors"] == [{"code": "INTERNAL", "message": "Something broke."}]
 
-    http.delete("/_sandbox/faults")
-    add("failed_operations", kind="container.nodePools", message="Something broke.")
-    operation = http.post(f"/{POOLS}", json=pool()).json()
+    http.clear()
+    http.add("failed_operations", kind="container.nodePools", message="Something broke.")
+    operation = http.create(pool())
     assert (operation["status"], operation["statusMessage"]) == ("DONE", "Something broke.")
 
 
-def test_the_second_update_fails_and_the_pool_says_so_until_the_third(
-    http: httpx.Client, add: Callable[..., None]
-) -> None:
-    http.post(f"/{POOLS}", json=pool())
-    add("failed_operations", kind="container.nodePools", action="update", name="c*", skip=1, times=1)
+def test_the_second_update_fails_and_the_pool_says_so_until_the_third(http: Faulty) -> None:
+    http.create(pool())
+    http.add("failed_operations", kind="container.nodePools", action="update", name="c*", skip=1, times=1)
 
     for expected in ("RUNNING", "RUNNING_WITH_ERROR", "RUNNING"):
         http.put(f"/{POOLS}/cpu", json={"labels": {"labels": {"turn": expected.lower()}}})
-        found = http.get(f"/{POOLS}/cpu").json()
+        found = http.pool()
         assert found["status"] == expected
         assert ("statusMessage" in found) is (expected != "RUNNING")
 
 
-def test_a_failed_delete_leaves_the_resource_and_the_next_removes_it(
-    http: httpx.Client, add: Callable[..., None]
-) -> None:
-    add("failed_operations", kind="compute.networks", action="delete", times=1)
+def test_a_failed_delete_leaves_the_resource_and_the_next_removes_it(http: Faulty) -> None:
+    http.add("failed_operations", kind="compute.networks", action="delete", times=1)
     http.post(f"/{NETWORKS}", json={"name": "it", "autoCreateSubnetworks": False})
 
     assert "error" in http.delete(f"/{NETWORKS}/it").json()
@@ -147,100 +147,88 @@ def test_a_failed_delete_leaves_the_resource_and_the_next_removes_it(
 
 
 @pytest.mark.parametrize(("fault", "seconds"), [({"factor": 2.5}, 250), ({"seconds": 40}, 140)])
-def test_a_slow_operation_takes_longer_by_so_much(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None], fault: Json, seconds: int
-) -> None:
-    http.put("/_sandbox/settings", json={"durations": {"container.nodePools": 100.0}})
-    add("slow_operations", kind="container.nodePools", **fault)
-    http.post(f"/{POOLS}", json=pool())
+def test_a_slow_operation_takes_longer_by_so_much(http: Faulty, fault: Json, seconds: int) -> None:
+    http.last("container.nodePools", 100.0)
+    http.add("slow_operations", kind="container.nodePools", **fault)
+    http.create(pool())
 
-    pass_time(seconds - 1)
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "PROVISIONING"
-    pass_time(1)
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
+    http.wait(seconds - 1)
+    assert http.status() == "PROVISIONING"
+    http.wait(1)
+    assert http.status() == "RUNNING"
 
 
-def test_a_stuck_pool_is_provisioning_until_the_fault_is_lifted(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None]
-) -> None:
-    add("stuck_pools", cluster="one", name="c?u")
-    operation = http.post(f"/{POOLS}", json=pool()).json()
-    http.post(f"/{POOLS}", json=pool("other"))
-    pass_time(100_000)
+def test_a_stuck_pool_is_provisioning_until_the_fault_is_lifted(http: Faulty) -> None:
+    http.add("stuck_pools", cluster="one", name="c?u")
+    operation = http.create(pool())
+    http.create(pool("other"))
+    http.wait(100_000)
 
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "PROVISIONING"
-    assert http.get(f"/{POOLS}/other").json()["status"] == "RUNNING"
+    assert http.status() == "PROVISIONING"
+    assert http.status("other") == "RUNNING"
     http.delete("/_sandbox/faults/planned")
 
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
-    assert http.get(f"/container/v1/{LOCATION}/operations/{operation['name']}").json()["status"] == "DONE"
+    assert http.status() == "RUNNING"
+    assert http.operation(operation)["status"] == "DONE"
 
 
-def test_a_pool_is_stuck_for_a_time(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None]
-) -> None:
-    add("stuck_pools", for_seconds=900)
-    http.post(f"/{POOLS}", json=pool())
+def test_a_pool_is_stuck_for_a_time(http: Faulty) -> None:
+    http.add("stuck_pools", for_seconds=900)
+    http.create(pool())
 
-    pass_time(899)
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "PROVISIONING"
-    pass_time(1)
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
+    http.wait(899)
+    assert http.status() == "PROVISIONING"
+    http.wait(1)
+    assert http.status() == "RUNNING"
 
 
-def test_a_sold_out_machine_fails_the_operation_and_leaves_the_pool_in_error_until_there_are_some(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None]
-) -> None:
-    add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=3600)
+def test_a_sold_out_machine_fails_the_operation_and_leaves_the_pool_in_error_until_there_are_some(http: Faulty) -> None:
+    http.add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=3600)
 
-    operation = http.post(f"/{POOLS}", json=pool(nodes=3)).json()
+    operation = http.create(pool(nodes=3))
     assert operation["status"] == "RUNNING"
-    pass_time(60)
+    http.wait(60)
 
-    ended = http.get(f"/container/v1/{LOCATION}/operations/{operation['name']}").json()
+    ended = http.operation(operation)
     assert ended["status"] == "DONE"
     assert "Expected 3, running 0, transitioning 3. Current errors: [GCE_STOCKOUT]" in ended["statusMessage"]
     assert f"The zone 'projects/{PROJECT}/zones/us-central1-a' does not have enough" in ended["error"]["message"]
-    left = http.get(f"/{POOLS}/cpu").json()
+    left = http.pool()
     assert (left["status"], left["statusMessage"]) == ("ERROR", ended["statusMessage"])
-    assert hits(http) == [f"create container/{LOCATION}/clusters/one/nodePools/cpu"]
+    assert http.hits() == [f"create container/{LOCATION}/clusters/one/nodePools/cpu"]
 
-    pass_time(3539)
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "ERROR"
-    pass_time(1)
-    well = http.get(f"/{POOLS}/cpu").json()
+    http.wait(3539)
+    assert http.status() == "ERROR"
+    http.wait(1)
+    well = http.pool()
     assert well["status"] == "RUNNING"
     assert "statusMessage" not in well
 
 
 @pytest.mark.parametrize(("takes", "well"), [(10, 30), (45, 45)])
-def test_an_operation_that_finds_vms_before_it_gives_up_ends_well(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None], takes: int, well: int
-) -> None:
-    http.put("/_sandbox/settings", json={"durations": {"container.nodePools": float(takes)}})
-    add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=30)
+def test_an_operation_that_finds_vms_before_it_gives_up_ends_well(http: Faulty, takes: int, well: int) -> None:
+    http.last("container.nodePools", float(takes))
+    http.add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=30)
 
-    operation = http.post(f"/{POOLS}", json=pool()).json()
-    pass_time(well - 1)
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "PROVISIONING"
-    pass_time(1)
+    operation = http.create(pool())
+    http.wait(well - 1)
+    assert http.status() == "PROVISIONING"
+    http.wait(1)
 
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
-    ended = http.get(f"/container/v1/{LOCATION}/operations/{operation['name']}").json()
+    assert http.status() == "RUNNING"
+    ended = http.operation(operation)
     assert ended["status"] == "DONE"
     assert "error" not in ended
 
 
-def test_an_operation_that_gave_up_before_there_were_vms_failed_whenever_it_is_looked_at(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None]
-) -> None:
-    add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=61)
+def test_an_operation_that_gave_up_before_there_were_vms_failed_whenever_it_is_looked_at(http: Faulty) -> None:
+    http.add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=61)
 
-    operation = http.post(f"/{POOLS}", json=pool()).json()
-    pass_time(1000)
+    operation = http.create(pool())
+    http.wait(1000)
 
-    assert "error" in http.get(f"/container/v1/{LOCATION}/operations/{operation['name']}").json()
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
+    assert "error" in http.operation(operation)
+    assert http.status() == "RUNNING"
 
 
 @pytest.mark.parametrize(
@@ -256,47 +244,41 @@ def test_an_operation_that_gave_up_before_there_were_vms_failed_whenever_it_is_l
         ),
     ],
 )
-def test_only_vms_that_are_asked_for_and_not_reserved_run_out(
-    http: httpx.Client, add: Callable[..., None], body: Json, status: str
-) -> None:
-    add("stockouts", machine_type="e2-standard-4", location="us-central1-a")
+def test_only_vms_that_are_asked_for_and_not_reserved_run_out(http: Faulty, body: Json, status: str) -> None:
+    http.add("stockouts", machine_type="e2-standard-4", location="us-central1-a")
 
-    assert http.post(f"/{POOLS}", json=body).status_code == 200
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == status
+    http.create(body)
+    assert http.status() == status
 
 
-def test_a_pool_that_grows_into_a_sold_out_zone_runs_with_an_error_and_one_that_shrinks_does_not(
-    http: httpx.Client, add: Callable[..., None]
-) -> None:
-    http.post(f"/{POOLS}", json=pool(nodes=2))
-    add("stockouts", machine_type="e2-standard-4", location="us-central1")
+def test_a_pool_that_grows_into_a_sold_out_zone_runs_with_an_error_and_one_that_shrinks_does_not(http: Faulty) -> None:
+    http.create(pool(nodes=2))
+    http.add("stockouts", machine_type="e2-standard-4", location="us-central1")
 
     http.post(f"/{POOLS}/cpu:setSize", json={"nodeCount": 1})
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
+    assert http.status() == "RUNNING"
     http.post(f"/{POOLS}/cpu:setSize", json={"nodeCount": 3})
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING_WITH_ERROR"
+    assert http.status() == "RUNNING_WITH_ERROR"
 
     http.delete("/_sandbox/faults/planned")
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "RUNNING"
+    assert http.status() == "RUNNING"
 
 
-def test_a_topology_runs_out_while_others_of_the_machine_are_there(
-    http: httpx.Client, add: Callable[..., None]
-) -> None:
+def test_a_topology_runs_out_while_others_of_the_machine_are_there(http: Faulty) -> None:
     def slice_of(topology: str, nodes: int) -> Json:
         body = pool(topology, nodes, ("us-central1-b",), machineType="ct6e-standard-4t", diskType="hyperdisk-balanced")
         body["nodePool"] |= {"name": f"tpu-{topology}", "placementPolicy": {"type": "COMPACT", "tpuTopology": topology}}
         return body
 
-    add("stockouts", machine_type="ct6e-standard-4t", location="us-central1-b", topology="4x4")
+    http.add("stockouts", machine_type="ct6e-standard-4t", location="us-central1-b", topology="4x4")
 
     for topology, nodes, status in (("4x4", 4, "ERROR"), ("2x4", 2, "RUNNING")):
-        assert http.post(f"/{POOLS}", json=slice_of(topology, nodes)).status_code == 200
-        assert http.get(f"/{POOLS}/tpu-{topology}").json()["status"] == status
+        http.create(slice_of(topology, nodes))
+        assert http.status(f"tpu-{topology}") == status
 
 
-def test_a_cluster_whose_first_pool_finds_no_vms_is_in_error(http: httpx.Client, add: Callable[..., None]) -> None:
-    add("stockouts", machine_type="e2-standard-4", location="us-central1-f")
+def test_a_cluster_whose_first_pool_finds_no_vms_is_in_error(http: Faulty) -> None:
+    http.add("stockouts", machine_type="e2-standard-4", location="us-central1-f")
     first = pool(zones=("us-central1-f",))["nodePool"]
     body = {"name": "two", "network": "net", "subnetwork": "nodes", "nodePools": [first]}
 
@@ -305,10 +287,10 @@ def test_a_cluster_whose_first_pool_finds_no_vms_is_in_error(http: httpx.Client,
     assert http.get(f"/container/v1/{LOCATION}/clusters/two").json()["status"] == "ERROR"
 
 
-def test_a_persistent_resource_fails_in_a_sold_out_region(http: httpx.Client, add: Callable[..., None]) -> None:
-    add("stockouts", machine_type="n1-standard-8", location="us-central1")
+def test_a_persistent_resource_fails_in_a_sold_out_region(http: Faulty) -> None:
+    http.add("stockouts", machine_type="n1-standard-8", location="us-central1")
 
-    operation = http.post(f"/{VERTEX}", params={"persistentResourceId": "tuning"}, json=TRAINING).json()
+    operation = http.post(f"/{VERTEX}", params={"persistentResourceId": "tuning"}, json=RESOURCE).json()
 
     assert operation["error"]["code"] == 8
     assert "Resources are insufficient in region: us-central1" in operation["error"]["message"]
@@ -320,9 +302,9 @@ def test_a_persistent_resource_fails_in_a_sold_out_region(http: httpx.Client, ad
     [(429, "RESOURCE_EXHAUSTED", "rateLimitExceeded"), (503, "UNAVAILABLE", "backendError")],
 )
 def test_a_burst_turns_requests_away_so_often_and_then_lets_them_through(
-    http: httpx.Client, add: Callable[..., None], code: int, status: str, reason: str
+    http: Faulty, code: int, status: str, reason: str
 ) -> None:
-    add("bursts", code=code, service="compute", verb="POST", path="v1/*/networks", times=2, retry_after_seconds=7)
+    http.add("bursts", code=code, service="compute", verb="POST", path="v1/*/networks", times=2, retry_after_seconds=7)
     body = {"name": "it", "autoCreateSubnetworks": False}
 
     for _ in range(2):
@@ -334,25 +316,23 @@ def test_a_burst_turns_requests_away_so_often_and_then_lets_them_through(
         assert http.get(f"/{NETWORKS}/it").status_code == 404
 
     assert http.post(f"/{NETWORKS}", json=body).status_code == 200
-    assert hits(http) == [f"POST /{NETWORKS}"] * 2
+    assert http.hits() == [f"POST /{NETWORKS}"] * 2
 
 
-def test_a_burst_lasts_from_a_time_for_a_time(
-    http: httpx.Client, add: Callable[..., None], pass_time: Callable[[float], None]
-) -> None:
-    add("bursts", code=503, from_seconds=10, for_seconds=20)
+def test_a_burst_lasts_from_a_time_for_a_time(http: Faulty) -> None:
+    http.add("bursts", code=503, from_seconds=10, for_seconds=20)
 
     seen = []
     for wait in (9, 1, 19, 1):
-        pass_time(wait)
+        http.wait(wait)
         seen.append(http.get(f"/{NETWORKS}").status_code)
 
     assert seen == [200, 503, 503, 200]
     assert "retry-after" not in http.get(f"/{NETWORKS}").headers
 
 
-def test_an_expired_token_is_401_with_the_reason_and_a_challenge(http: httpx.Client, add: Callable[..., None]) -> None:
-    add("expired_tokens", service="container", times=1)
+def test_an_expired_token_is_401_with_the_reason_and_a_challenge(http: Faulty) -> None:
+    http.add("expired_tokens", service="container", times=1)
 
     refused = http.get(f"/{CLUSTER}")
 
@@ -363,10 +343,8 @@ def test_an_expired_token_is_401_with_the_reason_and_a_challenge(http: httpx.Cli
     assert http.get(f"/{CLUSTER}").status_code == 200
 
 
-def test_an_answer_that_is_lost_closes_the_connection_after_the_effect(
-    http: httpx.Client, add: Callable[..., None]
-) -> None:
-    add("lost_responses", times=1)
+def test_an_answer_that_is_lost_closes_the_connection_after_the_effect(http: Faulty) -> None:
+    http.add("lost_responses", times=1)
     body = {"name": "it", "autoCreateSubnetworks": False}
 
     with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
@@ -376,8 +354,8 @@ def test_an_answer_that_is_lost_closes_the_connection_after_the_effect(
     assert http.post(f"/{NETWORKS}", json=body).status_code == 409
 
 
-def test_an_answer_that_is_lost_may_look_like_an_outage(http: httpx.Client, add: Callable[..., None]) -> None:
-    add("lost_responses", client_sees="unavailable", path="*/networks", times=1)
+def test_an_answer_that_is_lost_may_look_like_an_outage(http: Faulty) -> None:
+    http.add("lost_responses", client_sees="unavailable", path="*/networks", times=1)
 
     lost = http.post(f"/{NETWORKS}", json={"name": "it", "autoCreateSubnetworks": False})
 
@@ -385,19 +363,17 @@ def test_an_answer_that_is_lost_may_look_like_an_outage(http: httpx.Client, add:
     assert http.get(f"/{NETWORKS}/it").status_code == 200
 
 
-def test_reads_and_refusals_are_not_lost(http: httpx.Client, add: Callable[..., None]) -> None:
-    add("lost_responses")
+def test_reads_and_refusals_are_not_lost(http: Faulty) -> None:
+    http.add("lost_responses")
 
     assert http.get(f"/{CLUSTER}").status_code == 200
     assert http.post(f"/{NETWORKS}", json={"name": "NOT A NAME"}).status_code == 400
-    assert hits(http) == []
+    assert http.hits() == []
 
 
-def test_a_fault_of_a_project_leaves_the_others_alone(
-    ask: Client, http: httpx.Client, add: Callable[..., None]
-) -> None:
+def test_a_fault_of_a_project_leaves_the_others_alone(ask: Client, http: Faulty) -> None:
     ask.enable(OTHER, "compute", "container", "storage")
-    add("bursts", code=503, project=OTHER)
+    http.add("bursts", code=503, project=OTHER)
     bucket = {"name": "example-other-data", "location": "us-central1"}
 
     assert http.get(f"/{NETWORKS}").status_code == 200
@@ -431,22 +407,22 @@ def test_after_a_restart_nothing_goes_wrong_and_what_waited_goes_on(
     assert [after.done("GET", f"{POOLS}/{name}")["status"] for name in ("held", "short")] == ["RUNNING", "RUNNING"]
 
 
-def test_a_pool_made_anew_is_not_taken_for_the_one_that_waited(http: httpx.Client, add: Callable[..., None]) -> None:
-    add("stockouts", machine_type="e2-standard-4", location="us-central1-a", times=1)
-    http.post(f"/{POOLS}", json=pool())
+def test_a_pool_made_anew_is_not_taken_for_the_one_that_waited(http: Faulty) -> None:
+    http.add("stockouts", machine_type="e2-standard-4", location="us-central1-a", times=1)
+    http.create(pool())
     http.delete(f"/{POOLS}/cpu")
     http.post(
         "/_sandbox/faults", json={"failed_operations": {"more": {"kind": "container.nodePools", "action": "create"}}}
     )
-    http.post(f"/{POOLS}", json=pool())
+    http.create(pool())
 
-    http.delete("/_sandbox/faults")
+    http.clear()
 
-    assert http.get(f"/{POOLS}/cpu").json()["status"] == "ERROR"
+    assert http.status() == "ERROR"
 
 
-def test_a_resource_can_be_taken_away_with_all_that_belongs_to_it(cloud: LocalCloud, http: httpx.Client) -> None:
-    http.post(f"/{POOLS}", json=pool())
+def test_a_resource_can_be_taken_away_with_all_that_belongs_to_it(cloud: LocalCloud, http: Faulty) -> None:
+    http.create(pool())
 
     gone = http.delete(f"/_sandbox/resources/{LOCATION}/clusters/one")
 

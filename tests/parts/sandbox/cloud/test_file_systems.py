@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
+from tests.parts.sandbox.cloud.client import LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.clients.google_services import lustre_address
 
 INSTANCES, BACKUPS = f"file/v1/{ZONE}/instances", f"file/v1/{LOCATION}/backups"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, OTHER, PROJECT, Client, Json
+from tests.parts.sandbox.cloud.client import LOCATION, OTHER, PROJECT, Client, Json
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 
@@ -101,30 +101,16 @@ def test_autoscaling_is_set_by_a_method_of_its_own(gke: Client) -> None:
     assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["maxNodeCount"] == 2
 
 
-def test_desired_fields_of_an_update_reach_the_cluster(gke: Client) -> None:
-    update = {"desiredReleaseChannel": {"channel": "STABLE"}, "desiredDefaultEnablePrivateNodes": True}
-    gke.done("PUT", CLUSTER, {"update": update})
-
-    cluster = gke.done("GET", CLUSTER)
-    assert cluster["releaseChannel"]["channel"] == "STABLE"
-    assert cluster["networkConfig"]["defaultEnablePrivateNodes"] is True
-
-
 UPDATES: dict[str, tuple[Any, str, Any]] = {  # of the beta version: what is sent, where it is then, and what is there
-    "desiredIntraNodeVisibilityConfig": ({"enabled": True}, "networkConfig.enableIntraNodeVisibility", True),
+    "desiredDefaultEnablePrivateNodes": (True, "networkConfig.defaultEnablePrivateNodes", True),
     "desiredEnableMultiNetworking": (True, "networkConfig.enableMultiNetworking", True),
     "desiredDnsConfig": ({"clusterDns": "CLOUD_DNS"}, "networkConfig.dnsConfig", {"clusterDns": "CLOUD_DNS"}),
     "desiredStackType": ("IPV4_IPV6", "ipAllocationPolicy.stackType", "IPV4_IPV6"),
-    "desiredClusterAutoscaling": (
-        {"autoscalingProfile": "OPTIMIZE_UTILIZATION"}, "autoscaling.autoscalingProfile", "OPTIMIZE_UTILIZATION"),
     "desiredGcfsConfig": ({"enabled": True}, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig", {"enabled": True}),
     "desiredNodePoolAutoConfigNetworkTags": ({"tags": ["a"]}, "nodePoolAutoConfig.networkTags", {"tags": ["a"]}),
     "desiredControlPlaneEndpointsConfig": (
         {"dnsEndpointConfig": {"allowExternalTraffic": True}},
         "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic", True),
-    "desiredBinaryAuthorization": (
-        {"evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"}, "binaryAuthorization.evaluationMode",
-        "PROJECT_SINGLETON_POLICY_ENFORCE"),
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, Client
+from tests.parts.sandbox.cloud.client import INSTANCE, LOCATION, PROJECT, Client
 from training_platform.parts.sandbox.cloud.endpoints import endpoints
 from training_platform.parts.sandbox.cloud.http.guard import DEEPEST, MOST_BYTES, parse_json
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
@@ -47,9 +47,8 @@ def test_an_unknown_service_is_404_in_googles_form(http: httpx.Client) -> None:
 
 def test_settings_and_time_are_a_persons_to_change(http: httpx.Client) -> None:
     assert http.put("/_sandbox/settings", json={"durations": {"file.instances": 240.0}}).status_code == 200
-    body = {"tier": "ZONAL", "fileShares": [{"name": "a", "capacityGb": "1024"}], "networks": [{"network": "net"}]}
     path = f"/file/v1/projects/{PROJECT}/locations/us-central1-a/instances"
-    operation = http.post(path, params={"instanceId": "homes"}, json=body).json()
+    operation = http.post(path, params={"instanceId": "homes"}, json=INSTANCE).json()
     assert operation["done"] is False
     assert http.get(f"{path}/homes").json()["state"] == "CREATING"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import PROJECT, Client, Json
+from tests.parts.sandbox.cloud.client import PROJECT, Client, Json
 
 ZONES = f"dns/v1beta2/projects/{PROJECT}/managedZones"
 RECORDS, CHANGES = f"{ZONES}/apis/rrsets", f"{ZONES}/apis/changes"
@@ -111,13 +111,6 @@ def joined(ask: Client) -> Client:
     ask.network()
     ask.private_services()
     return ask
-
-
-def test_a_network_has_one_connection(joined: Client) -> None:
-    asked = joined("POST", CONNECTIONS, {"network": NETWORK_PATH})
-
-    assert asked.code == 409
-    assert len(joined.done("GET", CONNECTIONS, network=NETWORK_PATH)["connections"]) == 1
 
 
 def test_a_connection_goes_with_its_network_alone(joined: Client) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
+from tests.parts.sandbox.cloud.client import LOCATION, PROJECT, Client, Json
 from training_platform.config.reading.secrets import can_be_secret
 from training_platform.parts.sandbox.cloud.requests.discovery import SERVICES, Api, load
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, OTHER, PROJECT, Client, Json
+from tests.parts.sandbox.cloud.client import LOCATION, OTHER, PROJECT, Client, Json
 from training_platform.parts.sandbox.cloud.faults.scenario import Scenario, ScenarioError, parse_scenario, read_scenario
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud

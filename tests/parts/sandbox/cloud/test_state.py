@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, ZONE, Client, Json
+from tests.parts.sandbox.cloud.client import INSTANCE, LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state import operations
@@ -173,44 +173,6 @@ def test_a_quota_preference_is_kept_and_cannot_be_deleted(ask: Client) -> None:
     assert ask.done("GET", f"{base}/cpus") == made
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"config": {"machineType": "e2-standard-8", "diskSizeGb": 9}}, "9 GB"),
-        (
-            {
-                "config": {
-                    "machineType": "a2-highgpu-1g",
-                    "accelerators": [{"acceleratorType": "nvidia-l4", "acceleratorCount": "1"}],
-                }
-            },
-            "l4",
-        ),
-        ({"config": {"machineType": "e2-standard-8", "flexStart": True}}, "flex"),
-    ],
-)
-def test_what_a_rule_of_googles_finds_is_refused(gke: Client, change: Json, words: str) -> None:
-    refused = gke("POST", POOLS, pool(1, **change))
-
-    assert (refused.code, refused.body["error"]["status"]) == (400, "INVALID_ARGUMENT")
-    assert words in refused.message
-
-
-def test_vertex_refuses_a_boot_disk_beyond_its_limit(ask: Client) -> None:
-    def resource(size: int) -> Json:
-        spec = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}
-        return {"resourcePools": [{**spec, "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": size}}]}
-
-    path = f"aiplatform/v1/{LOCATION}/persistentResources"
-    assert "64,001 GB" in ask("POST", path, resource(64_001), persistentResourceId="tuning").message
-
-
-def test_filestore_refuses_less_than_a_tier_has(ask: Client) -> None:
-    body = {"tier": "BASIC_SSD", "fileShares": [{"name": "a", "capacityGb": "100"}], "networks": [{"network": "net"}]}
-
-    assert ask("POST", f"file/v1/{ZONE}/instances", body, instanceId="a").code == 400
-
-
 COMPUTE = f"compute/v1/projects/{PROJECT}"
 
 
@@ -363,8 +325,7 @@ def test_the_legacy_paths_of_gke_are_the_same_clusters(ask: Client) -> None:
 
 
 def test_a_filestore_instance_has_backups_and_snapshots(ask: Client) -> None:
-    share = {"tier": "ZONAL", "fileShares": [{"name": "a", "capacityGb": "1024"}], "networks": [{"network": "net"}]}
-    ask.done("POST", f"file/v1/{ZONE}/instances", share, instanceId="homes")
+    ask.done("POST", f"file/v1/{ZONE}/instances", INSTANCE, instanceId="homes")
     backups, snapshots = f"file/v1/{LOCATION}/backups", f"file/v1/{ZONE}/instances/homes/snapshots"
     source = {"sourceInstance": f"{ZONE}/instances/homes", "sourceFileShare": "a"}
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.parts.sandbox.cloud.conftest import LOCATION, PROJECT, Client, Json
+from tests.parts.sandbox.cloud.client import LOCATION, PROJECT, Client, Json
 from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
@@ -278,7 +277,7 @@ POOLS: list[Json] = [
 
 
 def create(ask: Client, body: Json, name: str = "kept") -> Any:
-    return ask("POST", RESOURCES, copy.deepcopy(body), persistentResourceId=name)
+    return ask("POST", RESOURCES, body, persistentResourceId=name)
 
 
 def sized(*counts: Any) -> Json:

@@ -68,15 +68,6 @@ def _patterns(schema: Any) -> list[str]:
     return own + [pattern for part in schema.values() for pattern in _patterns(part)]
 
 
-def test_scope_comes_from_the_definition(crds: Schemas) -> None:
-    assert crds[KUEUE, "v1beta2", "LocalQueue"].namespaced
-    assert not crds[KUEUE, "v1beta2", "ClusterQueue"].namespaced
-
-
-def test_a_right_object_is_let_through(crds: Schemas) -> None:
-    assert crds[KUEUE, "v1beta2", "ClusterQueue"].errors(cluster_queue()) == []
-
-
 @pytest.mark.parametrize(
     ("queue", "expected"),
     [
@@ -113,18 +104,6 @@ def test_one_spoiled_field_is_one_refusal_at_its_path(crds: Schemas, queue: Json
 
     assert len(errors) == 1
     assert errors[0].startswith(expected)
-
-
-def test_a_misspelt_field_is_refused_with_the_nearest_one(crds: Schemas) -> None:
-    (error,) = crds[KUEUE, "v1beta2", "ClusterQueue"].errors(spoiled(spec__cohort="x"))
-
-    assert error.endswith("stopPolicy; nearest: 'cohortName'")
-
-
-def test_all_refusals_come_at_once(crds: Schemas) -> None:
-    queue = spoiled(spec__cohort="x", spec__queueingStrategy="LIFO", spec__stopPolicy="Never")
-
-    assert len(crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)) == 3
 
 
 def test_versions_differ(crds: Schemas) -> None:
@@ -301,16 +280,6 @@ def test_a_wrong_field_is_refused_by_path_and_reason(strict: Client) -> None:
     assert failures["spec.cohort"].endswith("; nearest: 'cohortName'")
     assert failures["spec.stopPolicy"].startswith("stopPolicy does not take 'Never'; allowed: ")
     assert len(failures) == 2
-
-
-def test_a_preview_with_unknowns_is_judged_as_far_as_it_is_known(strict: Client) -> None:
-    group = {"coveredResources": ["cpu"], "flavors": [{"name": UNKNOWN_ON_WIRE, "resources": UNKNOWN_ON_WIRE}]}
-
-    _, right = strict.check(CLUSTER_QUEUE, "q", custom_kind("ClusterQueue", resourceGroups=[group]))
-    _, wrong = strict.check(CLUSTER_QUEUE, "q", custom_kind("ClusterQueue", resourceGroups=[{**group, "x": 1}]))
-
-    assert right == {}
-    assert list(wrong) == ["spec.resourceGroups[0].x"]
 
 
 def test_a_namespace_is_by_the_definitions_scope(strict: Client) -> None:

@@ -9,12 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import ROOT, STACK, Sandbox, family, small
+from tests.parts.sandbox.run.repositories import ROOT, STACK, Sandbox, family, held, small, state
 from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.run.folder import SandboxFolder, is_alive
 
@@ -23,16 +22,6 @@ pytestmark = [
     pytest.mark.timeout(1800),
     pytest.mark.skipif(sys.platform != "linux", reason="kills by /proc"),
 ]
-
-
-def held(folder: SandboxFolder) -> Counter[str]:
-    """Count what the local cloud holds, without what it notes of work, by name without random parts."""
-    names = (each.name for each in Store(folder.cloud).all() if not re.search("/(operations|changes)/", each.name))
-    return Counter(re.sub(r"-[0-9a-f]{7}$|\d{15,}", "", name) for name in names)
-
-
-def state(folder: SandboxFolder) -> set[tuple[str, str]]:
-    return {(each["type"], each["urn"].split("::", 3)[-1]) for each in folder.resources("small")}
 
 
 def kinds(folder: SandboxFolder) -> set[str]:

@@ -11,8 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.parts.sandbox.run.conftest import Sandbox, small
-from tests.parts.sandbox.run.test_run_engine import held, state
+from tests.parts.sandbox.run.repositories import Sandbox, held, small, state
 from training_platform.parts.sandbox.run.faults import FaultControl
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
