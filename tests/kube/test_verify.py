@@ -25,9 +25,8 @@ from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.kube.server import Server
 from tests.kube.test_every_object import ApiServer, rendered
-from tests.parts.adopt.conftest import Repository
-from tests.parts.adopt.conftest import _repository as repository  # noqa: F401 # a fixture
-from tests.parts.verify.conftest import HOME, TEAM, Lab, answers_of, lab_of, verdicts
+from tests.parts.adopt.stacks import write_stacks
+from tests.parts.verify.lab import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from tests.plans import PlannedStack
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.parts.sandbox.cloud.state.store import Record
@@ -181,9 +180,10 @@ def silent(site: Site) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def site(repository: Repository, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:  # noqa: F811
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("verify")
-    lab = lab_of(repository({"lab": LARGE, "lab-vision": TEAM, "lab-nlp": NLP}), ["lab", "lab-nlp", "lab-vision"])
+    root = write_stacks(tmp_path_factory.mktemp("repository"), {"lab": LARGE, "lab-vision": TEAM, "lab-nlp": NLP})
+    lab = lab_of(root, ["lab", "lab-nlp", "lab-vision"])
     _put_lustre(lab)
     releases = {one.inputs["name"]: one.inputs for one in lab.resources if one.type == resource_types.RELEASE}
     settings = yaml.safe_load(releases["kueue"]["values"]["managerConfig"]["controllerManagerConfigYaml"])

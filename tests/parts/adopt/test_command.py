@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.parts.adopt.conftest import PROJECT, Repository, small_plan, standing
 from tests.parts.adopt.seeding import Seeded, served
+from tests.parts.adopt.stacks import PROJECT, Repository, small_plan, standing
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 

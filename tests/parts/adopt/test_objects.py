@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.adopt.conftest import PROJECT
+from tests.parts.adopt.stacks import PROJECT
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from training_platform.clients.project_contents import Contents
 from training_platform.parts.adopt.cluster_objects import reach_clusters

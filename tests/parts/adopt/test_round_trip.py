@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from inspect import getsource
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from pydantic import BaseModel
 
-from tests.parts.adopt.conftest import (
+from tests.parts.adopt.seeding import Seeded
+from tests.parts.adopt.stacks import (
     PROJECT,
     STACK,
     Repository,
     adopted,
     contents_of,
+    differing,
+    in_cloud,
     planned,
     small_plan,
     standing,
 )
-from tests.parts.adopt.seeding import Seeded
-from tests.places import ORGANISATION
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import BucketSpec, PersistentResourceSpec, Team
-from training_platform.config.workspace import read_workspace
 from training_platform.parts.adopt import cluster_objects
-from training_platform.parts.adopt.adoption import adopt_environment
-from training_platform.parts.adopt.cli import planner
 from training_platform.parts.adopt.sections import clusters, environment, node_pools, teams
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import TENSORBOARD
 
 pytestmark = pytest.mark.timeout(300)  # each plans a whole environment twice
-
-ENVIRONMENTS = {stack.name: section for stack, section in read_workspace(ORGANISATION).environments()}
 WIDE = """\
 config:
   training-platform:environment:
@@ -141,37 +134,6 @@ config:
           slices: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 3, min_slices: 1}
           hosts: {machine_type: ct5lp-hightpu-8t, topology: 2x4, slices: 5, min_slices: 2, upgrades: {max_surge: 1}}
 """
-
-
-def in_cloud(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
-    """Return the inputs of what is planned in Google Cloud; notebooks' parts are not among them."""
-    return {each.key: each.inputs for each in resources if each.custom and each.type.startswith("gcp:")}
-
-
-def differing(one: dict[tuple[str, str], Any], other: dict[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
-    """Yield the resources that only one side has, or that have other inputs, with the names of these."""
-    for key in one.keys() | other.keys():
-        ours, theirs = one.get(key), other.get(key)
-        if ours is None or theirs is None:
-            yield key[1], "one side alone"
-        else:
-            yield from ((key[1], name) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_an_environment_of_the_organisation_plans_the_same_once_adopted(name: str, repository: Repository) -> None:
-    project = ENVIRONMENTS[name].project
-    original = planned(ORGANISATION, name)
-    contents = contents_of(standing(original, project), project)
-    found = adopt_environment(name, contents, planner(repository({})), production=bool(ENVIRONMENTS[name].production))
-
-    assert (found.left_out, found.changes, found.unsaid) == ({}, {}, {})
-    assert list(differing(in_cloud(original), in_cloud(found.resources))) == []
-    assert {each.type for each in found.new if each.type.startswith("gcp:")} == {
-        "gcp:projects/iAMMember:IAMMember",  # of the service agents, which are in no list
-        "gcp:projects/serviceIdentity:ServiceIdentity",
-        "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",  # of people and pipelines: nobody asks for it
-    }
 
 
 def test_every_option_that_an_api_tells_comes_back(repository: Repository) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.parts.adopt.conftest import PROJECT, Repository, contents_of, plans_of, standing
-from tests.parts.adopt.test_round_trip import differing, in_cloud
+from tests.parts.adopt.stacks import PROJECT, Repository, contents_of, differing, in_cloud, plans_of, standing
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.places import ORGANISATION
 from training_platform.clients.kubernetes_api import CLUSTER_QUEUES, COHORTS, PRIORITIES, ClusterError
@@ -126,8 +125,10 @@ def all_of(plans: Mapping[str, Sequence[Planned]]) -> list[Planned]:
     return [each for plan in plans.values() for each in plan]
 
 
-@pytest.mark.parametrize("home", sorted({team.environment for team in TEAMS.values()}))
-def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, repository: Repository) -> None:
+@pytest.mark.parametrize("home", [stack.name for stack, _ in WORKSPACE.environments()])
+def test_environments_and_teams_of_the_organisation_plan_the_same_once_adopted(
+    home: str, repository: Repository
+) -> None:
     names = [home, *(name for name, team in TEAMS.items() if team.environment == home)]
     plans = plans_of(ORGANISATION, *names)
     section = WORKSPACE.stacks[home].environment
@@ -138,6 +139,11 @@ def test_teams_of_the_organisation_plan_the_same_once_adopted(home: str, reposit
     found = adopted(repository({}), home, contents, queues, bool(section.production))
 
     assert list(found) == names
+    assert {each.type for each in found[home].new if each.type.startswith("gcp:")} == {
+        "gcp:projects/iAMMember:IAMMember",  # of the service agents, which are in no list
+        "gcp:projects/serviceIdentity:ServiceIdentity",
+        "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",  # of people and pipelines: nobody asks for it
+    }
     for name, plan in plans.items():
         stack = found[name]
         assert (stack.left_out, stack.unsaid) == ({}, {})

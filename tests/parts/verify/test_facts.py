@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.parts.adopt.seeding import served
-from tests.parts.verify.conftest import Lab, MonitoredCloud
+from tests.parts.verify.lab import Lab, MonitoredCloud
 from tests.places import ROOT
 from training_platform.catalog import ACCELERATORS, CHARTS, IMAGES, MACHINE_TYPES, QUOTAS, ZONES, loader
 from training_platform.cli.main import app

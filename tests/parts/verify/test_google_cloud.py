@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.verify.conftest import PROJECT, Lab, answers_of, verdicts
+from tests.parts.verify.lab import PROJECT, Lab, answers_of, change, let_in, verdicts
 from training_platform.parts.verify.probes import probes
 from training_platform.parts.verify.run import go_on
 from training_platform.resources.resource_types import SERVICE_ACCOUNT
@@ -98,34 +98,9 @@ def test_a_dry_run_without_the_right_to_create_decides_nothing(lab: Lab, tmp_pat
     assert (said["refuted"], said["proven"], len(said["undecided"])) == ([], [], 4)
 
 
-def change(end: str, **fields: Any) -> Callable[[Lab], None]:
-    """Change fields of the resource whose name ends so; dots go into blocks."""
-
-    def spoil(lab: Lab) -> None:
-        body = lab.body(end)
-        for path, value in fields.items():
-            *blocks, last = path.split("__")
-            place: Any = body
-            for block in blocks:
-                place = place[int(block)] if isinstance(place, list) else place[block]
-            place[last] = value
-
-    return spoil
-
-
 def delete(end: str) -> Callable[[Lab], None]:
     """Delete the resource whose name ends so."""
     return lambda lab: lab.cloud.store.delete(lab.record(end).name)
-
-
-def let_in(member: str) -> Callable[[Lab], None]:
-    """Let somebody act as the account of the team's jobs."""
-
-    def spoil(lab: Lab) -> None:
-        policy = lab.record("serviceAccounts/lab-vision-jobs@.*").meta["policy"]
-        policy["bindings"].append({"role": "roles/iam.serviceAccountTokenCreator", "members": [member]})
-
-    return spoil
 
 
 def halve_quota(lab: Lab) -> None:

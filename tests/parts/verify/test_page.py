@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from tests.parts.verify.conftest import Lab
+from tests.parts.verify.lab import Lab
 from tests.places import ROOT
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import hourly_usd

@@ -15,8 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.parts.adopt.seeding import served
-from tests.parts.verify.conftest import PROJECT, Lab
-from tests.parts.verify.test_google_cloud import change, let_in
+from tests.parts.verify.lab import PROJECT, Lab, change, let_in
 from training_platform.catalog.reading import table
 from training_platform.cli.main import app
 from training_platform.parts.verify import cli, google_cloud, report, run

@@ -1,0 +1,102 @@
+"""Stacks that stand in a local cloud, and what adopting them gives."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.parts.adopt.seeding import Seeded, served
+from tests.places import ROOT
+from tests.plans import planned_stacks
+from training_platform.clients.project_contents import Contents, read_contents
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.adopt.adoption import AdoptedStack, adopt_environment
+from training_platform.parts.adopt.cli import planner
+from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import plannable
+
+PROJECT = "example-lab"
+STACK = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    filestore:
+      homes: {location: us-central1-a, capacity_gib: 1024, reserved_range: 10.12.32.0/24}
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          a100: {machine_type: a2-highgpu-8g, max_nodes: 4}
+"""
+Repository = Callable[[dict[str, str]], Path]
+
+
+def write_stacks(root: Path, stacks: dict[str, str]) -> Path:
+    """Make a folder a repository with these stacks, by name."""
+    (root / "stacks").mkdir()
+    shutil.copy(ROOT / "Pulumi.yaml", root)
+    for name, text in stacks.items():
+        (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+    return root
+
+
+_SMALL: list[Sequence[Planned]] = []
+
+
+def small_plan(repository: Repository) -> Sequence[Planned]:
+    """Return what the small stack plans, planned once."""
+    if not _SMALL:
+        _SMALL.append(planned(repository({"lab": STACK}), "lab"))
+    return _SMALL[0]
+
+
+def planned(root: Path, name: str) -> Sequence[Planned]:
+    """Return what a stack of a repository plans."""
+    return plans_of(root, name)[name]
+
+
+def plans_of(root: Path, *names: str) -> dict[str, Sequence[Planned]]:
+    """Return what stacks of a repository plan, each planned once."""
+    workspace = read_workspace(root)
+    plans = {each.name: plan.resources for each, plan in planned_stacks(workspace, plannable(workspace, list(names)))}
+    return {name: plans[name] for name in names}
+
+
+def standing(resources: Sequence[Planned], project: str = PROJECT) -> Seeded:
+    """Return a local cloud that holds what is planned."""
+    seeded = Seeded(project)
+    seeded.put(resources)
+    return seeded
+
+
+def contents_of(seeded: Seeded, project: str = PROJECT) -> Contents:
+    """Read a project of a local cloud."""
+    with served(seeded) as address:
+        return read_contents(project, (), address)
+
+
+def adopted(
+    seeded: Seeded, root: Path, name: str, project: str = PROJECT, *, keep_replaced: bool = False
+) -> AdoptedStack:
+    """Adopt a project into a repository."""
+    contents = contents_of(seeded, project)
+    return adopt_environment(name, contents, planner(root), production=False, keep_replaced=keep_replaced)
+
+
+def in_cloud(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
+    """Return the inputs of what is planned in Google Cloud; notebooks' parts are not among them."""
+    return {each.key: each.inputs for each in resources if each.custom and each.type.startswith("gcp:")}
+
+
+def differing(one: dict[tuple[str, str], Any], other: dict[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
+    """Yield the resources that only one side has, or that have other inputs, with the names of these."""
+    for key in one.keys() | other.keys():
+        ours, theirs = one.get(key), other.get(key)
+        if ours is None or theirs is None:
+            yield key[1], "one side alone"
+        else:
+            yield from ((key[1], name) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))

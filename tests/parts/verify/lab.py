@@ -1,0 +1,224 @@
+"""An environment with a team in a local cloud that also answers PromQL, and the platform that probes ask there."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.parts.adopt.seeding import Seeded, served
+from tests.plans import planned_stacks
+from training_platform.catalog.locations import is_zone
+from training_platform.clients.project_contents import read_contents
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.store import Record
+from training_platform.parts.verify.ledger import Ledger
+from training_platform.parts.verify.probes import Answer, Platform, probes
+from training_platform.parts.verify.run import clusters_of, maker_of
+from training_platform.quota.demand import workspace_demand
+from training_platform.quota.ledger import project_ledgers
+from training_platform.quota.snapshot import Snapshots, read_snapshots
+from training_platform.resources.planned import Planned
+from training_platform.resources.stack_plan import plannable
+
+PROJECT = "example-lab"
+HOME = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    labels: {cost-center: lab}
+    admins: [group:ml-platform@example.com]
+    priorities: {low: 10, high: 20}
+    nat_addresses: 1
+    alerts: {emails: [oncall@example.com]}
+    images: {location: us-central1}
+    filestore:
+      homes: {location: us-central1-a, capacity_gib: 1024, reserved_range: 10.12.32.0/24}
+    clusters:
+      main:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          a100: {machine_type: a2-highgpu-8g, max_nodes: 4}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: lab
+    name: vision
+    labels: {cost-center: vision}
+    members: [group:vision@example.com]
+    shares: {main: {a100-40: {nominal_quota: 16}}}
+    buckets: {checkpoints: {location: us-central1}}
+    vertex:
+      tensorboards: [us-central1]
+      persistent_resources:
+        tuning: {region: us-central1, machine_type: a2-highgpu-1g, replicas: 1}
+"""
+
+
+class MonitoredCloud(LocalCloud):
+    """A local cloud whose Cloud Monitoring has series of every metric that does not begin with ``silent``.
+
+    A policy that always fires has an alert, unless ``silent`` is ``alerts``.
+    """
+
+    silent: str = "none"
+    answers: Mapping[str, Callable[[Any], tuple[int, dict[str, Any]]]] = {}  # by a pattern of verb and path
+
+    def handle(
+        self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any, **options: Any
+    ) -> tuple[int, dict[str, Any]]:
+        """Answer a query of PromQL; everything else as the local cloud does."""
+        for pattern, answer in self.answers.items():
+            if re.search(pattern, f"{verb} {path}"):
+                return answer(body)
+        if service == "monitoring" and path.endswith("prometheus/api/v1/query"):
+            metric = re.findall(r"last_over_time\(([\w:]+)", body["query"])[0]
+            return 200, {
+                "status": "success",
+                "data": {"result": [] if metric.startswith(self.silent) else [{"value": [0, "1"]}]},
+            }
+        if service == "monitoring" and path.endswith("/alerts") and verb == "GET":
+            return 200, {"alerts": [] if self.silent == "alerts" else [*self._alerts()]}
+        return super().handle(service, verb, path, query, body, **options)
+
+    def _alerts(self) -> Iterator[dict[str, Any]]:
+        """Yield an alert of each policy whose condition always holds."""
+        for record in self.store.all():
+            body = record.body
+            if "alertPolicies/" in record.name and "vector(1)" in str(body.get("conditions")):
+                yield {"state": "OPEN", "openTime": "2026-11-23T12:00:00Z", "policy": {"name": body["name"]}}
+
+
+class Lab:
+    """The environment as it is in its cloud; ``spoiled`` changes something for as long as a block runs."""
+
+    def __init__(self, root: Path, resources: Sequence[Planned]) -> None:
+        self.root, self.resources = root, resources
+        workspace = read_workspace(root)
+        spec = workspace.stacks["lab"].environment
+        assert spec is not None
+        self.environment = spec
+        self.demand = {
+            line.key: line.used for line in project_ledgers(workspace_demand(workspace), Snapshots())[PROJECT].lines
+        }
+        self.limits: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        for key, used in self.demand.items():
+            place = {"zone" if is_zone(key.location) else "region": key.location} if key.location else {}
+            row = {"limit": int(used), **place, **dict(key.dimensions)}
+            self.limits.setdefault(key.service, {}).setdefault(key.quota_id, []).append(row)
+        self.cloud = MonitoredCloud(self.projects())
+        self.seeded = Seeded(PROJECT)
+        self.seeded.cloud = self.cloud
+        self.seeded.put(resources)
+        self._grant_agents()
+
+    def projects(self) -> Projects:
+        """Return the project with its limits."""
+        text = yaml.safe_dump({"project": PROJECT, "taken": "2026-11-20", "limits": self.limits})
+        (self.root / "stacks" / "quotas").mkdir(exist_ok=True)
+        (self.root / "stacks" / "quotas" / f"{PROJECT}.yaml").write_text(text, encoding="utf-8")
+        snapshots = read_snapshots(self.root, date(2026, 11, 21))
+        assert not snapshots.findings
+        return Projects(snapshots.by_project, {PROJECT})
+
+    def set_limits(self) -> None:
+        """Have the cloud answer with the limits as they are now."""
+        self.cloud.projects = self.projects()
+
+    def _grant_agents(self) -> None:
+        """Give Google's own accounts their roles, as Google Cloud does when an API is enabled."""
+        policy = self.seeded.ask("POST", f"cloudresourcemanager/v1/projects/{PROJECT}:getIamPolicy", {})
+        agents = [one for one in self.resources if one.type.endswith(":IAMMember") and "serviceAgent" in one.name]
+        for one in agents:
+            member = f"serviceAccount:service-1@{one.name.rpartition('-')[2]}.iam.gserviceaccount.com"
+            policy["bindings"].append({"role": one.inputs["role"], "members": [member]})
+        self.seeded.ask("POST", f"cloudresourcemanager/v1/projects/{PROJECT}:setIamPolicy", {"policy": policy})
+
+    @contextmanager
+    def spoiled(self, change: Callable[[Lab], object]) -> Iterator[None]:
+        before = [copy.deepcopy(record) for record in self.cloud.store.all()]
+        limits = copy.deepcopy(self.limits)
+        try:
+            change(self)
+            yield
+        finally:
+            self.cloud.silent, self.cloud.answers = "none", {}
+            self.limits = limits
+            self.set_limits()
+            self.cloud.store.clear()
+            for record in before:
+                self.cloud.store.put(record)
+
+    def record(self, end: str) -> Record:
+        """Return the first record whose name ends so, to be changed in place."""
+        return next(one for one in self.cloud.store.all() if re.search(f"{end}$", one.name))
+
+    def body(self, end: str) -> dict[str, Any]:
+        """Return the body of the first record whose name ends so, to be changed in place."""
+        return self.record(end).body
+
+    @contextmanager
+    def platform(self, folder: Path, kubeconfig: str | None = None, **fields: Any) -> Iterator[Platform]:
+        with served(self.seeded) as address:
+            contents = clusters_of("lab", read_contents(PROJECT, {"us-central1"}, address), kubeconfig)
+            yield Platform(
+                name="lab", environment=self.environment, resources=self.resources, contents=contents,
+                maker=maker_of(Ledger.begin(folder, {}), contents, 120.0, address), demand=self.demand,
+                local_cloud=address, **{"seconds": 3.0, **fields},
+            )  # fmt: skip
+
+
+def lab_of(root: Path, names: Sequence[str]) -> Lab:
+    """Return the environment of a repository's stacks, planned and seeded."""
+    workspace = read_workspace(root)
+    plans = planned_stacks(workspace, plannable(workspace, names))
+    return Lab(root, [resource for _, plan in plans for resource in plan.resources])
+
+
+def answers_of(name: str, platform: Platform) -> list[Answer]:
+    """Return the answers of one probe, whatever it comes after."""
+    return list(probes()[name].run(platform))
+
+
+def verdicts(answers: Sequence[Answer]) -> Mapping[str, list[str]]:
+    """Return what is said, by verdict."""
+    return {
+        verdict: [one.says for one in answers if one.verdict == verdict]
+        for verdict in ("proven", "refuted", "undecided")
+    }
+
+
+def change(end: str, **fields: Any) -> Callable[[Lab], None]:
+    """Change fields of the resource whose name ends so; dots go into blocks."""
+
+    def spoil(lab: Lab) -> None:
+        body = lab.body(end)
+        for path, value in fields.items():
+            *blocks, last = path.split("__")
+            place: Any = body
+            for block in blocks:
+                place = place[int(block)] if isinstance(place, list) else place[block]
+            place[last] = value
+
+    return spoil
+
+
+def let_in(member: str) -> Callable[[Lab], None]:
+    """Let somebody act as the account of the team's jobs."""
+
+    def spoil(lab: Lab) -> None:
+        policy = lab.record("serviceAccounts/lab-vision-jobs@.*").meta["policy"]
+        policy["bindings"].append({"role": "roles/iam.serviceAccountTokenCreator", "members": [member]})
+
+    return spoil
