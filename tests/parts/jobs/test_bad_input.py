@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 
 import pytest
 
-from tests.parts.jobs.conftest import Read
+from tests.parts.jobs.lab import TODAY, Lab, Read
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.render import check_job
 
-Lab = Callable[..., Path]
-TODAY = date(2026, 11, 21)
 HEAD = "environment: lab\nimage: registry.example.com/train:1\n"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
 TPU = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"

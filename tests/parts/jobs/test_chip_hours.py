@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.conftest import VISION, write_lab
+from tests.parts.jobs.lab import TODAY, VISION, write_lab
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
@@ -24,7 +24,6 @@ from training_platform.parts.sandbox.cloud.state.quota import Projects
 from training_platform.quota.chip_hours import hours_of, month_after, month_before, question, read_usages
 from training_platform.quota.snapshot import read_snapshots
 
-TODAY = date(2026, 11, 21)
 BUDGET = "    monthly_chip_hours: {gpus: 1000}\n"
 LEDGER = "stacks/usage/lab.yaml"
 OURS = "  # gpus: chip-hours of 2026-11 are used up"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.parts.jobs.conftest import ENVIRONMENT, TODAY, VISION, write_lab
+from tests.parts.jobs.lab import ENVIRONMENT, TODAY, VISION, Read, Take, container, pod, write_lab
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
@@ -19,8 +17,6 @@ from training_platform.parts.jobs.gke.rules import demand
 from training_platform.parts.jobs.render import judge
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 
-Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
-Take = Callable[..., ResolvedJob]
 POOLS = "cpu_pools: {general: {machine_type: n2-standard-16, max_nodes: 4}, one: {machine_type: n2-standard-2}}"
 LAB = ENVIRONMENT.replace(
     "        node_pools:\n          h100:", f"        {POOLS}\n        node_pools:\n          h100:"
@@ -52,11 +48,6 @@ def take(read: Read) -> Take:
     return take
 
 
-def pod(job: ResolvedJob) -> Any:
-    (role,) = jobset(job)["spec"]["replicatedJobs"]
-    return role["template"]["spec"]["template"]["spec"]
-
-
 @pytest.mark.parametrize(
     ("gke", "rest", "cpus", "memory"),
     [
@@ -72,8 +63,7 @@ def test_a_pod_gets_a_vm_of_the_pool_to_itself_unless_it_says_its_cpus(
 ) -> None:
     job = take(gke, rest)
 
-    (container,) = pod(job)["containers"]
-    asked = container["resources"]
+    asked = container(job)["resources"]
     assert (asked["requests"]["cpu"], asked["limits"]["memory"]) == (str(cpus), memory)
     assert "cpu" not in asked["limits"]
     assert not any("/" in name for each in asked.values() for name in each)  # of no accelerator
@@ -85,7 +75,7 @@ def test_the_smallest_part_of_a_vm_has_limits_too(read: Read, take: Take) -> Non
     lean, gke = LAB.replace("n2-standard-16", "n1-highcpu-16"), "{cluster: gpus, pool: general, nodes: 1}"
     local = "cpu: 1\noutput: checkpoints\nlocal_checkpoints: {size_gib: 1, medium: memory}\n"
 
-    limits = pod(take(gke, "cpu: 1\n", lab=lean))["containers"][0]["resources"]["limits"]
+    limits = container(take(gke, "cpu: 1\n", lab=lean))["resources"]["limits"]
     assert limits["memory"] == "1Gi"  # of 10 GiB a sixteenth is less
     job, _ = read(gke, local, lab=lean)
     assert job
@@ -99,7 +89,7 @@ def test_it_goes_to_its_pool_and_waits_in_the_queue_of_its_team(take: Take) -> N
     assert pod(job)["nodeSelector"] == {"cloud.google.com/gke-nodepool": "general"}
     assert pod(job)["tolerations"] == []
     assert body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "vision"
-    variables = {row["name"]: row.get("value") for row in pod(job)["containers"][0]["env"]}
+    variables = {row["name"]: row.get("value") for row in container(job)["env"]}
     assert (variables["NUM_NODES"], variables["WORLD_SIZE"], variables["ACCELERATORS_PER_NODE"]) == ("2", "2", "0")
     note, parts = judge(job, "gke", TODAY).notes
     assert note.startswith("asks for 28 vCPUs of pool general in gpus (2 pods), which no queue counts; team vision may")

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts.jobs.conftest import write_lab
+from tests.parts.jobs.field_changes import FIELDS
+from tests.parts.jobs.lab import Take, write_lab
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud
-from tests.parts.jobs.test_workloads_reach import FIELDS
 from training_platform.config.model.team import VertexBootDisk
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run, point_runs
-from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import job_spec, vertex_body
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 
-Take = Callable[..., ResolvedJob]
 COMMON = """\
 args: ["--run={run}"]
 env: {MODE: fast}

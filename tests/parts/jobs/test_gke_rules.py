@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.jobs.conftest import ENVIRONMENT, NLP, VISION, Lab, Read, Take
+from tests.parts.jobs.lab import ENVIRONMENT, NLP, VISION, Judge, Lab, Read, Take, container, pod, with_pool, with_team
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.environment import Destination
 from training_platform.config.names import data_variable
@@ -22,12 +22,9 @@ from training_platform.parts.jobs.cost import cost_text, job_cost
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.pods import gke_target, volumes
 from training_platform.parts.jobs.gke.rules import demand, gke_findings, reach
-from training_platform.parts.jobs.render import Rendered
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.rules import bucket_findings, data_set_findings, disk_findings, job_findings
 from training_platform.parts.jobs.vertex.pools import references, vertex_target, worker_pools
-
-Judge = Callable[[str, str], Rendered]
 
 
 def tpu(flavor: str, count: str) -> str:
@@ -140,12 +137,6 @@ def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
     assert "tpu-v5e-4x4-spot hold 192" in found[0].message
 
 
-def test_a_number_that_pools_hold_and_the_share_does_not_is_never_advised(take: Take) -> None:
-    found = [each for each in gke_findings(take(gpu("h100", "nodes: 100"))) if each.rule.startswith("job-fits-")]
-
-    assert [(each.rule, each.allowed, each.nearest) for each in found] == [("job-fits-share", "at most 5", "5")]
-
-
 def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
     (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
 
@@ -167,18 +158,19 @@ def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> N
 
 
 @pytest.mark.parametrize(
-    ("target", "path", "nearest"),
+    ("target", "found"),
     [
-        (tpu("tpu-v5e-4x8", "nodes: 2"), "gke.nodes", "slices"),
-        (gpu("h100", "slices: 2"), "gke.slices", "nodes"),
+        (tpu("tpu-v5e-4x8", "nodes: 2"), ("job-count", "gke.nodes", "slices")),
+        (gpu("h100", "slices: 2"), ("job-count", "gke.slices", "nodes")),
+        (tpu("tpu-v5e-2x4", "slices: 2"), ("job-multislice", "gke.slices", "1")),  # of one VM each
+        (gpu("h100", "nodes: 100"), ("job-fits-share", "gke.nodes", "5")),  # pools hold 8, which the share does not
+        (tpu("tpu-v5e-2x4", "slices: 1, gpus: 4"), ("job-part", "gke.gpus", None)),
     ],
 )
-def test_tpus_are_counted_in_slices_and_gpus_in_nodes(take: Take, target: str, path: str, nearest: str) -> None:
-    assert rules(gke_findings(take(target))) == [("job-count", path, nearest)]
-
-
-def test_slices_of_one_vm_do_not_train_together(take: Take) -> None:
-    assert rules(gke_findings(take(tpu("tpu-v5e-2x4", "slices: 2")))) == [("job-multislice", "gke.slices", "1")]
+def test_a_number_that_cannot_be_is_one_finding_with_the_nearest(
+    take: Take, target: str, found: tuple[str, str, str | None]
+) -> None:
+    assert rules(gke_findings(take(target))) == [found]
 
 
 def test_a_flavor_of_slices_with_different_numbers_of_vms_is_refused(take: Take) -> None:
@@ -276,8 +268,7 @@ def test_nodes_pull_from_the_location_that_serves_them(take: Take, new_lab: Lab,
     for name, expected in ((f"{own[1]}-{rest}", f"{pulled}-{rest}"), ("ghcr.io/train:1", "ghcr.io/train:1")):
         job = take(f"image: {name}\nenvironment: lab\n" + gpu("h100", "nodes: 1"), workspace=read_workspace(root))
 
-        (container,) = jobset(job)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
-        assert container["image"] == expected
+        assert container(job)["image"] == expected
 
 
 POOLS = """
@@ -318,18 +309,12 @@ def job(take: Take, workspace: Workspace) -> Callable[[str], ResolvedJob]:
     return lambda target: take(f"gke: {{cluster: gpus, {target}}}", workspace=workspace)
 
 
-def pod(manifest: dict[str, Any]) -> dict[str, Any]:
-    (replicated,) = manifest["spec"]["replicatedJobs"]
-    found: dict[str, Any] = replicated["template"]["spec"]["template"]["spec"]
-    return found
-
-
 def test_a_queued_job_says_how_long_it_needs_its_vms(job: Callable[[str], ResolvedJob]) -> None:
-    manifest = jobset(job("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 12"))
+    queued = job("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 12")
 
-    assert manifest["metadata"]["annotations"] == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(12 * 3600)}
-    assert pod(manifest)["nodeSelector"]["cloud.google.com/gke-queued"] == "true"
-    assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} == {each["key"] for each in pod(manifest)["tolerations"]}
+    assert jobset(queued)["metadata"]["annotations"] == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(12 * 3600)}
+    assert pod(queued)["nodeSelector"]["cloud.google.com/gke-queued"] == "true"
+    assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} == {each["key"] for each in pod(queued)["tolerations"]}
 
 
 def test_a_queued_job_without_a_time_asks_for_the_pools(job: Callable[[str], ResolvedJob]) -> None:
@@ -343,7 +328,7 @@ def test_a_job_on_other_flavors_says_no_time(job: Callable[[str], ResolvedJob]) 
 
 
 def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], ResolvedJob]) -> None:
-    spec = pod(jobset(job("flavor: class-best, nodes: 2")))
+    spec = pod(job("flavor: class-best, nodes: 2"))
 
     assert spec["nodeSelector"] == {"cloud.google.com/compute-class": "best"}
     assert {each["key"]: each["value"] for each in spec["tolerations"]} == {
@@ -368,6 +353,16 @@ def test_a_run_is_no_longer_than_its_vms_live(
 
     assert [finding.nearest for finding in found] == nearest
     assert all(finding.path == "gke.max_run_hours" for finding in found)
+
+
+def test_a_run_is_no_longer_than_its_team_may_run(take: Take) -> None:
+    job = take(gpu("h100", "nodes: 1, max_run_hours: 49"))
+
+    def nearest(hours: int) -> list[str | None]:
+        limited = with_team(job, max_run_hours=hours)
+        return [finding.nearest for finding in gke_findings(limited) if finding.rule == "job-run-time"]
+
+    assert (nearest(48), nearest(49)) == (["48"], [])
 
 
 def test_a_class_holds_no_more_than_its_pools(job: Callable[[str], ResolvedJob]) -> None:
@@ -555,14 +550,6 @@ def test_gpus_of_a_vm_are_at_most_its_own_and_all_with_gpudirect(
     assert [row for row in rows if row[0] == "job-part"] == found
 
 
-def test_a_part_of_a_tpu_vm_cannot_be_had(take: Take) -> None:
-    job = take("gke: {cluster: tpus, flavor: tpu-v5e-2x4, slices: 1, gpus: 4}")
-
-    (found,) = gke_findings(job)
-
-    assert (found.rule, found.path) == ("job-part", "gke.gpus")
-
-
 def test_a_part_of_queued_vms_leaves_the_rest_idle(take: Take, new_lab: Lab) -> None:
     queued = "capacity: queued-provisioning, zone: us-central1-a, max_nodes: 8}"
     root = new_lab(
@@ -584,9 +571,8 @@ def test_quota_and_pools_are_counted_in_the_gpus_of_each_vm(take: Take) -> None:
     assert demand(two) == 9 * 2
     assert rows["job-fits-pools"].nearest == str(2 * (4 // 2))
     assert "job-fits-share" not in rows  # 8 fit it, more than the pools hold
-    (container,) = jobset(two)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
-    assert container["resources"]["requests"]["nvidia.com/gpu"] == "2"
-    assert {"name": "PET_NPROC_PER_NODE", "value": "2"} in container["env"]
+    assert container(two)["resources"]["requests"]["nvidia.com/gpu"] == "2"
+    assert {"name": "PET_NPROC_PER_NODE", "value": "2"} in container(two)["env"]
 
 
 def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
@@ -659,9 +645,8 @@ def test_a_host_that_is_not_let_out_is_found(take: Take, rest: str, path: str | 
 )
 def test_a_host_that_a_team_may_reach_is_none_to_warn_of(take: Take, egress: list[dict[str, str]], count: int) -> None:
     job = take("args: ['https://data.example.org/a']\n" + gpu("a100-40", "nodes: 1"))
-    team = job.team.model_copy(update={"egress": tuple(map(Destination.model_validate, egress))})
 
-    found = gke_findings(dataclasses.replace(job, team=team))
+    found = gke_findings(with_team(job, egress=tuple(map(Destination.model_validate, egress))))
 
     assert len([row for row in found if row.rule == "job-egress"]) == count
 
@@ -677,10 +662,7 @@ def test_requirements_of_a_source_need_the_package_index(take: Take, new_lab: La
 
 
 def test_vms_whose_domain_no_pod_reaches_are_best_used_one_at_a_time(take: Take) -> None:
-    job = take(gpu("a100-40", "nodes: 2"))
-    assert job.flavor is not None
-    pool = dataclasses.replace(job.flavor.pools[-1], machine=MACHINE_TYPES["a4x-maxgpu-4g-metal"])
-    job = dataclasses.replace(job, flavor=dataclasses.replace(job.flavor, pools=(pool,)))
+    job = with_pool(take(gpu("a100-40", "nodes: 2")), machine=MACHINE_TYPES["a4x-maxgpu-4g-metal"])
 
     found = [row for row in gke_findings(job) if row.rule == "job-flavor-networks"]
 

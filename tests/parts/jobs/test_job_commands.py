@@ -6,23 +6,22 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.conftest import ENVIRONMENT, write_lab
+from tests.parts.jobs.lab import ENVIRONMENT, Lab, Take, write_lab
 from tests.places import ORGANISATION, ROOT
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.cost import cost_text, job_cost
-from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.render import targets
 
-Lab = Callable[..., Path]
 JOB = """\
 environment: lab
 image: registry.example.com/train:1
@@ -205,17 +204,22 @@ def test_help_imports_none_of_the_work() -> None:
 
 
 OF_STACKS = ("quota.ledger", "resources.plan")
+OF_OTHERS = (
+    "cli.init", "cli.check", "parts.jobs.cli.runs", "parts.jobs.cli.inside", "parts.jobs.runs.submission",
+    "parts.sandbox.cli", "parts.simulate.cli", "parts.verify.cli",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("words", "others"),
     [
-        (["render", "jobs/nlp/pretrain.yaml", "--target", "gke"], ("jobs.vertex", "jobs.cost", "rules", *OF_STACKS)),
-        (["render", "jobs/nlp/pretrain.yaml", "--target", "vertex"], ("jobs.gke", "jobs.cost", "rules")),
+        (["render", "jobs/nlp/pretrain.yaml", "--target", "gke"],
+         ("parts.jobs.vertex", "parts.jobs.cost", "rules", *OF_STACKS)),
+        (["render", "jobs/nlp/pretrain.yaml", "--target", "vertex"], ("parts.jobs.gke", "parts.jobs.cost", "rules")),
         # A check plans the stacks for their grants.
-        (["check", "jobs/nlp/on-gke.yaml"], ("jobs.vertex", "jobs.cost", "checks.report", "quota.ledger")),
+        (["check", "jobs/nlp/on-gke.yaml"], ("parts.jobs.vertex", "parts.jobs.cost", "checks.report", "quota.ledger")),
     ],
-)
+)  # fmt: skip
 def test_a_job_imports_nothing_of_other_commands_targets_and_rules(
     tmp_path: Path, words: list[str], others: tuple[str, ...]
 ) -> None:
@@ -223,9 +227,9 @@ def test_a_job_imports_nothing_of_other_commands_targets_and_rules(
     shutil.copytree(ORGANISATION, root, ignore=shutil.ignore_patterns("inventories"))
     head, _, _ = (root / "jobs" / "nlp" / "pretrain.yaml").read_text().partition("\nvertex:")
     (root / "jobs" / "nlp" / "on-gke.yaml").write_text(head + "\n")
-    commands = (f"cli.{name}" for name in ("runs", "inside", "init", "check", "simulate", "sandbox", "verify"))
-    unused = {f"training_platform.{name}" for name in (*others, *commands, "sandbox", "jobs.runs.submission")}
-    unused |= {"rich", "tarfile", "concurrent.futures"}
+    ours = [f"training_platform.{name}" for name in (*others, *OF_OTHERS)]
+    assert [name for name in ours if find_spec(name) is None] == []
+    unused = {*ours, "rich", "tarfile", "concurrent.futures"}
     argv = ["training-platform", "job", *words]
     code = f"""
 import sys
@@ -244,26 +248,38 @@ finally:
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "[]")
 
 
-Take = Callable[..., ResolvedJob]
 H100 = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
 VERTEX = (
     "vertex: {region: us-central1, machine_type: a3-highgpu-8g, replicas: 3, capacity: flex-start, timeout_hours: 72}"
 )
 
 
-def test_every_vm_of_a_job_is_paid(take: Take) -> None:
-    cost = job_cost(take(H100), "gke")
-
+def test_machines_are_paid_by_the_hour(take: Take) -> None:
     each = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1).most
-    assert cost.machines == (("a3-highgpu-8g", 2),)
-    assert cost.an_hour["on-demand"].most == pytest.approx(2 * each)
+
+    assert job_cost(take(H100), "gke").an_hour["on-demand"].most == pytest.approx(2 * each)
     assert each > 0
 
 
-def test_every_vm_of_every_slice_is_paid(take: Take) -> None:
-    cost = job_cost(take("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"), "gke")
+ROLES = "chief: {machine_type: n1-standard-16}, reducers: {replicas: 5}, capacity: on-demand"
 
-    assert cost.machines == (("ct5lp-hightpu-4t", 2 * 8),)
+
+@pytest.mark.parametrize(
+    ("target", "machines"),
+    [
+        (H100, [("a3-highgpu-8g", 2)]),
+        ("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}", [("ct5lp-hightpu-4t", 2 * 8)]),
+        ("vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}", [("ct5lp-hightpu-4t", 8)]),
+        (VERTEX.replace("capacity: flex-start", ROLES),
+         [("n1-standard-16", 1), ("a3-highgpu-8g", 2), ("n1-highcpu-16", 5)]),
+    ],
+    ids=["VMs", "slices", "a topology", "chief, workers and reducers"],
+)  # fmt: skip
+def test_every_vm_of_a_job_is_paid(take: Take, target: str, machines: list[tuple[str, int]]) -> None:
+    job = take(target)
+    (where,) = targets(job)
+
+    assert list(job_cost(job, where).machines) == machines
 
 
 def test_the_head_of_a_job_of_pathways_is_paid_on_demand_beside_its_slices(take: Take, tmp_path: Path) -> None:
@@ -288,12 +304,6 @@ def test_a_head_without_a_price_is_said(take: Take) -> None:
     assert "No price is known of n2-standard-64 on-demand" in cost_text(cost)
 
 
-def test_a_topology_of_vertex_ai_is_so_many_vms(take: Take) -> None:
-    cost = job_cost(take("vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}"), "vertex")
-
-    assert cost.machines == (("ct5lp-hightpu-4t", 8),)
-
-
 def test_the_longest_run_is_the_time_out_on_vertex_ai_and_nothing_limits_one_on_gke(take: Take) -> None:
     vertex, gke = job_cost(take(VERTEX), "vertex"), job_cost(take(H100), "gke")
 
@@ -309,13 +319,6 @@ def test_every_trial_of_a_sweep_is_paid(take: Take) -> None:
     assert (swept.trials, swept.parallel) == (3, 2)
     assert swept.longest_run("spot") == pytest.approx(3 * (one.longest_run("spot") or 0))
     assert "3 trials of it, up to 2 at a time" in cost_text(swept)
-
-
-def test_chief_reducers_and_evaluator_are_paid_too(take: Take) -> None:
-    roles = "chief: {machine_type: n1-standard-16}, reducers: {replicas: 5}, capacity: on-demand"
-    cost = job_cost(take(VERTEX.replace("capacity: flex-start", roles)), "vertex")
-
-    assert cost.machines == (("n1-standard-16", 1), ("a3-highgpu-8g", 2), ("n1-highcpu-16", 5))
 
 
 def test_what_a_persistent_resource_pays_is_said(take: Take) -> None:
@@ -334,7 +337,7 @@ def test_a_machine_without_a_price_is_never_free(take: Take) -> None:
 
 
 @pytest.fixture
-def priced_root(new_lab: Callable[..., Path]) -> Path:
+def priced_root(new_lab: Lab) -> Path:
     priced_root = new_lab()
     text = f"environment: lab\nimage: registry.example.com/train:1\n{H100}\n{VERTEX}\n"
     (priced_root / "jobs" / "vision" / "train.yaml").write_text(text)

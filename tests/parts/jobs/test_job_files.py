@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.parts.jobs.conftest import ENVIRONMENT
+from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Lab, Read
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.cli.stacks import schema_files
@@ -32,9 +31,6 @@ from training_platform.parts.jobs.schema import SCHEMA_FILE, job_schema
 from training_platform.parts.jobs.vertex.custom_job import vertex_body
 from training_platform.parts.jobs.vertex.rules import vertex_findings
 
-Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
-Lab = Callable[..., Path]
-TODAY = date(2026, 11, 21)
 JOB = """\
 environment: lab
 image: registry.example.com/train:1
@@ -418,7 +414,7 @@ BOTH = ("--target", "both", "--cluster", "gpus", "--flavor", "h100", "--machine-
 
 
 @pytest.fixture
-def root(new_lab: Callable[..., Path]) -> Path:
+def root(new_lab: Lab) -> Path:
     return new_lab()
 
 

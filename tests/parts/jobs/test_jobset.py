@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.parts.jobs.conftest import without_nodes
+from tests.parts.jobs.lab import Take, container, pod, replicated, template, with_flavor, with_pool, without_nodes
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS, GpuSharing
@@ -19,7 +18,6 @@ from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources.kueue import configuration
 from training_platform.resources.tenancy import resource_quota
 
-Take = Callable[..., ResolvedJob]
 MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
 ONE_SLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"
 ONE_HOST = "gke: {cluster: tpus, flavor: tpu-v5e-2x4, slices: 1}"
@@ -27,24 +25,6 @@ SPOT = "gke: {cluster: tpus, flavor: tpu-v5e-4x4-spot, slices: 12}"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 3}"
 PART = "gke: {cluster: gpus, flavor: a100-40, nodes: 2}"
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
-
-
-def replicated(manifest: dict[str, Any]) -> dict[str, Any]:
-    (found,) = manifest["spec"]["replicatedJobs"]
-    assert isinstance(found, dict)
-    return found
-
-
-def pod(manifest: dict[str, Any]) -> dict[str, Any]:
-    found = replicated(manifest)["template"]["spec"]["template"]["spec"]
-    assert isinstance(found, dict)
-    return found
-
-
-def container(manifest: dict[str, Any]) -> dict[str, Any]:
-    (found,) = pod(manifest)["containers"]
-    assert isinstance(found, dict)
-    return found
 
 
 @pytest.mark.parametrize("target", [MULTISLICE, ONE_SLICE, ONE_HOST, SPOT, GPU, PART])
@@ -55,17 +35,6 @@ def container(manifest: dict[str, Any]) -> dict[str, Any]:
 )
 def test_a_server_with_the_jobset_crd_takes_it(take: Take, schema: CrdSchema, target: str, rest: str) -> None:
     assert schema.errors(jobset(take(rest + target))) == []
-
-
-def test_that_server_refuses_what_is_not_a_jobset(take: Take, schema: CrdSchema) -> None:
-    manifest = jobset(take(MULTISLICE))
-    manifest["spec"]["replicatedJobs"][0]["replicas"] = "2"
-    manifest["spec"]["slices"] = 2
-
-    assert [error.split(":")[0] for error in schema.errors(manifest)] == [
-        "spec.replicatedJobs[0].replicas",
-        "spec.slices",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +51,12 @@ def test_that_server_refuses_what_is_not_a_jobset(take: Take, schema: CrdSchema)
 def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
     take: Take, target: str, jobs: int, pods: int, chips: dict[str, str]
 ) -> None:
-    manifest = jobset(take(target))
-    job = replicated(manifest)["template"]["spec"]
+    found = take(target)
+    job = replicated(found)["template"]["spec"]
 
-    assert replicated(manifest)["replicas"] == jobs
+    assert replicated(found)["replicas"] == jobs
     assert (job["parallelism"], job["completions"], job["completionMode"]) == (pods, pods, "Indexed")
-    resources = container(manifest)["resources"]
+    resources = container(found)["resources"]
     limited = {"memory": "0", "ephemeral-storage": "0"}
     assert resources["requests"] == {**chips, **limited}
     assert {**resources["limits"], **limited} == {**chips, **limited}
@@ -95,11 +64,11 @@ def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
 
 
 def test_a_failure_restarts_the_set_and_never_one_pod(take: Take) -> None:
-    manifest = jobset(take("retries: 7\ngke: {cluster: gpus, flavor: h100, nodes: 1}"))
+    job = take("retries: 7\ngke: {cluster: gpus, flavor: h100, nodes: 1}")
 
-    assert manifest["spec"]["failurePolicy"]["maxRestarts"] == 7
-    assert replicated(manifest)["template"]["spec"]["backoffLimit"] == 0
-    assert pod(manifest)["restartPolicy"] == "Never"
+    assert jobset(job)["spec"]["failurePolicy"]["maxRestarts"] == 7
+    assert replicated(job)["template"]["spec"]["backoffLimit"] == 0
+    assert pod(job)["restartPolicy"] == "Never"
 
 
 @pytest.mark.parametrize(
@@ -128,17 +97,17 @@ def test_a_job_is_limited_to_a_share_of_its_vm(take: Take, pool: str, memory: in
     ],
 )
 def test_a_cache_of_files_is_beside_what_the_program_may_fill(take: Take, rest: str, disk: int) -> None:
-    assert container(jobset(take(rest + GPU)))["resources"]["limits"]["ephemeral-storage"] == f"{disk}Gi"
+    assert container(take(rest + GPU))["resources"]["limits"]["ephemeral-storage"] == f"{disk}Gi"
 
 
 def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None:
-    manifest = jobset(take("retry_on: [75, 3]\n" + GPU))
-    disrupted, ended = replicated(manifest)["template"]["spec"]["podFailurePolicy"]["rules"]
+    job = take("retry_on: [75, 3]\n" + GPU)
+    disrupted, ended = replicated(job)["template"]["spec"]["podFailurePolicy"]["rules"]
 
     assert "onPodConditions" in disrupted
     codes = {"containerName": "training", "operator": "NotIn", "values": [3, 75]}
     assert ended == {"action": "FailJob", "onExitCodes": codes}
-    assert [rule["action"] for rule in manifest["spec"]["failurePolicy"]["rules"]] == [
+    assert [rule["action"] for rule in jobset(job)["spec"]["failurePolicy"]["rules"]] == [
         "FailJobSet",
         "RestartJobSetAndIgnoreMaxRestarts",
     ]
@@ -155,14 +124,14 @@ def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, rest: st
 
 
 def test_the_last_lines_of_a_failed_attempt_stay_with_its_pod(take: Take) -> None:
-    assert container(jobset(take(GPU)))["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    assert container(take(GPU))["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
 @pytest.mark.parametrize("target", [MULTISLICE, SPOT, GPU])
 def test_an_interruption_uses_up_no_restart(take: Take, target: str) -> None:
-    manifest = jobset(take(target))
-    (on_pods,) = replicated(manifest)["template"]["spec"]["podFailurePolicy"]["rules"]
-    (on_jobs,) = manifest["spec"]["failurePolicy"]["rules"]
+    job = take(target)
+    (on_pods,) = replicated(job)["template"]["spec"]["podFailurePolicy"]["rules"]
+    (on_jobs,) = jobset(job)["spec"]["failurePolicy"]["rules"]
 
     assert on_pods == {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert on_jobs["onJobFailureReasons"] == ["PodFailurePolicy"]  # the reason that FailJob gives a Job
@@ -204,7 +173,7 @@ def test_a_priority_is_a_label(take: Take) -> None:
 
 
 def test_tpu_pods_choose_their_nodes_by_flavor_accelerator_and_topology(take: Take) -> None:
-    found = pod(jobset(take(SPOT)))
+    found = pod(take(SPOT))
 
     assert found["nodeSelector"] == {
         "training-platform/flavor": "tpu-v5e-4x4-spot",
@@ -219,7 +188,7 @@ def test_tpu_pods_choose_their_nodes_by_flavor_accelerator_and_topology(take: Ta
 
 
 def test_gpu_pods_choose_their_nodes_by_flavor_and_accelerator(take: Take) -> None:
-    found = pod(jobset(take(GPU)))
+    found = pod(take(GPU))
 
     assert found["nodeSelector"] == {
         "training-platform/flavor": "h100",
@@ -229,19 +198,19 @@ def test_gpu_pods_choose_their_nodes_by_flavor_and_accelerator(take: Take) -> No
 
 
 def test_tpu_hosts_open_the_ports_by_which_they_find_each_other(take: Take) -> None:
-    assert container(jobset(take(MULTISLICE)))["ports"] == [{"containerPort": 8471}, {"containerPort": 8080}]
-    assert "ports" not in container(jobset(take(GPU)))
+    assert container(take(MULTISLICE))["ports"] == [{"containerPort": 8471}, {"containerPort": 8080}]
+    assert "ports" not in container(take(GPU))
 
 
 def test_the_network_of_the_node_comes_with_dns_for_peers(take: Take) -> None:
-    on, off = (pod(jobset(take(PART.replace("2}", f"2, host_network: {value}}}")))) for value in ("true", "false"))
+    on, off = (pod(take(PART.replace("2}", f"2, host_network: {value}}}"))) for value in ("true", "false"))
 
     assert (on["hostNetwork"], on["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert off.keys().isdisjoint({"hostNetwork", "dnsPolicy"})
 
 
 def test_the_container_runs_what_the_file_says(take: Take) -> None:
-    found = container(jobset(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{PART}")))
+    found = container(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{PART}"))
 
     assert found["image"] == "registry.example.com/train:1"
     assert (found["command"], found["args"]) == (["python", "-m"], ["train"])
@@ -249,7 +218,7 @@ def test_the_container_runs_what_the_file_says(take: Take) -> None:
 
 
 def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
-    found = container(jobset(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml")))
+    found = container(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml"))
 
     folder = "gs://example-lab-lab-vision-checkpoints/second"
     assert without_nodes(found) == [
@@ -262,7 +231,7 @@ def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
 
 def test_a_variable_of_the_file_wins(take: Take) -> None:
     own = "env: {OUTPUT_URI: elsewhere, AIP_MODEL_DIR: there}"
-    found = container(jobset(take(f"output: checkpoints\n{own}\n{PART}")))
+    found = container(take(f"output: checkpoints\n{own}\n{PART}"))
 
     values = [(each["name"], each["value"]) for each in without_nodes(found)]
     assert ("OUTPUT_URI", "elsewhere") in values
@@ -286,10 +255,8 @@ mounts:
 BLOCK, HOST = "cloud.google.com/gce-topology-block", "kubernetes.io/hostname"
 
 
-def template(job: ResolvedJob) -> dict[str, Any]:
-    found = jobset(job)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    assert isinstance(found, dict)
-    return found
+def annotations(job: ResolvedJob) -> dict[str, str]:
+    return dict(template(job).get("metadata", {}).get("annotations", {}))
 
 
 def by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -297,8 +264,8 @@ def by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def test_a_directory_is_the_teams_folder_of_its_claim_and_a_whole_share_all_of_it(take: Take) -> None:
-    pod = template(take(MOUNTS + GPU_TARGET))["spec"]
-    mounts, volumes = by_name(pod["containers"][0]["volumeMounts"]), by_name(pod["volumes"])
+    job = take(MOUNTS + GPU_TARGET)
+    mounts, volumes = by_name(container(job)["volumeMounts"]), by_name(pod(job)["volumes"])
 
     assert volumes["mount-data"]["persistentVolumeClaim"] == {"claimName": "data"}
     assert mounts["mount-data"] == {
@@ -329,8 +296,8 @@ def test_on_the_vms_network_the_driver_acts_as_the_pods_account(take: Take) -> N
 
 
 def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
-    (container,) = template(take(MOUNTS + GPU_TARGET))["spec"]["containers"]
-    variables = {each["name"]: each["value"] for each in without_nodes(container)}
+    found = container(take(MOUNTS + GPU_TARGET))
+    variables = {each["name"]: each["value"] for each in without_nodes(found)}
     cache = "/gcs/example-lab-lab-vision-checkpoints"
 
     assert (variables["MOUNT_DATA"], variables["MOUNT_OWN"], variables["MOUNT_CACHE"]) == (
@@ -389,15 +356,15 @@ def test_shared_memory_is_memory_without_accelerators_for_data_loaders(
 def test_shared_memory_is_part_of_the_memory_that_is_requested(
     take: Take, rest: str, requested: str | None, limit: str | None
 ) -> None:
-    (container,) = template(take(rest + GPU_TARGET))["spec"]["containers"]
+    found = container(take(rest + GPU_TARGET))
 
-    assert container["resources"]["requests"].get("memory") == requested
-    assert container["resources"]["limits"].get("memory") == limit
+    assert found["resources"]["requests"].get("memory") == requested
+    assert found["resources"]["limits"].get("memory") == limit
 
 
 def parted(job: ResolvedJob) -> tuple[dict[str, str], dict[str, str]]:
     """Return what the container asks for, and its limits, without accelerators."""
-    resources = container(jobset(job))["resources"]
+    resources = container(job)["resources"]
     return tuple(  # type: ignore[return-value] # of two
         {name: size for name, size in resources[kind].items() if "/" not in name} for kind in ("requests", "limits")
     )
@@ -437,11 +404,9 @@ def test_a_job_may_fill_as_much_disk_as_a_model_needs_where_the_vm_has_it(take: 
 
     def disk(size_gb: int) -> int:
         assert job.flavor is not None
-        pool = job.flavor.pools[-1]
-        boot_disk = pool.spec.boot_disk.model_copy(update={"size_gb": size_gb})
-        pool = dataclasses.replace(pool, spec=pool.spec.model_copy(update={"boot_disk": boot_disk}))
-        flavor = dataclasses.replace(job.flavor, pools=(pool,))
-        return pod_parts(dataclasses.replace(job, flavor=flavor)).disk
+        spec = job.flavor.pools[-1].spec
+        boot_disk = spec.boot_disk.model_copy(update={"size_gb": size_gb})
+        return pod_parts(with_pool(job, spec=spec.model_copy(update={"boot_disk": boot_disk}))).disk
 
     assert disk(200) == 30  # a quarter of 78
     assert disk(60) == int(0.75 * (60 * 0.9 - 6 - 0.35 * 60))
@@ -460,11 +425,9 @@ def test_a_whole_vm_is_not_limited_by_smaller_vms_of_its_flavor(take: Take) -> N
 def test_a_place_on_a_shared_gpu_is_a_part_of_its_vm(take: Take) -> None:
     job = take(ONE_OF_FOUR)
     assert job.flavor is not None
-    pool = job.flavor.pools[-1]
-    sharing = pool.spec.model_copy(update={"sharing": GpuSharing(max_clients=2)})
-    shared = dataclasses.replace(job.flavor, pools=(dataclasses.replace(pool, spec=sharing),))
+    shared = job.flavor.pools[-1].spec.model_copy(update={"sharing": GpuSharing(max_clients=2)})
 
-    assert pod_parts(dataclasses.replace(job, flavor=shared)).memory == int(293 / 8)
+    assert pod_parts(with_pool(job, spec=shared)).memory == int(293 / 8)
 
 
 GPU_VMS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu" and machine.chips > 1]
@@ -472,10 +435,9 @@ GPU_VMS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu
 
 @pytest.mark.parametrize("machine", GPU_VMS, ids=lambda machine: machine.name)
 def test_as_many_parts_as_gpus_fit_on_a_vm_and_into_the_teams_quota(take: Take, machine: MachineType) -> None:
-    job = take(ONE_OF_FOUR)
-    assert job.flavor is not None
-    flavor = dataclasses.replace(job.flavor, pools=(dataclasses.replace(job.flavor.pools[0], machine=machine),))
-    parts = pod_parts(dataclasses.replace(job, flavor=flavor))
+    job = with_pool(take(ONE_OF_FOUR), machine=machine)
+    flavor, parts = job.flavor, pod_parts(job)
+    assert flavor is not None
     every = {"cpu": parts.cpus * machine.chips, "memory": parts.asked_memory * machine.chips}
 
     assert every["cpu"] <= machine.vcpus * 0.9
@@ -504,21 +466,21 @@ MEMORY = LOCAL.replace("100", "100, medium: memory")
 def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(
     take: Take, rest: str, folder: dict[str, str], requested: tuple[str, str], limit: str
 ) -> None:
-    spec = template(take(rest + GPU_TARGET))["spec"]
-    (container,) = spec["containers"]
-    asked = container["resources"]["requests"]
+    job = take(rest + GPU_TARGET)
+    training = container(job)
+    asked = training["resources"]["requests"]
 
-    assert by_name(spec["volumes"])["local-checkpoints"]["emptyDir"] == folder
-    assert {"name": "local-checkpoints", "mountPath": "/local-checkpoints"} in container["volumeMounts"]
-    assert {"name": "LOCAL_CHECKPOINT_DIR", "value": "/local-checkpoints"} in container["env"]
+    assert by_name(pod(job)["volumes"])["local-checkpoints"]["emptyDir"] == folder
+    assert {"name": "local-checkpoints", "mountPath": "/local-checkpoints"} in training["volumeMounts"]
+    assert {"name": "LOCAL_CHECKPOINT_DIR", "value": "/local-checkpoints"} in training["env"]
     assert (asked["memory"], asked["ephemeral-storage"]) == requested
-    assert container["resources"]["limits"]["memory"] == limit
+    assert training["resources"]["limits"]["memory"] == limit
 
 
 def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take) -> None:
     def plan(rest: str) -> str | None:
-        (container,) = template(take(rest + GPU_TARGET))["spec"]["containers"]
-        return next((row["value"] for row in container["env"] if row["name"] == "TRAINING_LAUNCH"), None)
+        found = container(take(rest + GPU_TARGET))
+        return next((row["value"] for row in found["env"] if row["name"] == "TRAINING_LAUNCH"), None)
 
     assert plan(LOCAL) == '{"restarts": 3}'
     assert plan(LOCAL.replace("100", "100, restarts: 5") + "retry_on: [75]\n") == '{"restarts": 5, "retry_on": [75]}'
@@ -526,28 +488,24 @@ def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take
 
 
 def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:
-    (container,) = template(take("data_loaders: 8\n" + GPU_TARGET))["spec"]["containers"]
+    found = container(take("data_loaders: 8\n" + GPU_TARGET))
 
-    assert {"name": "DATA_LOADERS", "value": "8"} in container["env"]
+    assert {"name": "DATA_LOADERS", "value": "8"} in found["env"]
 
 
 def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take) -> None:
     job = take(GPU_TARGET)
-    assert job.flavor is not None
-    flavor = dataclasses.replace(job.flavor, topology_levels=("cloud.google.com/gce-topology-zone", BLOCK, HOST))
 
-    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+    placed = annotations(with_flavor(job, topology_levels=("cloud.google.com/gce-topology-zone", BLOCK, HOST)))
 
     assert placed["kueue.x-k8s.io/podset-preferred-topology"] == BLOCK
-    assert "kueue.x-k8s.io/podset-preferred-topology" not in template(job).get("metadata", {}).get("annotations", {})
+    assert "kueue.x-k8s.io/podset-preferred-topology" not in annotations(job)
 
 
 def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
     job = take(GPU_TARGET.replace("}", ", placement: {level: subblock, required: true}}"))
-    assert job.flavor is not None
-    flavor = dataclasses.replace(job.flavor, topology_levels=BLOCK_LEVELS)
 
-    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+    placed = annotations(with_flavor(job, topology_levels=BLOCK_LEVELS))
 
     assert placed["kueue.x-k8s.io/podset-required-topology"] == "cloud.google.com/gce-topology-subblock"
     assert "kueue.x-k8s.io/podset-preferred-topology" not in placed
@@ -557,16 +515,12 @@ def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
 def test_a_job_on_one_vm_asks_for_any_place_of_a_topology(take: Take, levels: tuple[str, ...]) -> None:
     """Kueue gives it no flavor with a topology else, in a queue that has one without."""
     job = take(GPU_TARGET.replace("nodes: 2", "nodes: 1"))
-    assert job.flavor is not None
-    flavor = dataclasses.replace(job.flavor, topology_levels=levels)
 
-    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+    placed = annotations(with_flavor(job, topology_levels=levels))
 
     asked = {name: value for name, value in placed.items() if name.startswith("kueue.x-k8s.io/")}
     assert asked == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
-    assert "kueue.x-k8s.io/podset-unconstrained-topology" not in template(job).get("metadata", {}).get(
-        "annotations", {}
-    )
+    assert "kueue.x-k8s.io/podset-unconstrained-topology" not in annotations(job)
 
 
 LEVELS = "block, subblock, host"
@@ -589,10 +543,8 @@ def test_a_level_is_one_of_the_flavors_topology(
     take: Take, levels: tuple[str, ...], placement: str, said: list[tuple[str, str | None]]
 ) -> None:
     job = take(GPU_TARGET.replace("}", f", placement: {{{placement}}}}}"))
-    assert job.flavor is not None
-    flavor = dataclasses.replace(job.flavor, topology_levels=levels)
 
-    found = [each for each in gke_findings(dataclasses.replace(job, flavor=flavor)) if each.rule == "job-placement"]
+    found = [each for each in gke_findings(with_flavor(job, topology_levels=levels)) if each.rule == "job-placement"]
 
     assert [each.nearest for each in found] == [nearest for _, nearest in said]
     for each, (words, _) in zip(found, said, strict=True):
@@ -602,10 +554,8 @@ def test_a_level_is_one_of_the_flavors_topology(
 
 def test_each_slice_of_a_job_is_whole_where_kueue_knows_the_slices(take: Take) -> None:
     job = take("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}\n")
-    assert job.flavor is not None
-    flavor = dataclasses.replace(job.flavor, topology_levels=SLICE_LEVELS)
 
-    placed = template(dataclasses.replace(job, flavor=flavor))["metadata"]["annotations"]
+    placed = annotations(with_flavor(job, topology_levels=SLICE_LEVELS))
 
     assert placed == {
         "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",

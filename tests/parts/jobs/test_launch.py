@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.conftest import ENVIRONMENT, TODAY
+from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Lab, Take
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
@@ -33,7 +33,6 @@ from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.parts.jobs.runs.submission import listing
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher
 
-Take = Callable[..., ResolvedJob]
 HOSTS = ("http://metadata.google.internal", "https://secretmanager.googleapis.com", "https://storage.googleapis.com",
          "https://pubsub.googleapis.com")  # fmt: skip
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
@@ -292,7 +291,7 @@ def test_an_archive_that_is_not_what_was_packed_is_not_unpacked(
         assert words in capfd.readouterr().err
 
 
-def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Callable[..., Path], google: Google) -> None:
+def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Lab, google: Google) -> None:
     root = new_lab()
     write_tree(root)
     job = folder_job(root, "command: [python3, train.py]")
@@ -338,7 +337,7 @@ def packed(root: Path) -> list[str]:
         return sorted(tar.getnames())
 
 
-def test_what_git_ignores_and_what_is_hidden_stays_behind(new_lab: Callable[..., Path]) -> None:
+def test_what_git_ignores_and_what_is_hidden_stays_behind(new_lab: Lab) -> None:
     root = new_lab()
     write_tree(root)
 
@@ -349,7 +348,7 @@ def test_what_git_ignores_and_what_is_hidden_stays_behind(new_lab: Callable[...,
     assert listing(job) == f"3 files of src, {size} bytes: again.py, lab/help.py, train.py"
 
 
-def test_a_folder_is_named_by_what_is_in_it(new_lab: Callable[..., Path]) -> None:
+def test_a_folder_is_named_by_what_is_in_it(new_lab: Lab) -> None:
     root = new_lab()
     write_tree(root)
     job = folder_job(root, "command: [a]")
@@ -395,9 +394,7 @@ def empty(src: Path) -> None:
         (empty, "src is not a folder of this repository with files that git does not ignore"),
     ],
 )
-def test_a_folder_that_cannot_go_along_is_refused(
-    new_lab: Callable[..., Path], spoil: Callable[[Path], None], said: str
-) -> None:
+def test_a_folder_that_cannot_go_along_is_refused(new_lab: Lab, spoil: Callable[[Path], None], said: str) -> None:
     root = new_lab()
     write_tree(root)
     spoil(root / "src")
@@ -420,7 +417,7 @@ def test_a_folder_that_cannot_go_along_is_refused(
         ("{folder: ../src}", "command: [a]", "source.folder"),
     ],
 )
-def test_a_folder_runs_a_command_of_its_own(new_lab: Callable[..., Path], source: str, rest: str, path: str) -> None:
+def test_a_folder_runs_a_command_of_its_own(new_lab: Lab, source: str, rest: str, path: str) -> None:
     text = f"environment: lab\nsource: {source}\n{rest}\noutput: checkpoints\n{GPU}\n"
 
     _, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(new_lab()))
@@ -434,7 +431,7 @@ DIGEST = f"sha256:{'5e' * 32}"
 
 
 @pytest.fixture
-def root(new_lab: Callable[..., Path]) -> Path:
+def root(new_lab: Lab) -> Path:
     return new_lab(lab=ENVIRONMENT.replace("    labels:", "    images: {location: us-central1}\n    labels:", 1))
 
 
@@ -576,7 +573,7 @@ def test_a_folder_that_is_not_there_is_said_before_its_commit_is_looked_for(root
     assert "gone is not a folder." in build(root, source / "gone").stderr
 
 
-def test_an_environment_without_a_repository_is_said(new_lab: Callable[..., Path], source: Path, calls: Path) -> None:
+def test_an_environment_without_a_repository_is_said(new_lab: Lab, source: Path, calls: Path) -> None:
     assert "lab has no repository of images" in build(new_lab(), source, "--tag", "1").stderr
 
 
@@ -589,7 +586,7 @@ def test_a_machine_without_any_builder_is_said(
 
 
 @pytest.mark.parametrize("source", ["file: train.py", "package: lib, module: keys"])
-def test_no_source_follows_a_link_out_of_the_repository(new_lab: Callable[..., Path], source: str) -> None:
+def test_no_source_follows_a_link_out_of_the_repository(new_lab: Lab, source: str) -> None:
     root = new_lab()
     own = root.with_name("own.py")
     own.write_text("TOKEN = 1\n")

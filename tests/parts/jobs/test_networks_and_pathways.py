@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.parts.jobs.conftest import ENVIRONMENT, VISION, without_nodes, write_lab
+from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take, container, pod, template, without_nodes, write_lab
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset
@@ -21,8 +21,6 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources.launcher import PLAN_VARIABLE
 
-Take = Callable[..., ResolvedJob]
-Lab = Callable[..., Path]
 Job = Callable[..., ResolvedJob]
 POOLS = """\
           mega: {machine_type: a3-megagpu-8g, zone: us-central1-b, max_nodes: 4}
@@ -77,24 +75,12 @@ def insert(path: Path, before: str, lines: str) -> None:
     path.write_text(text.replace(f"\n{before}", f"\n{lines}{before}"), encoding="utf-8")
 
 
-def template(job: ResolvedJob) -> dict[str, Any]:
-    (replicated,) = jobset(job)["spec"]["replicatedJobs"]
-    found: dict[str, Any] = replicated["template"]["spec"]["template"]
-    return found
-
-
-def training(job: ResolvedJob) -> dict[str, Any]:
-    (found,) = template(job)["spec"]["containers"]
-    assert isinstance(found, dict)
-    return found
-
-
 def variables(job: ResolvedJob) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in without_nodes(training(job))}
+    return {each["name"]: each["value"] for each in without_nodes(container(job))}
 
 
-def mounts(container: dict[str, Any]) -> dict[str, str]:
-    return {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+def mounts(part: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["mountPath"] for each in part["volumeMounts"]}
 
 
 def interfaces(job: ResolvedJob) -> dict[str, str]:
@@ -124,12 +110,12 @@ def test_a_pod_has_every_card_that_joins_gpus_beside_its_own_network(
     cards = {f"eth{first + number}": name for number, name in enumerate(networks)}
 
     assert interfaces(job(flavor)) == {"eth0": "default", **cards}
-    assert "hostNetwork" not in template(job(flavor))["spec"]
+    assert "hostNetwork" not in pod(job(flavor))
 
 
 @pytest.mark.parametrize("flavor", ["h100", "h100-mega"])
 def test_the_daemon_starts_before_the_training_and_ends_with_it(job: Job, flavor: str) -> None:
-    (daemon,) = template(job(flavor))["spec"]["initContainers"]
+    (daemon,) = pod(job(flavor))["initContainers"]
 
     assert (daemon["name"], daemon["restartPolicy"]) == (SIDECARS[flavor], "Always")
     assert daemon["image"] == IMAGES[f"node-{SIDECARS[flavor]}"]
@@ -149,29 +135,27 @@ def test_the_daemon_is_given_the_gpus_by_name_and_nobody_is_privileged(job: Job,
 
 @pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
 def test_training_reads_the_software_of_its_node_and_never_writes_it(job: Job, flavor: str) -> None:
-    paths = {
-        each["name"]: each.get("hostPath", {}).get("path", "") for each in template(job(flavor))["spec"]["volumes"]
-    }
-    shared = [each for each in training(job(flavor))["volumeMounts"] if paths[each["name"]].startswith("/home/")]
+    paths = {each["name"]: each.get("hostPath", {}).get("path", "") for each in pod(job(flavor))["volumes"]}
+    shared = [each for each in container(job(flavor))["volumeMounts"] if paths[each["name"]].startswith("/home/")]
 
     assert shared != []
     assert all(each["readOnly"] for each in shared)
 
 
 def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
-    (daemon,) = template(job("h100-mega"))["spec"]["initContainers"]
+    (daemon,) = pod(job("h100-mega"))["initContainers"]
     (ready,) = (each["value"] for each in daemon["env"] if each["name"] == "HEALTH_CHECK_LOG_FILE")
 
     assert daemon["startupProbe"]["exec"]["command"] == ["cat", ready]
 
 
 def test_rdma_wants_no_daemon(job: Job) -> None:
-    assert "initContainers" not in template(job("h200-spot"))["spec"]
+    assert "initContainers" not in pod(job("h200-spot"))
 
 
 @pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
 def test_every_mount_has_its_volume_and_every_volume_a_mount(job: Job, flavor: str) -> None:
-    spec = template(job(flavor))["spec"]
+    spec = pod(job(flavor))
     volumes = [each["name"] for each in spec["volumes"]]
     used = {name for each in [*spec["containers"], *spec.get("initContainers", ())] for name in mounts(each)}
 
@@ -180,31 +164,31 @@ def test_every_mount_has_its_volume_and_every_volume_a_mount(job: Job, flavor: s
 
 
 def test_the_sockets_of_tcpx_are_where_its_plugin_looks(job: Job) -> None:
-    (daemon,) = template(job("h100"))["spec"]["initContainers"]
+    (daemon,) = pod(job("h100"))["initContainers"]
     place = variables(job("h100"))["NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX"]
 
-    assert mounts(training(job("h100")))["tcpx-sockets"] == mounts(daemon)["tcpx-sockets"] == place
+    assert mounts(container(job("h100")))["tcpx-sockets"] == mounts(daemon)["tcpx-sockets"] == place
     assert daemon["args"][daemon["args"].index("--uds_path") + 1] == place
 
 
 def test_the_apertures_of_tcpxo_are_where_its_plugin_looks(job: Job) -> None:
     place = variables(job("h100-mega"))["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"]
 
-    assert mounts(training(job("h100-mega")))["apertures"] == place == "/dev/aperture_devices"
+    assert mounts(container(job("h100-mega")))["apertures"] == place == "/dev/aperture_devices"
 
 
 def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job: Job) -> None:
-    volumes = {each["name"]: each for each in template(job("h200-spot"))["spec"]["volumes"]}
+    volumes = {each["name"]: each for each in pod(job("h200-spot"))["volumes"]}
 
     assert volumes["gib"]["hostPath"] == {"path": "/home/kubernetes/bin/gib"}
     assert volumes["nvidia"]["hostPath"] == {"path": "/home/kubernetes/bin/nvidia"}
-    assert mounts(training(job("h200-spot")))["gib"] == "/usr/local/gib"
+    assert mounts(container(job("h200-spot")))["gib"] == "/usr/local/gib"
     assert variables(job("h200-spot"))["NCCL_NET"] == "gIB"
 
 
 def test_the_launcher_reads_gibs_script_for_jobs_over_several_vms(take: Take, workspace: Workspace) -> None:
     def plan(text: str) -> dict[str, Any]:
-        rows = training(take(f"command: [python, train.py]\ngke: {text}", workspace=workspace))["env"]
+        rows = container(take(f"command: [python, train.py]\ngke: {text}", workspace=workspace))["env"]
         found: dict[str, Any] = json.loads(next((row["value"] for row in rows if row["name"] == PLAN_VARIABLE), "{}"))
         return found
 
@@ -242,7 +226,7 @@ def test_nccl_sends_data_over_the_cards_and_control_over_the_pods_own_network(
 def test_the_training_gets_no_more_rights_than_it_needs(job: Job, flavor: str, added: list[str] | None) -> None:
     expected = {"capabilities": {"add": added}} if added else None
 
-    assert training(job(flavor)).get("securityContext") == expected
+    assert container(job(flavor)).get("securityContext") == expected
 
 
 def test_a_variable_of_the_file_wins_over_the_platforms(job: Job) -> None:
@@ -271,12 +255,12 @@ def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: s
     found = job(flavor, nodes)
 
     assert "metadata" not in template(found)
-    assert "initContainers" not in template(found)["spec"]
-    assert "securityContext" not in training(found)
-    (volume,), (mount,) = template(found)["spec"]["volumes"], training(found)["volumeMounts"]
+    assert "initContainers" not in pod(found)
+    assert "securityContext" not in container(found)
+    (volume,), (mount,) = pod(found)["volumes"], container(found)["volumeMounts"]
     assert (volume["name"], volume["emptyDir"]["medium"]) == ("shared-memory", "Memory")
     assert mount == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
-    assert without_nodes(training(found)) == []
+    assert without_nodes(container(found)) == []
 
 
 def test_pods_name_the_networks_in_which_most_vms_of_their_flavor_are(job: Job) -> None:
@@ -406,11 +390,11 @@ def test_the_head_has_a_vm_of_its_pool_and_each_slice_a_node_pool_for_itself(man
 
 
 def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]) -> None:
-    for pod in pods(manifest):
-        assert "hostNetwork" not in pod
-        assert [each for each in pod.get("volumes", []) if "hostPath" in each] == []
+    for spec in pods(manifest):
+        assert "hostNetwork" not in spec
+        assert [each for each in spec.get("volumes", []) if "hostPath" in each] == []
         assert [
-            each for each in (*pod["containers"], *pod.get("initContainers", [])) if "securityContext" in each
+            each for each in (*spec["containers"], *spec.get("initContainers", [])) if "securityContext" in each
         ] == []
 
 

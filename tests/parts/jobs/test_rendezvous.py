@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.model import Target
+from tests.parts.jobs.lab import Judge, Take, container
 from training_platform.parts.jobs.naming import as_run
-from training_platform.parts.jobs.render import Rendered
-from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import custom_job
 
-Take = Callable[..., ResolvedJob]
-Judge = Callable[[str, Target], Rendered]
 H100 = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
 SLICES = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
 VERTEX = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, replicas: 3}"
@@ -29,20 +24,17 @@ PROGRAM = f"command: [python3, -c, {json.dumps(SHOW)}]\n"
 
 def on_gke(take: Take, text: str) -> dict[str, Any]:
     """Return the container that trains."""
-    (role,) = jobset(as_run(take(text), "train-bcdfg"))["spec"]["replicatedJobs"]
-    (found,) = role["template"]["spec"]["template"]["spec"]["containers"]
-    assert isinstance(found, dict)
-    return found
+    return container(as_run(take(text), "train-bcdfg"))
 
 
-def variables(container: dict[str, Any]) -> dict[str, Any]:
-    return {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}
+def variables(training: dict[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in training["env"]}
 
 
-def started(container: dict[str, Any], **given: str) -> dict[str, str]:
+def started(training: dict[str, Any], **given: str) -> dict[str, str]:
     """Start a container with its own Python, and return what its program sees."""
-    own = {each["name"]: each["value"] for each in container["env"] if "value" in each}
-    command = [sys.executable, *container["command"][1:], *container["args"]]
+    own = {each["name"]: each["value"] for each in training["env"] if "value" in each}
+    command = [sys.executable, *training["command"][1:], *training["args"]]
     command = [sys.executable if part == "python3" else part for part in command]
     ran = subprocess.run(command, env={"PATH": os.environ["PATH"], **own, **given}, check=True, stdout=subprocess.PIPE)
     seen: dict[str, str] = json.loads(ran.stdout)
@@ -88,11 +80,11 @@ def test_a_variable_of_the_job_wins_over_that_of_its_nodes(take: Take) -> None:
 
 @pytest.mark.parametrize(("index", "host"), [(0, 0), (1, 0), (1, 7)])
 def test_vms_of_several_slices_are_numbered_one_after_the_other(take: Take, index: int, host: int) -> None:
-    container = on_gke(take, PROGRAM + SLICES)
+    training = on_gke(take, PROGRAM + SLICES)
     label = {"fieldRef": {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/job-index']"}}
-    assert variables(container)["SLICE_INDEX"] == label
+    assert variables(training)["SLICE_INDEX"] == label
 
-    seen = started(container, SLICE_INDEX=str(index), JOB_COMPLETION_INDEX=str(host))
+    seen = started(training, SLICE_INDEX=str(index), JOB_COMPLETION_INDEX=str(host))
 
     assert (seen["NODE_RANK"], seen["NUM_NODES"]) == (str(8 * index + host), str(2 * 8))
     assert seen["NODE_NAMES"].split(",")[8 * index + host] == f"train-bcdfg-slice-{index}-{host}.train-bcdfg"
@@ -125,9 +117,8 @@ def test_names_that_no_program_could_start_with_are_left_out(take: Take) -> None
     many = take("vertex: {region: us-central1, machine_type: a2-highgpu-1g}\n" + H100, long)
     assert many.spec.gke is not None
     spec = many.spec.model_copy(update={"gke": many.spec.gke.model_copy(update={"nodes": 2000})})
-    (role,) = jobset(as_run(type(many)(**{**vars(many), "spec": spec}), "r" * 40))["spec"]["replicatedJobs"]
 
-    seen = variables(role["template"]["spec"]["template"]["spec"]["containers"][0])
+    seen = variables(container(as_run(dataclasses.replace(many, spec=spec), "r" * 40)))
 
     assert seen["NUM_NODES"] == "2000"
     assert "NODE_NAMES" not in seen

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-from tests.parts.jobs.conftest import ENVIRONMENT, VISION, Take
+from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
@@ -44,7 +41,7 @@ def test_rights_of_the_stacks_keep_what_a_job_file_says(take: Take) -> None:
     assert list(rights_findings(job, "vertex")) == []
 
 
-def test_source_that_members_cannot_upload_is_found(take: Take, new_lab: Callable[..., Path]) -> None:
+def test_source_that_members_cannot_upload_is_found(take: Take, new_lab: Lab) -> None:
     workspace = without(read_workspace(new_lab()), "bucket-checkpoints-storage-objectCreator")
 
     found = on_gke(take(HEAD + SOURCE + "output: checkpoints\n" + GPU, workspace=workspace))
@@ -58,7 +55,7 @@ def test_source_that_members_cannot_upload_is_found(take: Take, new_lab: Callabl
     assert all(finding.file == "jobs/vision/train.yaml" and finding.position for finding in found)
 
 
-def test_data_and_secrets_that_jobs_cannot_read_are_found(take: Take, new_lab: Callable[..., Path]) -> None:
+def test_data_and_secrets_that_jobs_cannot_read_are_found(take: Take, new_lab: Lab) -> None:
     data = take(
         HEAD + IMAGE + "mounts: [{name: i, source: {data_set: images}}]\n" + GPU,
         workspace=without(read_workspace(new_lab()), "data-images-access"),
@@ -66,7 +63,7 @@ def test_data_and_secrets_that_jobs_cannot_read_are_found(take: Take, new_lab: C
     assert [finding.path for finding in on_gke(data)] == ["mounts[0].source.data_set"]
 
 
-def test_a_secret_that_jobs_cannot_read_is_found(take: Take, new_lab: Callable[..., Path]) -> None:
+def test_a_secret_that_jobs_cannot_read_is_found(take: Take, new_lab: Lab) -> None:
     job = take(
         HEAD + IMAGE + "command: [python]\nsecrets: {TOKEN: token}\n" + GPU,
         workspace=without(read_workspace(new_lab()), "secret-token-jobs"),
@@ -76,9 +73,7 @@ def test_a_secret_that_jobs_cannot_read_is_found(take: Take, new_lab: Callable[.
     assert (finding.path, "secretmanager.versions.access" in finding.message) == ("secrets.TOKEN", True)
 
 
-def test_an_image_that_vertex_ai_of_another_project_cannot_pull_is_found(
-    take: Take, new_lab: Callable[..., Path]
-) -> None:
+def test_an_image_that_vertex_ai_of_another_project_cannot_pull_is_found(take: Take, new_lab: Lab) -> None:
     team = VISION.replace("    labels:", "    project: example-own\n    labels:", 1)
     workspace = without(read_workspace(new_lab(lab=IMAGES, lab_vision=team)), "agents-vertex-team-images")
     image = "image: us-central1-docker.pkg.dev/example-lab/lab-vision-images/a:1\n"
@@ -89,7 +84,7 @@ def test_an_image_that_vertex_ai_of_another_project_cannot_pull_is_found(
     assert "service-{example-own}@gcp-sa-aiplatform" in finding.message
 
 
-def test_an_attachment_that_vertex_ai_may_not_use_is_found(take: Take, new_lab: Callable[..., Path]) -> None:
+def test_an_attachment_that_vertex_ai_may_not_use_is_found(take: Take, new_lab: Lab) -> None:
     workspace = without(read_workspace(new_lab()), "agents-vertex-network", "lab")
     target = "vertex: {region: us-central1, machine_type: a2-highgpu-1g, network_attachment: environment}\n"
 
@@ -99,7 +94,7 @@ def test_an_attachment_that_vertex_ai_may_not_use_is_found(take: Take, new_lab: 
     assert "compute.networkAttachments.update" in finding.message
 
 
-def test_a_job_that_no_stack_lets_anybody_submit_to_vertex_ai_warns(take: Take, new_lab: Callable[..., Path]) -> None:
+def test_a_job_that_no_stack_lets_anybody_submit_to_vertex_ai_warns(take: Take, new_lab: Lab) -> None:
     job = take(HEAD + IMAGE + GPU + VERTEX, workspace=read_workspace(new_lab(lab=WITHOUT_SUBMITTERS)))
 
     (finding,) = rights_findings(job, "vertex")

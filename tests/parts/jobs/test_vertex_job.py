@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.parts.jobs.lab import Take
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges, custom_job, job_spec, training_pipeline, vertex_body
 from training_platform.parts.jobs.vertex.pools import vms
 from training_platform.resources.launcher import launcher
 from training_platform.resources.scope import bucket_id, jobs_account_email, persistent_resource_id
 
-Take = Callable[..., ResolvedJob]
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"
 TPU = "region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8"
 CPU = "region: us-central1, machine_type: n2-standard-8"

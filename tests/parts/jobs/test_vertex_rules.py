@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import dataclasses
 import shutil
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.parts.jobs.lab import TODAY, Judge, Lab, Read, Take, with_team
 from tests.places import ORGANISATION
 from training_platform.config.model.team import ResourcePoolSpec
 from training_platform.config.reading.finding import Finding
@@ -21,8 +21,6 @@ from training_platform.parts.jobs.vertex.quota import Quotas
 from training_platform.parts.jobs.vertex.rules import vertex_findings
 from training_platform.quota.demand import workspace_demand
 
-Take = Callable[..., ResolvedJob]
-Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"
 N1 = "region: us-central1, machine_type: n1-standard-8"
 CPU = "region: us-central1, machine_type: n2-standard-8"
@@ -148,22 +146,22 @@ def test_all_that_is_wrong_comes_at_once(take: Take) -> None:
     ]
 
 
-@pytest.mark.parametrize(("own", "findings"), [(99 - 12, []), (100 - 12, ["env"])])
+@pytest.mark.parametrize(("own", "findings"), [(99 - 12, []), (100 - 12, [("job-vertex-env", "env")])])
 def test_a_container_has_100_variables_at_most_with_those_of_the_platform(
-    take: Take, own: int, findings: list[str]
+    take: Take, own: int, findings: list[tuple[str, str]]
 ) -> None:
     variables = ", ".join(f"V{index}: a" for index in range(own))
 
     rest = f"output: checkpoints\nenv: {{{variables}}}\n"
 
-    assert [finding.path for finding in found(take, H100, rest)] == findings
+    assert [(finding.rule, finding.path) for finding in found(take, H100, rest)] == findings
 
 
-@pytest.mark.parametrize(("length", "findings"), [(50_000, []), (50_001, ["args"])])
-def test_arguments_have_100000_characters_at_most(take: Take, length: int, findings: list[str]) -> None:
+@pytest.mark.parametrize(("length", "findings"), [(50_000, []), (50_001, [("job-vertex-args", "args")])])
+def test_arguments_have_100000_characters_at_most(take: Take, length: int, findings: list[tuple[str, str]]) -> None:
     rest = f"args: [{'a' * 50_000}, {'b' * length}]\n"
 
-    assert [finding.path for finding in found(take, H100, rest)] == findings
+    assert [(finding.rule, finding.path) for finding in found(take, H100, rest)] == findings
 
 
 def test_a_bucket_in_another_region_is_a_warning_with_one_that_is_near(take: Take) -> None:
@@ -178,19 +176,18 @@ def test_a_bucket_in_another_region_is_a_warning_with_one_that_is_near(take: Tak
 ATTACHMENT = "network_attachment: projects/example-lab/regions/us-central1/networkAttachments/vertex"
 
 
-def with_servers(job: ResolvedJob) -> ResolvedJob:
-    """Return a job whose team's persistent resource has a second pool, of at most two VMs."""
-    servers = ResourcePoolSpec(machine_type="n2-standard-8", replicas=2)
-    tuning = job.team.vertex.persistent_resources["tuning"].model_copy(update={"more_pools": {"servers": servers}})
-    vertex = job.team.vertex.model_copy(update={"persistent_resources": {"tuning": tuning}})
-    return dataclasses.replace(job, team=job.team.model_copy(update={"vertex": vertex}))
+def with_tuning(job: ResolvedJob, **changes: Any) -> ResolvedJob:
+    """Return a job whose team's persistent resource has other fields."""
+    tuning = job.team.vertex.persistent_resources["tuning"].model_copy(update=changes)
+    return with_team(job, vertex=job.team.vertex.model_copy(update={"persistent_resources": {"tuning": tuning}}))
 
 
 def test_a_job_runs_on_the_further_pools_of_a_persistent_resource(take: Take) -> None:
     small = "region: us-central1, machine_type: n2-standard-8, persistent_resource: tuning"
+    servers = ResourcePoolSpec(machine_type="n2-standard-8", replicas=2)
 
     def findings(target: str) -> list[tuple[str, str | None]]:
-        job = with_servers(take(f"vertex: {{{target}}}"))
+        job = with_tuning(take(f"vertex: {{{target}}}"), more_pools={"servers": servers})
         return [(each.path, each.nearest) for each in vertex_findings(job)]
 
     assert findings(f"{small}, replicas: 2") == []
@@ -201,13 +198,10 @@ def test_a_job_runs_on_the_further_pools_of_a_persistent_resource(take: Take) ->
 def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> None:
     name = "projects/example-lab/regions/us-central1/networkAttachments/lab-vertex-us-central1"
     job = take(f"vertex: {{{TUNING}, network_attachment: environment}}")
-    tuning = job.team.vertex.persistent_resources["tuning"].model_copy(update={"network_attachment": name})
-    vertex = job.team.vertex.model_copy(update={"persistent_resources": {"tuning": tuning}})
-    there = dataclasses.replace(job, team=job.team.model_copy(update={"vertex": vertex}))
 
     assert custom_job_spec(job)["pscInterfaceConfig"] == {"networkAttachment": name}
     assert [each.path for each in vertex_findings(job)] == ["vertex.network_attachment"]
-    assert list(vertex_findings(there)) == []
+    assert list(vertex_findings(with_tuning(job, network_attachment=name))) == []
 
 
 @pytest.mark.parametrize(
@@ -225,9 +219,6 @@ def test_a_job_has_the_network_and_the_key_of_its_persistent_resource(take: Take
     assert [(each.rule, each.path) for each in found(take, f"{TUNING}, {asked}")] == [("job-vertex-resource", path)]
 
 
-Judge = Callable[[str, str], Rendered]
-Lab = Callable[..., Path]
-TODAY = date(2026, 11, 21)
 FLEX = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, replicas: %d}"
 A100 = "vertex: {region: us-central1, machine_type: a2-highgpu-%dg}"
 QUOTA_TPU = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: %s}"

@@ -8,10 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 Json = dict[str, Any]
+
+
+class Answering(Protocol):
+    """What answers the requests of a server."""
+
+    def answer(self, method: str, url: str, body: Json | None) -> tuple[int, Any]: ...
 
 
 class ApiStub:
@@ -56,7 +62,7 @@ class ApiStub:
 
 
 @contextmanager
-def served(stub: ApiStub) -> Iterator[str]:
+def served(stub: Answering) -> Iterator[str]:
     """Serve on the loopback interface; gives the address."""
 
     class Handler(BaseHTTPRequestHandler):

@@ -6,81 +6,28 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from tests.parts.jobs.conftest import write_lab
+from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs import vertex_cloud
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from tests.parts.jobs.runs.stub_lab import FOLLOWING, JOB, KUEUE, RUN, SETS, Lab, one_sentence, stub_lab
 from training_platform.cli.main import app
-from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.naming import as_run
-from training_platform.parts.jobs.resolve import read_job
 from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
-RUN = "train-bcdfg"
-JOB = """\
-environment: lab
-image: registry.example.com/train:1
-args: [--rate=1]
-gke: {cluster: gpus, flavor: h100, nodes: 2}
-"""
-SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
-KUEUE = "/apis/kueue.x-k8s.io/v1beta2/namespaces/vision"
-FOLLOWING = ("status", "why", "logs", "cancel", "wait")
 UNREACHABLE = "cannot be reached"
-
-
-class Lab(NamedTuple):
-    """The organisation with one job, the API server of its cluster, and what runs commands against it."""
-
-    root: Path
-    api: ApiStub
-    kubeconfig: Path
-
-    def __call__(self, command: str, *arguments: str) -> Result:
-        where = ["--root", str(self.root), "--kubeconfig", str(self.kubeconfig), "--local-cloud", "http://127.0.0.1:9"]
-        file = [str(self.root / "jobs" / "vision" / "train.yaml")] if command == "submit" else []
-        run = [RUN] if command in FOLLOWING else []
-        return CliRunner().invoke(app, ["job", command, *file, *run, *arguments, *where])
-
-    def live(self) -> dict[str, Any]:
-        """Return the run as the cluster has it: as it was submitted, with what the API server adds."""
-        path = self.root / "jobs" / "vision" / "train.yaml"
-        job, _ = read_job(path, self.root, read_workspace(self.root))
-        assert job is not None
-        body = jobset(as_run(job, RUN))
-        body["metadata"] |= {"uid": "1", "creationTimestamp": "2026-11-22T10:00:00Z"}
-        return dict(body)
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    root = write_lab(tmp_path / "lab")
-    (root / "jobs" / "vision" / "train.yaml").write_text(JOB)
-    stub = ApiStub()
-    with served(stub) as address:
-        made = Lab(root, stub, write_kubeconfig(tmp_path / "config", address, "lab-gpus"))
-        queue = {"metadata": {"name": "vision"}, "status": {"conditions": [{"type": "Active", "status": "True"}]}}
-        pods, events = (f"/api/v1/namespaces/vision/{kind}" for kind in ("pods", "events"))
-        requests = "/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"
-        stub.lists = {SETS: [made.live()], f"{KUEUE}/localqueues": [queue], f"{KUEUE}/workloads": []}
-        stub.lists |= {pods: [], events: [], requests: []}
-        yield made
-
-
-def one_sentence(result: Result, said: str, code: int = 2) -> None:
-    """Hold that a command ended with a code and one sentence, and wrote nothing else."""
-    assert (result.exit_code, result.stdout) == (code, ""), result.output
-    (line,) = [each for each in result.stderr.splitlines() if not each.startswith("# ")]
-    assert line.startswith("training-platform: ")
-    assert said in line
+    with stub_lab(tmp_path) as lab:
+        yield lab
 
 
 def closed(lab: Lab) -> None:
@@ -193,6 +140,59 @@ def test_a_broken_table_of_waits_stops_nothing(lab: Lab) -> None:
 
     assert done.exit_code == 0
     assert "lab-gpus.json is not a table of waits" in done.stderr
+
+
+def beside(lab: Lab, **runs: str | None) -> None:
+    """Have the cluster hold runs, the oldest first, each with the flavor that it holds, or none while it waits."""
+    sets, workloads = [], []
+    for number, (name, flavor) in enumerate(runs.items()):
+        live = lab.live()
+        about = {"name": name, "uid": str(number), "creationTimestamp": f"2026-11-22T1{number}:00:00Z"}
+        sets.append({**live, "metadata": {**live["metadata"], **about}})
+        row = {"status": str(flavor is not None), "lastTransitionTime": f"2026-11-22T1{number}:05:00Z"}
+        status: dict[str, Any] = {"conditions": [{"type": kind, **row} for kind in CONDITIONS]}
+        if flavor:
+            status["admission"] = {"podSetAssignments": [{"flavors": {"nvidia.com/gpu": flavor}}]}
+        owned = {"name": f"w-{number}", "uid": f"w-{number}", "ownerReferences": [{"uid": str(number)}]}
+        workloads.append({"metadata": owned, "spec": {}, "status": status})
+    lab.api.lists |= {SETS: sets, f"{KUEUE}/workloads": workloads}
+
+
+CONDITIONS = ("QuotaReserved", "Admitted", "PodsReady")
+POOL = "Pool h100 has at most 8 VMs"
+
+
+def test_a_run_of_another_flavor_is_not_said_to_hold_what_is_waited_for(lab: Lab) -> None:
+    beside(lab, **{"train-holds": "h100", "other-holds": "a100-40", "train-first": None, RUN: None})
+
+    said = lab("why").stdout
+
+    assert "Runs of the team that hold some: train-holds since 2026-11-22T10:05:00Z." in said
+    assert "Runs of the team that wait and were submitted earlier: train-first." in said
+    assert POOL not in said
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_pools_are_asked_about_while_an_admitted_run_waits_for_its_vms(lab: Lab, ready: bool) -> None:
+    beside(lab, **{RUN: "h100"})
+    lab.api.lists[f"{KUEUE}/workloads"][0]["status"]["conditions"][2]["status"] = str(ready)
+
+    assert (POOL in lab("why").stdout) is not ready
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "code"),
+    [("/nodes", 403, 0), ("/nodes", 503, 2), ("requests", 403, 0), ("requests", 404, 0), ("requests", 503, 2)],
+)
+def test_why_goes_on_without_what_members_may_not_read_and_ends_where_a_cluster_fails(
+    end: str, status: int, code: int, lab: Lab
+) -> None:
+    pod = {"metadata": {"name": "train-0"}, "spec": {"nodeName": "a"}, "status": {"phase": "Pending"}}
+    owned = {"metadata": {"name": "w", "uid": "2", "ownerReferences": [{"uid": "1"}]}, "spec": {}, "status": {}}
+    lab.api.lists |= {"/api/v1/namespaces/vision/pods": [pod], f"{KUEUE}/workloads": [owned], "/api/v1/nodes": []}
+    lab.api.refusals["GET", end] = (status, "no")
+
+    assert lab("why").exit_code == code
 
 
 def test_a_queue_that_was_deleted_after_the_submission_is_said(lab: Lab) -> None:

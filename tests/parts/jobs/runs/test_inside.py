@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +15,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from tests.parts.jobs.runs.test_bad_input import JOB, RUN, SETS, Lab, lab, one_sentence
+from tests.parts.jobs.runs.stub_lab import JOB, RUN, SETS, Lab, one_sentence, stub_lab
 from training_platform.parts.jobs.runs.state import since
 from training_platform.resources.kueue import RUN_LABEL
 
-__all__ = ["lab"]
 PODS = "/api/v1/namespaces/vision/pods"
 KUBECTL = """\
 #!/bin/sh
@@ -29,6 +29,12 @@ esac
 printf '%s\\n' "$@" > "$CALLED"
 exit 7
 """
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with stub_lab(tmp_path) as lab:
+        yield lab
 
 
 def submitted(lab: Lab, *options: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.runs.conftest import CLUSTER, TEAM, Cluster, until
+from tests.parts.jobs.runs.gke_cluster import CLUSTER, TEAM, Cluster, until
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.kubernetes.api_servers import free_port
 from training_platform.resources.tenancy import MEMBER_RULES

@@ -53,20 +53,28 @@ def job(root: Path, vertex: Cloud) -> Iterator[Command]:
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
 
-def row(job: Command, run: str) -> dict[str, object]:
+def row(job: Command, run: str) -> dict[str, Any]:
     (found,) = json.loads(job("status", run, "--format", "json").stdout)
     return dict(found)
+
+
+def state(job: Command, run: str) -> str:
+    return str(row(job, run)["state"])
+
+
+def write_job(root: Path, text: str) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(text)
 
 
 def test_a_run_waits_runs_and_ends(job: Command, vertex: Cloud, root: Path) -> None:
     run = submit(job, root)
 
-    assert row(job, run)["state"] == "waiting"
+    assert state(job, run) == "waiting"
     said = job("why", run).stdout
     assert f"{run} is PENDING in us-central1" in said
     assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most, then it fails" in said
     vertex.now += 60
-    assert row(job, run)["state"] == "running"
+    assert state(job, run) == "running"
     vertex.now += 600
     assert job("wait", run, "--timeout", "0").exit_code == 0
     assert job("why", run).stdout == f"{run} has ended well.\n"
@@ -88,7 +96,8 @@ def test_a_run_is_cancelled(job: Command, root: Path) -> None:
     run = submit(job, root)
 
     assert job("cancel", run).stdout == f"{run} is being stopped.\n"
-    assert row(job, run)["state"] == "cancelled"
+    assert state(job, run) == "cancelled"
+    assert job("why", run).stdout.startswith(f"{run} was cancelled at ")
     assert job("wait", run).exit_code == 1
     assert job("cancel", run).stdout == f"{run} has ended already: cancelled.\n"
 
@@ -150,22 +159,7 @@ def play(vertex: Cloud, text: str) -> None:
 def rewrite(root: Path, old: str, new: str) -> None:
     """Change the job's file."""
     assert old in JOB
-    (root / "jobs" / "vision" / "train.yaml").write_text(JOB.replace(old, new))
-
-
-def state(job: Command, run: str) -> str:
-    return str(json.loads(job("status", run, "--format", "json").stdout)[0]["state"])
-
-
-def test_a_run_that_dws_lets_wait_says_for_how_long_at_most(job: Command, vertex: Cloud, root: Path) -> None:
-    play(vertex, STOCKOUT)
-    run = submit(job, root)
-
-    said = job("why", run).stdout
-    assert f"{run} is QUEUED in us-central1" in said
-    assert f"waits for a3-highgpu-8g, for {6 * 3600}s at most, then it fails" in said
-    vertex.now += 30_001
-    assert job("wait", run, "--timeout", "0").exit_code == 1
+    write_job(root, JOB.replace(old, new))
 
 
 def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex: Cloud, root: Path) -> None:
@@ -181,19 +175,8 @@ def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex
     assert OTHERS in said
 
 
-def test_a_run_that_finds_vms_in_time_goes_on(job: Command, vertex: Cloud, root: Path) -> None:
-    play(vertex, STOCKOUT.replace("30000", "600"))
-    run = submit(job, root)
-    assert state(job, run) == "waiting"
-
-    vertex.now += 601 + 61
-    assert state(job, run) == "waiting"
-    vertex.now += 61
-    assert state(job, run) == "running"
-
-
 def test_a_stock_out_on_demand_says_what_waits_and_where_else(job: Command, vertex: Cloud, root: Path) -> None:
-    rewrite(root, JOB, JOB.replace(f"a3-highgpu-8g, {ON_DEMAND}", "a2-highgpu-1g"))
+    rewrite(root, f"a3-highgpu-8g, {ON_DEMAND}", "a2-highgpu-1g")
     play(vertex, STOCKOUT.replace("a3-highgpu-8g", "a2-highgpu-1g"))
     run = submit(job, root)
     vertex.now += 61
@@ -207,7 +190,7 @@ def test_a_stock_out_on_demand_says_what_waits_and_where_else(job: Command, vert
 
 def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command, vertex: Cloud, root: Path) -> None:
     t4 = "n1-standard-8, accelerator: t4, accelerator_count: 2"
-    rewrite(root, JOB, JOB.replace(f"a3-highgpu-8g, {ON_DEMAND}", t4))
+    rewrite(root, f"a3-highgpu-8g, {ON_DEMAND}", t4)
     quotas = root / "stacks" / "quotas" / f"{PROJECT}.yaml"
     quotas.write_text(quotas.read_text().replace("TrainingA100GPUs", "TrainingT4GPUs"))
     play(vertex, STOCKOUT.replace("a3-highgpu-8g", "n1-standard-8"))
@@ -225,7 +208,7 @@ def test_a_spot_run_that_loses_its_vms_says_whether_it_starts_again(
     retries: str, ends: str, job: Command, vertex: Cloud, root: Path
 ) -> None:
     spot = JOB.replace(ON_DEMAND, "replicas: 2, capacity: spot")
-    (root / "jobs" / "vision" / "train.yaml").write_text(retries + spot)
+    write_job(root, retries + spot)
     run = submit(job, root)
     vertex.now += 61
     assert state(job, run) == "running"
@@ -239,19 +222,6 @@ def test_a_spot_run_that_loses_its_vms_says_whether_it_starts_again(
         assert state(job, run) == "succeeded"
     else:
         assert "lost its spot VMs and may not start again: with retries above 0" in said
-
-
-def test_a_spot_run_that_is_interrupted_ten_times_still_ends(job: Command, vertex: Cloud, root: Path) -> None:
-    rewrite(root, ON_DEMAND, "replicas: 2, capacity: spot")
-    run = submit(job, root)
-    for number in range(10):
-        vertex.now += 61
-        assert state(job, run) == "running"
-        play(vertex, f"preemptions: {{gone-{number}: {{location: us-central1, times: 1}}}}")
-        assert state(job, run) == "waiting"
-
-    vertex.now += 61 + 601
-    assert job("wait", run, "--timeout", "0").exit_code == 0
 
 
 def test_a_run_that_exceeds_the_quota_beside_others_waits_and_says_beside_which(
@@ -275,50 +245,17 @@ def test_a_run_that_exceeds_the_quota_beside_others_waits_and_says_beside_which(
     assert state(job, third) == "running"
 
 
-def test_a_run_that_exceeds_the_quota_alone_is_never_sent(job: Command, vertex: Cloud, root: Path) -> None:
-    rewrite(root, ON_DEMAND, "replicas: 5, capacity: flex-start")
-
-    refused = job("submit", str(root / "jobs" / "vision" / "train.yaml"))
-
-    assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "is charged 40 GPUs, and the limit is 32" in refused.stderr
-    assert json.loads(job("list", "--kubeconfig", "/dev/null", "--team", "vision", "--format", "json").stdout) == []
-
-
-def test_a_run_that_was_cancelled_says_so(job: Command, vertex: Cloud, root: Path) -> None:
-    run = submit(job, root)
-    vertex.now += 61
-    job("cancel", run)
-
-    assert state(job, run) == "cancelled"
-    assert job("why", run).stdout.startswith(f"{run} was cancelled at ")
-
-
 SWEEP = "sweep: {parameters: {lr: {values: [0.1, 0.2]}}, metric: accuracy}\n"
 
 
 def test_a_sweep_is_a_run_as_others_are(job: Command, vertex: Cloud, root: Path) -> None:
-    (root / "jobs" / "vision" / "train.yaml").write_text(SWEEP + JOB)
+    write_job(root, SWEEP + JOB)
     run = submit(job, root)
 
-    (row,) = json.loads(job("status", run, "--format", "json").stdout)
-    assert row["identity"].split("/")[-2] == "hyperparameterTuningJobs"
+    assert row(job, run)["identity"].split("/")[-2] == "hyperparameterTuningJobs"
     assert "waits for a3-highgpu-8g" in job("why", run).stdout
     assert job("cancel", run).exit_code == 0
     assert state(job, run) == "cancelled"
-
-
-def test_a_pipeline_is_a_run_as_others_are(job: Command, vertex: Cloud, root: Path) -> None:
-    text = JOB.replace(
-        ON_DEMAND, f"{ON_DEMAND}, pipeline: {{model: {{name: a, image: 'registry.example.com/serve:1'}}}}"
-    )
-    (root / "jobs" / "vision" / "train.yaml").write_text(text)
-    run = submit(job, root)
-
-    vertex.now += 61
-    assert state(job, run) == "running"
-    vertex.now += 601
-    assert job("wait", run, "--timeout", "0").exit_code == 0
 
 
 MODEL = "pipeline: {model: {name: a, image: 'registry.example.com/serve:1'}}"
@@ -328,13 +265,8 @@ PIPELINE = JOB.replace(ON_DEMAND, f"{ON_DEMAND}, {MODEL}")
 @pytest.fixture
 def run(job: Command, root: Path, request: pytest.FixtureRequest) -> str:
     """The run of a pipeline; parametrized, it has the lines given before those of its file."""
-    (root / "jobs" / "vision" / "train.yaml").write_text(getattr(request, "param", "") + PIPELINE)
+    write_job(root, getattr(request, "param", "") + PIPELINE)
     return submit(job, root)
-
-
-def pipeline_row(job: Command, run: str) -> dict[str, Any]:
-    (found,) = json.loads(job("status", run, "--format", "json").stdout)
-    return dict(found)
 
 
 def bodies(vertex: Cloud, kind: str) -> list[dict[str, Any]]:
@@ -359,12 +291,12 @@ def test_a_pipeline_whose_job_waits_is_waiting_though_it_says_that_it_runs(
         for each in bodies(vertex, "customJobs"):
             del each["labels"]
 
-    assert pipeline_row(job, run)["state"] == "waiting"
+    assert state(job, run) == "waiting"
     assert bodies(vertex, "trainingPipelines")[0]["state"] == "PIPELINE_STATE_RUNNING"
     assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most" in job("why", run).stdout
     vertex.now += 61
-    assert pipeline_row(job, run)["state"] == "running"
-    assert pipeline_row(job, run)["started"] == bodies(vertex, "customJobs")[0]["startTime"]
+    assert state(job, run) == "running"
+    assert row(job, run)["started"] == bodies(vertex, "customJobs")[0]["startTime"]
 
 
 def test_the_job_of_a_pipeline_is_no_run_of_its_own(job: Command, run: str) -> None:
@@ -378,7 +310,7 @@ def test_the_job_of_a_pipeline_is_no_run_of_its_own(job: Command, run: str) -> N
 
 def test_lines_stand_under_the_id_of_the_job_that_works_for_the_pipeline(job: Command, vertex: Cloud, run: str) -> None:
     vertex.now += 61
-    own = pipeline_row(job, run)["identity"].rpartition("/")[2]
+    own = identity(job, run)
     write(vertex, "a", replica(working(vertex, run), "workerpool0-0"), textPayload="step 1")
 
     assert job("logs", run).stdout.splitlines() == [
@@ -408,12 +340,12 @@ def test_lines_of_trials_stand_after_their_number(job: Command, vertex: Cloud, r
 
 
 def test_a_pipeline_whose_job_found_no_vms_says_so(job: Command, vertex: Cloud, root: Path) -> None:
-    (root / "jobs" / "vision" / "train.yaml").write_text(PIPELINE)
+    write_job(root, PIPELINE)
     play(vertex, STOCKOUT)
     run = submit(job, root)
     vertex.now += 6 * 3600 + 1
 
-    assert pipeline_row(job, run)["state"] == "failed"
+    assert state(job, run) == "failed"
     assert f"{run} waited 21600s for a3-highgpu-8g, and us-central1 did not have it" in job("why", run).stdout
 
 
@@ -422,7 +354,7 @@ def test_a_cancelled_pipeline_stops_the_job_that_works_for_it(job: Command, vert
 
     assert job("cancel", run).exit_code == 0
 
-    assert pipeline_row(job, run)["state"] == "cancelled"
+    assert state(job, run) == "cancelled"
     assert bodies(vertex, "customJobs")[0]["state"] == "JOB_STATE_CANCELLED"
     assert job("why", run).stdout.startswith(f"{run} was cancelled at ")
 
@@ -434,7 +366,7 @@ def test_a_pipeline_whose_job_has_ended_goes_on_and_says_so(job: Command, vertex
     assert pipeline["modelToUpload"]["name"].startswith(pipeline["name"].partition("/trainingPipelines/")[0])
     pipeline["state"] = "PIPELINE_STATE_RUNNING"  # as it is while the model is uploaded
 
-    assert pipeline_row(job, run)["state"] == "running"
+    assert state(job, run) == "running"
     assert "Its training has ended, and its pipeline still runs" in job("why", run).stdout
 
 
@@ -443,7 +375,7 @@ def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, 
     name = working(vertex, run)
     vertex.cloud.store.delete(next(each.name for each in vertex.cloud.store.all() if each.name.endswith(name)))
 
-    assert pipeline_row(job, run)["state"] == "succeeded"
+    assert state(job, run) == "succeeded"
     assert job("why", run).stdout == f"{run} has ended well.\n"
     assert job("logs", run).stdout == ""
 
@@ -511,8 +443,7 @@ def replica(identity: str, task: str) -> dict[str, Any]:
 
 
 def identity(job: Command, run: str) -> str:
-    (row,) = json.loads(job("status", run, "--format", "json").stdout)
-    return str(row["identity"]).rpartition("/")[2]
+    return str(row(job, run)["identity"]).rpartition("/")[2]
 
 
 def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Command, vertex: Cloud, root: Path) -> None:
@@ -550,7 +481,7 @@ def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root
 
 
 def test_following_goes_on_until_the_run_has_ended(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(logs, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(logs, "_CLOUD_POLL_SECONDS", 0.05)
     run = submit(job, root)
     own = identity(job, run)
     results: list[Result] = []
@@ -569,7 +500,7 @@ def test_following_goes_on_until_the_run_has_ended(job: Command, vertex: Cloud, 
 
 
 def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(logs, "_CLOUD_POLL_SECONDS", 0)
     first, second = (
         {"insertId": str(number), "timestamp": "2026-11-22T10:00:00Z", "textPayload": f"line {number}"}
         for number in (1, 2)
@@ -619,10 +550,9 @@ def deploy_logs(cloud: Cloud, root: Path) -> None:
 
 
 @pytest.fixture
-def empty_cluster(root: Path, vertex: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job on GKE whose cluster answers that it has nothing, and the deployed log bucket of its team."""
-    deploy_logs(vertex, root)
-    (root / "jobs" / "vision" / "train.yaml").write_text(GKE)
+def empty_cluster(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job on GKE whose cluster answers that it has nothing."""
+    write_job(root, GKE)
 
     class Empty:
         def get(self, *_: Any) -> None:
@@ -631,10 +561,16 @@ def empty_cluster(root: Path, vertex: Cloud, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("training_platform.clients.kubernetes_api.connect", lambda *_, **__: Empty())
 
 
+@pytest.fixture
+def deployed_logs(root: Path, vertex: Cloud) -> None:
+    """The deployed log bucket of the job's team."""
+    deploy_logs(vertex, root)
+
+
 CONTAINER = {"cluster_name": "lab-gpus", "namespace_name": "vision", "container_name": "training"}
 
 
-@pytest.mark.usefixtures("empty_cluster")
+@pytest.mark.usefixtures("empty_cluster", "deployed_logs")
 def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(job: Command, vertex: Cloud) -> None:
     for pod, text in (("train-bcdfg-slice-0-0-x", "step 1"), ("train-bcdfh-slice-0-0-x", "another run's")):
         labels = {**CONTAINER, "pod_name": pod}
@@ -645,16 +581,16 @@ def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(
     write(vertex, "events", cluster, jsonPayload={"reason": "Restarting", "involvedObject": about})
     write(vertex, "events", cluster, jsonPayload=event)
 
-    (row,) = json.loads(job("status", "train-bcdfg", "--format", "json").stdout)
+    found = row(job, "train-bcdfg")
 
-    assert (row["state"], row["gone"], row["reason"]) == ("failed", True, "jobset failed due to reaching max")
+    assert (found["state"], found["gone"], found["reason"]) == ("failed", True, "jobset failed due to reaching max")
     assert job("logs", "train-bcdfg").stdout == "slice-0-0-x | step 1\n"
     assert job("wait", "train-bcdfg").exit_code == 1
     assert "train-bcdfg failed, and its objects are gone" in job("why", "train-bcdfg").stdout
     assert job("cancel", "train-bcdfg").stdout == "train-bcdfg has ended already: failed.\n"
 
 
-@pytest.mark.usefixtures("empty_cluster")
+@pytest.mark.usefixtures("empty_cluster", "deployed_logs")
 def test_members_read_their_teams_lines_and_no_other_teams(vertex: Cloud) -> None:
     for namespace in ("vision", "nlp"):
         labels = {**CONTAINER, "namespace_name": namespace, "pod_name": "train-bcdfg-slice-0-0-x"}
@@ -666,24 +602,15 @@ def test_members_read_their_teams_lines_and_no_other_teams(vertex: Cloud) -> Non
     assert (status, [entry["textPayload"] for entry in answer["entries"]]) == (200, ["vision"])
 
 
-def test_logs_of_a_team_that_is_not_deployed_are_one_sentence(
-    job: Command, vertex: Cloud, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (root / "jobs" / "vision" / "train.yaml").write_text(GKE)
-
-    class Empty:
-        def get(self, *_: Any) -> None:
-            return None
-
-    monkeypatch.setattr("training_platform.clients.kubernetes_api.connect", lambda *_, **__: Empty())
-
+@pytest.mark.usefixtures("empty_cluster")
+def test_logs_of_a_team_that_is_not_deployed_are_one_sentence(job: Command) -> None:
     result = job("logs", "train-bcdfg")
 
     assert result.exit_code == 2
     assert "buckets/lab-vision/views/jobs" in result.stderr
 
 
-@pytest.mark.usefixtures("empty_cluster")
+@pytest.mark.usefixtures("empty_cluster", "deployed_logs")
 def test_why_says_how_each_attempt_ended_and_what_it_wrote_last(job: Command, vertex: Cloud) -> None:
     about = {"kind": "JobSet", "namespace": "vision", "name": "train-bcdfg"}
     cluster = {"type": "k8s_cluster", "labels": {"cluster_name": "lab-gpus"}}
@@ -709,7 +636,7 @@ def test_why_says_how_each_attempt_ended_and_what_it_wrote_last(job: Command, ve
     assert third.endswith(f': "end 2". Its log ended with: "{lines[1]}".')
 
 
-@pytest.mark.usefixtures("empty_cluster")
+@pytest.mark.usefixtures("empty_cluster", "deployed_logs")
 def test_a_run_that_nobody_has_seen_is_nowhere(job: Command) -> None:
     result = job("status", "train-bcdfg")
 

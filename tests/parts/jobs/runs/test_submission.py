@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.jobs.conftest import TODAY
+from tests.parts.jobs.lab import TODAY, Lab
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
 from training_platform.clients.stack_outputs import environment_outputs
 from training_platform.config.reading.finding import UserError
@@ -185,22 +185,6 @@ def test_a_job_without_either_asks_nobody(root: Path) -> None:
     assert delivered(prepared, endpoint) == prepared
 
 
-def test_a_sweep_is_a_tuning_job_that_is_listed_and_cancelled_as_any(job: Command, cloud: Cloud, root: Path) -> None:
-    file = root / "jobs" / "vision" / "train.yaml"
-    sweep = "sweep: {parameters: {lr: {values: [0.1, 0.01]}, kind: {values: [a, b]}}, metric: loss, parallel: 2}\n"
-    file.write_text(
-        f"environment: lab\nimage: a:1\n{sweep}vertex: {{region: us-central1, machine_type: n1-standard-16}}"
-    )
-
-    run = job("submit", str(file)).stdout.strip()
-
-    (body,) = created(cloud, "hyperparameterTuningJobs")
-    assert (body["displayName"], body["maxTrialCount"], body["parallelTrialCount"]) == (run, 2 * 2, 2)
-    assert body["studySpec"]["algorithm"] == "GRID_SEARCH"
-    assert run in job("list", "--team", "vision", "--kubeconfig", "/dev/null").stdout
-    assert job("cancel", run).exit_code == 0
-
-
 def test_an_sdist_is_the_same_bytes_each_time_and_other_source_is_another(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
     source = PythonSource(file="train.py", requirements=("numpy",))
@@ -266,7 +250,6 @@ def test_a_run_has_its_own_name_in_everything_that_asks_for_it(take: Callable[[s
     assert run.spec.env == {"NAME": "train-bcdfg"}
 
 
-Lab = Callable[..., Path]
 BOTH = """\
 environment: lab
 image: registry.example.com/train:1

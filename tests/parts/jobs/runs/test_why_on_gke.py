@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from tests.parts.jobs.conftest import TODAY
+from tests.parts.jobs.lab import TODAY, Lab, Take
+from tests.parts.sandbox.cloud.client import PROJECT, Client
 from training_platform.clients.google_api import GoogleError
+from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs.on_gke import gke_run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
+from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.quota import Projects
 
 Json = dict[str, Any]
 JOBSET: Json = {
@@ -229,7 +233,6 @@ def test_runs_that_waited_before_are_said_where_the_queue_is_not_shown() -> None
     assert "were submitted earlier" not in " ".join(said(workload=behind, ahead=ahead, pending=[]))
 
 
-Take = Callable[..., ResolvedJob]
 GPUS = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
 SLICES = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
 POOL = "Pool h100 has at most 8 VMs of a3-highgpu-8g in us-central1-a, on-demand"
@@ -300,7 +303,7 @@ QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"
     [(LIMIT, f"; quota {QUOTA}: limit 16 as of 2026-11-01"), (OTHER_LIMIT, "")],
 )
 def test_the_quota_of_a_pools_accelerators_is_said_with_the_day_of_its_snapshot(
-    take: Take, new_lab: Callable[..., Path], limits: str, said: str
+    take: Take, new_lab: Lab, limits: str, said: str
 ) -> None:
     root = new_lab()
     file = root / "stacks" / "quotas" / "example-lab.yaml"
@@ -309,3 +312,15 @@ def test_the_quota_of_a_pools_accelerators_is_said_with_the_day_of_its_snapshot(
     job = take(GPUS, workspace=read_workspace(root))
 
     assert sentences(job, {"h100": {}}) == [f"{POOL}{said}."]
+
+
+def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
+    client = Client(LocalCloud(Projects({}, [PROJECT])))
+    client.enable(PROJECT, "compute", "container")
+    client.network()
+    client.cluster("lab-gpus")
+
+    with serve(client.cloud) as port:
+        found = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
+
+    assert {name: each["status"] for name, each in found.items()} == {"default-pool": "RUNNING"}

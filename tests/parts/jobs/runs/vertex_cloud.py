@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.conftest import TODAY, write_lab
+from tests.parts.jobs.lab import TODAY, write_lab
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.conftest import ENVIRONMENT, QUOTAS, TODAY, VISION, write_lab
+from tests.parts.jobs.lab import ENVIRONMENT, QUOTAS, TODAY, VISION, write_lab
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.parts.sandbox.cloud.policies import cloud_of, planned_grants
 from training_platform.catalog.operations import principals
