@@ -196,20 +196,6 @@ MATES = Kind("team", "team", TEAM, reach.TEAM_CHANGES, Team)
 KINDS = (ENV, MATES)
 
 
-def side_by_side(edits: list[tuple[str, Path_]]) -> list[list[tuple[str, Path_]]]:
-    """Return changes by sets that have no field and another inside of it."""
-    found: list[list[tuple[str, Path_]]] = []
-    for kind, path in edits:
-        for together in found:
-            shorter = ((of, other, min(len(path), len(other))) for of, other in together)
-            if not any(of == kind and path[:short] == other[:short] for of, other, short in shorter):
-                together.append((kind, path))
-                break
-        else:
-            found.append([(kind, path)])
-    return found
-
-
 def named(key: str) -> Iterator[Any]:
     """Yield what stands under a key anywhere in a section, before its changes and after each of them."""
     for kind in KINDS:

@@ -23,7 +23,6 @@ from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
 PLACE = f"projects/{PROJECT}/locations/us-central1"
-NAME = f"aiplatform/{PLACE}/persistentResources/lab-vision-tuning"
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 SPEC = PersistentResourceSpec(region="us-central1", machine_type="a2-highgpu-1g")
 

@@ -238,10 +238,6 @@ def lab(ask: Client) -> dict[str, str]:
     return one_of_each(ask)
 
 
-def changes(kind: Kind) -> list[tuple[Any, Any]]:
-    return sorted(kind.changes().items(), key=str)
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.stack)
 def test_every_field_is_changed_or_has_a_reason(kind: Kind) -> None:
     def fields(paths: Any) -> set[Any]:

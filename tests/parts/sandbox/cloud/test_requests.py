@@ -17,6 +17,7 @@ from training_platform.parts.sandbox.cloud.requests.validation import read_body
 from training_platform.parts.sandbox.cloud.resources.actions import apply_mask, mask_paths, merge
 from training_platform.parts.sandbox.cloud.resources.lists import MOST_CHARACTERS, matches, read_filter
 from training_platform.views.adapters import views_of_rest
+from training_platform.views.cluster import AutoProvisioningView, ClusterView, ResourceLimit
 from training_platform.views.network import NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
 
@@ -272,7 +273,12 @@ def test_a_node_pools_body_is_read_into_views() -> None:
             "flexStart": True,
             "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
             "bootDisk": {"sizeGb": "100", "diskType": "pd-balanced"},
+            "accelerators": [{"acceleratorType": "nvidia-l4", "acceleratorCount": "2"}],
         },
+        "maxPodsConstraint": {"maxPodsPerNode": "64"},
+        "networkConfig": {"acceleratorNetworkProfile": "auto"},
+        "queuedProvisioning": {"enabled": True},
+        "upgradeSettings": {"maxSurge": 3},
     }
     name = f"projects/{PROJECT}/locations/us-west4/clusters/one/nodePools/slice"
 
@@ -284,6 +290,46 @@ def test_a_node_pools_body_is_read_into_views() -> None:
     assert (pool.flex_start, pool.spot, pool.auto_repair, pool.auto_upgrade) == (True, False, False, True)
     assert (pool.tpu_topology, pool.hosts, pool.capacity) == ("4x8", 8, "flex-start")
     assert (pool.disk_gb, pool.disk_type) == (100, "pd-balanced")
+    assert (pool.accelerator_type, pool.accelerator_count, pool.max_pods) == ("nvidia-l4", 2, 64)
+    assert (pool.queued, pool.network_profile, pool.max_surge) == (True, "auto", 3)
+
+
+def test_a_clusters_body_is_read_into_views() -> None:
+    body = {
+        "locations": ["us-west4-a", "us-west4-b"],
+        "networkConfig": {"datapathProvider": "ADVANCED_DATAPATH", "enableMultiNetworking": True},
+        "defaultMaxPodsConstraint": {"maxPodsPerNode": "110"},
+        "autoscaling": {
+            "enableNodeAutoprovisioning": True,
+            "resourceLimits": [{"resourceType": "cpu", "maximum": "64"}],
+            "autoprovisioningLocations": ["us-west4-b"],
+        },
+    }
+    name = f"projects/{PROJECT}/locations/us-west4-a/clusters/one"
+
+    views = views_of_rest("container.clusters", body, project=PROJECT, name=name)
+
+    (cluster,) = [view for view in views if isinstance(view, ClusterView)]
+    (provisioning,) = [view for view in views if isinstance(view, AutoProvisioningView)]
+    assert (cluster.location, cluster.zones, cluster.max_pods) == ("us-west4-a", ("us-west4-b",), 110)
+    assert (cluster.datapath, cluster.multi_networking) == ("ADVANCED_DATAPATH", True)
+    assert (provisioning.limits, provisioning.zones) == ((ResourceLimit("cpu", 64),), ("us-west4-b",))
+
+
+@pytest.mark.parametrize(
+    ("collection", "body", "place"),
+    [
+        ("aiplatform.persistentResources", {}, "persistentResources/tuning"),
+        ("compute.resourcePolicies", {"workloadPolicy": {"type": "HIGH_THROUGHPUT"}}, "resourcePolicies/cube"),
+        ("compute.routers", {"nats": [{"natIps": ["a"]}]}, "routers/out"),
+        ("file.instances", {"tier": "ZONAL"}, "instances/homes"),
+        ("lustre.instances", {"capacityGib": "9000"}, "instances/scratch"),
+    ],
+)
+def test_each_collection_that_rules_read_has_a_view(collection: str, body: Json, place: str) -> None:
+    name = f"projects/{PROJECT}/locations/us-central1/{place}"
+
+    assert views_of_rest(collection, body, project=PROJECT, name=name) != []
 
 
 def test_networks_and_subnetworks_are_read_into_views(ask: Client) -> None:

@@ -269,7 +269,6 @@ def test_what_time_did_survives_a_restart(make: Callable[..., LocalCloud], time:
 
 RESOURCES = f"aiplatform/v1/{LOCATION}/persistentResources"
 KEPT = f"{RESOURCES}/kept"
-MASK = "resourcePools.replicaCount"
 POOLS: list[Json] = [
     {"id": "head", "machineSpec": {"machineType": "n2-standard-8"}, "replicaCount": "1"},
     {"id": "workers", "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"},
