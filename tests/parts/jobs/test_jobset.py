@@ -255,7 +255,7 @@ mounts:
 BLOCK, HOST = "cloud.google.com/gce-topology-block", "kubernetes.io/hostname"
 
 
-def annotations(job: ResolvedJob) -> dict[str, str]:
+def annotations_of(job: ResolvedJob) -> dict[str, str]:
     return dict(template(job).get("metadata", {}).get("annotations", {}))
 
 
@@ -496,16 +496,16 @@ def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:
 def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take) -> None:
     job = take(GPU_TARGET)
 
-    placed = annotations(with_flavor(job, topology_levels=("cloud.google.com/gce-topology-zone", BLOCK, HOST)))
+    placed = annotations_of(with_flavor(job, topology_levels=("cloud.google.com/gce-topology-zone", BLOCK, HOST)))
 
     assert placed["kueue.x-k8s.io/podset-preferred-topology"] == BLOCK
-    assert "kueue.x-k8s.io/podset-preferred-topology" not in annotations(job)
+    assert "kueue.x-k8s.io/podset-preferred-topology" not in annotations_of(job)
 
 
 def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
     job = take(GPU_TARGET.replace("}", ", placement: {level: subblock, required: true}}"))
 
-    placed = annotations(with_flavor(job, topology_levels=BLOCK_LEVELS))
+    placed = annotations_of(with_flavor(job, topology_levels=BLOCK_LEVELS))
 
     assert placed["kueue.x-k8s.io/podset-required-topology"] == "cloud.google.com/gce-topology-subblock"
     assert "kueue.x-k8s.io/podset-preferred-topology" not in placed
@@ -516,11 +516,11 @@ def test_a_job_on_one_vm_asks_for_any_place_of_a_topology(take: Take, levels: tu
     """Kueue gives it no flavor with a topology else, in a queue that has one without."""
     job = take(GPU_TARGET.replace("nodes: 2", "nodes: 1"))
 
-    placed = annotations(with_flavor(job, topology_levels=levels))
+    placed = annotations_of(with_flavor(job, topology_levels=levels))
 
     asked = {name: value for name, value in placed.items() if name.startswith("kueue.x-k8s.io/")}
     assert asked == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
-    assert "kueue.x-k8s.io/podset-unconstrained-topology" not in annotations(job)
+    assert "kueue.x-k8s.io/podset-unconstrained-topology" not in annotations_of(job)
 
 
 LEVELS = "block, subblock, host"
@@ -555,7 +555,7 @@ def test_a_level_is_one_of_the_flavors_topology(
 def test_each_slice_of_a_job_is_whole_where_kueue_knows_the_slices(take: Take) -> None:
     job = take("gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}\n")
 
-    placed = annotations(with_flavor(job, topology_levels=SLICE_LEVELS))
+    placed = annotations_of(with_flavor(job, topology_levels=SLICE_LEVELS))
 
     assert placed == {
         "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",

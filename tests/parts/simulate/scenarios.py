@@ -86,9 +86,11 @@ def _in_main(section: Json) -> Json:
     return {**section, "shares": {"main": section.get("shares", {})}, **held}
 
 
-def pods_of(row: Json) -> list[Pods]:
+def pods_of(row: Json) -> tuple[Pods, ...]:
     """Return the kinds of pods of a job: each is a resource, an amount, and the flavor if it names one."""
-    return [Pods(resource, amount, frozenset(flavor) if flavor else None) for resource, amount, *flavor in row["pods"]]
+    return tuple(
+        Pods(resource, amount, frozenset(flavor) if flavor else None) for resource, amount, *flavor in row["pods"]
+    )
 
 
 def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
@@ -96,7 +98,8 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
     queues, cohorts = specs(scenario)
     scheduler = Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
     jobs = {
-        name: Job(name, row["team"], pods_of(row), row.get("priority", 0)) for name, row in scenario["jobs"].items()
+        name: Job(name, row["team"], tuple(pods_of(row)), row.get("priority", 0))
+        for name, row in scenario["jobs"].items()
     }
     for number, step in enumerate(scenario["steps"]):
         now = number * STEP_SECONDS
