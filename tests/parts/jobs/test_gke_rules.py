@@ -252,6 +252,23 @@ def test_an_image_has_a_version(take: Take, image: str, found: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("variable", "found"),
+    [
+        ("HF: hf_abcdefghijklmnop", True),
+        ("WANDB_API_KEY: abc123", True),
+        ("API_TOKEN: /run/token", False),
+        ("USE_TOKEN: 'true'", False),
+        ("MODE: abc123", False),
+    ],
+)
+def test_a_secret_in_a_plain_variable_is_found(take: Take, variable: str, found: bool) -> None:
+    job = take(f"env: {{{variable}}}\n" + gpu("h100", "nodes: 1"))
+
+    paths = [each.path for each in job_findings(job) if each.rule == "job-secret"]
+    assert paths == [f"env.{variable.partition(':')[0]}"] * found
+
+
+@pytest.mark.parametrize(
     ("images", "pulled"),
     [
         ("{location: us}", "us"),
@@ -323,8 +340,9 @@ def test_a_queued_job_without_a_time_asks_for_the_pools(job: Callable[[str], Res
     assert annotations == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(48 * 3600)}
 
 
-def test_a_job_on_other_flavors_says_no_time(job: Callable[[str], ResolvedJob]) -> None:
-    assert "annotations" not in jobset(job("flavor: class-best, nodes: 2"))["metadata"]
+@pytest.mark.parametrize("rest", ["", ", max_run_hours: 3"])
+def test_a_job_on_other_flavors_says_no_time_to_gke(job: Callable[[str], ResolvedJob], rest: str) -> None:
+    assert "annotations" not in jobset(job(f"flavor: class-best, nodes: 2{rest}"))["metadata"]
 
 
 def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], ResolvedJob]) -> None:

@@ -362,6 +362,7 @@ def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(pr
     assert [row for row in rows if "(this job)" in row] == [row for row in rows if row.split()[0] == "flex-start"]
     assert [row for row in rows if "at most $" in row] == [row for row in rows if row.split()[0] == "flex-start"]
     assert "at least" not in result.stdout  # no machine is without a price
+    assert "The prices are of 20" in result.stdout  # all of one day
     assert [line.split(":")[0].strip() for line in advice] == ["on-demand", "spot"]
     assert "the job" not in " ".join(notes)
     assert advice[1].endswith(
@@ -380,8 +381,10 @@ def test_a_job_on_gke_hears_which_flavor_or_pool_has_another_provisioning_model(
 
 
 def test_old_prices_of_the_catalogue_are_examples_in_the_cost_of_a_job_too(priced_root: Path) -> None:
-    assert "examples, older than 90 days" not in asked(priced_root, "--today", "2025-04-01").stdout
-    assert "examples, older than 90 days" in asked(priced_root, "--today", "2030-01-01").stdout
+    assert "older than 90 days" not in asked(priced_root, "--today", "2025-04-01").stdout
+    assert (
+        "The catalogue's prices are examples, older than 90 days" in asked(priced_root, "--today", "2030-01-01").stdout
+    )
 
 
 def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:

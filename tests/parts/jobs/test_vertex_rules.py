@@ -398,18 +398,6 @@ def test_a_job_on_a_persistent_resource_has_its_machine_and_disk(take: Take) -> 
     assert vertex_findings(take(f"{ON_TUNING}}}")) == []
 
 
-def test_another_machine_than_the_resource_has_is_still_found(take: Take) -> None:
-    found = vertex_findings(take(f"{ON_TUNING}, machine_type: a2-highgpu-2g, boot_disk: {{size_gb: 200}}}}"))
-
-    assert "vertex.machine_type" in [row.path for row in found]
-
-
-def test_a_resource_that_the_team_lacks_is_what_is_wrong(read: Read) -> None:
-    _, findings = read(f"{ON_TUNING[:-2]}mm}}")
-
-    assert [(row.path, row.nearest) for row in findings] == [("vertex.persistent_resource", "tuning")]
-
-
 def test_a_target_without_a_resource_needs_a_machine(read: Read) -> None:
     _, findings = read("vertex: {region: us-central1}")
 

@@ -60,6 +60,13 @@ def test_places_that_are_right_have_no_findings_and_the_first_is_meant(new_lab: 
     assert flavors == ["h100", "a100-40"]
 
 
+def test_a_list_of_one_place_is_that_place(new_lab: Lab) -> None:
+    root = new_lab()
+    file = write(root, PLACES.rpartition("  - ")[0])
+
+    assert check_job(file, root, read_workspace(root), TODAY) == ()
+
+
 @pytest.mark.parametrize("places", ["[]", "[1]", "['a']"])
 def test_a_list_of_no_places_is_refused(new_lab: Lab, places: str) -> None:
     root = new_lab()

@@ -150,6 +150,8 @@ def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Com
 STOCKOUT = "stockouts: {none: {machine_type: a3-highgpu-8g, location: us-central1-a, for_seconds: 30000}}"
 ON_DEMAND = "capacity: flex-start, max_wait_hours: 6"
 OTHERS = "the machine is in "
+MODEL = "pipeline: {model: {name: a, image: 'registry.example.com/serve:1'}}"
+PIPELINE = JOB.replace(ON_DEMAND, f"{ON_DEMAND}, {MODEL}")
 
 
 def play(vertex: Cloud, text: str) -> None:
@@ -162,7 +164,9 @@ def rewrite(root: Path, old: str, new: str) -> None:
     write_job(root, JOB.replace(old, new))
 
 
-def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex: Cloud, root: Path) -> None:
+@pytest.mark.parametrize("text", [JOB, PIPELINE], ids=["a job", "a pipeline"])
+def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex: Cloud, root: Path, text: str) -> None:
+    write_job(root, text)
     play(vertex, STOCKOUT)
     run = submit(job, root)
     vertex.now += 6 * 3600 + 1
@@ -258,10 +262,6 @@ def test_a_sweep_is_a_run_as_others_are(job: Command, vertex: Cloud, root: Path)
     assert state(job, run) == "cancelled"
 
 
-MODEL = "pipeline: {model: {name: a, image: 'registry.example.com/serve:1'}}"
-PIPELINE = JOB.replace(ON_DEMAND, f"{ON_DEMAND}, {MODEL}")
-
-
 @pytest.fixture
 def run(job: Command, root: Path, request: pytest.FixtureRequest) -> str:
     """The run of a pipeline; parametrized, it has the lines given before those of its file."""
@@ -337,16 +337,6 @@ def test_lines_of_trials_stand_after_their_number(job: Command, vertex: Cloud, r
         "trial-1 workerpool0-0 | by its job",
         "trial-2 workerpool0-0 | by its label",
     ]
-
-
-def test_a_pipeline_whose_job_found_no_vms_says_so(job: Command, vertex: Cloud, root: Path) -> None:
-    write_job(root, PIPELINE)
-    play(vertex, STOCKOUT)
-    run = submit(job, root)
-    vertex.now += 6 * 3600 + 1
-
-    assert state(job, run) == "failed"
-    assert f"{run} waited 21600s for a3-highgpu-8g, and us-central1 did not have it" in job("why", run).stdout
 
 
 def test_a_cancelled_pipeline_stops_the_job_that_works_for_it(job: Command, vertex: Cloud, run: str) -> None:

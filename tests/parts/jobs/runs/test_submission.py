@@ -22,7 +22,9 @@ from training_platform.parts.jobs.container import sdist
 from training_platform.parts.jobs.model import PythonSource
 from training_platform.parts.jobs.naming import as_run, job_among, job_of, new_run
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.runs import watching
 from training_platform.parts.jobs.runs.places import places, places_of_run
+from training_platform.parts.jobs.runs.state import Run, State
 from training_platform.parts.jobs.runs.submission import delivered, prepare
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.resources.environment_outputs import parse_outputs
@@ -312,3 +314,30 @@ def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(place
 def test_a_team_that_is_not_there_is_said_with_the_nearest(places_root: Path) -> None:
     with pytest.raises(UserError, match=r"no team stack of team vison\. Allowed: nlp, vision\. Nearest: vision\."):
         places(places_root, read_workspace(places_root), team="vison")
+
+
+def seen(*states: State) -> Iterator[Run]:
+    for state in states:
+        yield Run(
+            name="train-bcdfg", job="train", team="vision", target="vertex", place="us-central1", identity="a",
+            state=state, created="2026-11-22T10:00:00Z",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "started", "end"),
+    [(None, False, "failed"), (None, True, "running"), (60, False, "failed"), (0, False, "waiting")],
+)
+def test_a_run_is_waited_for_until_it_ends_or_starts_or_the_time_is_up(
+    monkeypatch: pytest.MonkeyPatch, seconds: float | None, started: bool, end: str
+) -> None:
+    monkeypatch.setattr(watching, "_POLL_SECONDS", 0.01)
+    runs, changes = seen("waiting", "waiting", "running", "failed"), list[str]()
+
+    run = watching.wait(
+        lambda: next(runs), seconds=seconds, changed=lambda run: changes.append(run.state), started=started
+    )
+
+    assert run is not None
+    assert run.state == end
+    assert changes == {"failed": ["waiting", "running"]}.get(end, ["waiting"])
