@@ -207,6 +207,13 @@ def test_what_no_stack_file_says_of_a_queue_is_listed_and_defaults_are_not() -> 
     ]
 
 
+def test_lists_of_one_length_are_compared_entry_by_entry_and_others_as_a_whole() -> None:
+    queue = planned(CLUSTER_QUEUE, "queue", {"spec": {"same": [1, {"a": 1}], "longer": [1, 2]}})
+    body = {"apiVersion": "v1", "kind": "ClusterQueue", "spec": {"same": [1, {"a": 2}], "longer": [1]}}
+
+    assert [each.path for each in object_differences(queue, body)] == ["spec.same[1].a", "spec.longer"]
+
+
 def test_parents_of_providers_are_imported_before_them() -> None:
     home = Planned(stack="lab", type="training-platform:team:Cluster", name="share", inputs={}, custom=False)
     provider = Planned(stack="lab", type=KUBERNETES_PROVIDER, name="inside", inputs={}, parent=home.key)
