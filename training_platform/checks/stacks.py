@@ -192,7 +192,7 @@ def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Re
         today=options.today,
         stacks=stacks,
         ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
-        capacity=tuple(line for line in check.capacity if line.environment in environments and line.shares),
+        capacity=tuple(line for line in check.capacity if line.environment in environments),
         files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
         # A job repeats the findings of its snapshot.
         findings=tuple(

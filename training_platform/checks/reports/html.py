@@ -39,7 +39,7 @@ from training_platform.checks.reports.sections import (
 from training_platform.checks.reports.wording import conclusion, counted, more_about, place
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import shown
-from training_platform.quota.ledger import CapacityLine, FileLine, Line
+from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 from training_platform.rules.descriptions import describe
 
 _SEVERITIES = ("error", "warning", "note")
@@ -243,6 +243,9 @@ def quota_bars(report: Report) -> Markup:
     for ledger in report.ledgers:
         parts.append(el("h3", ledger.project, " ", el("small", taken(ledger))))
         by_place = sorted(ledger.lines, key=lambda line: (line.key.location or "~", -share(line), line.key))
+        if all(line.unread for line in ledger.lines):  # a bar without a limit is empty
+            parts.append(_needs(ledger))
+            continue
         for name, group in groupby(by_place, key=lambda line: location(line.key)):
             lines = list(group)
             short = sum(fullness(line) in ("over", "unknown") for line in lines)
@@ -252,6 +255,15 @@ def quota_bars(report: Report) -> Markup:
 
 
 def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
+def _needs(ledger: ProjectLedger) -> Markup:
+    """Return what stacks need of a project whose limits nobody has read yet."""
+    command = el("code", f"training-platform quota pull {ledger.project}")
+    rows = [(location(line.key), f"{quota_name(line.key)} ({line.unit})", shown(line.used)) for line in ledger.lines]
+    summary = el("summary", f"what stacks need of {counted(len(rows), 'quota')}")
+    table = _table(f"quotas of {ledger.project}", ("location", "quota", ">needs"), rows)
+    return joined(el("p", command, " reads the limits.", cls="note"), el("details", summary, table))
+
+
     return el("section", title, el("ul", bars, cls="bars"), cls="place")
 
 
