@@ -181,7 +181,7 @@ SLIPS_OF_FIELDS: dict[str, tuple[Change, Change, str, str, str]] = {
     ),
     "TPUs in a persistent resource": (
         {}, {(*PERSISTENT, "machine_type"): "ct5lp-hightpu-1t"}, "vertex-machine-type",
-        "vertex.persistent_resources.kept.machine_type", "is not for pools of Vertex AI",
+        "vertex.persistent_resources.kept.machine_type", "a machine type without TPUs; a job on Vertex AI has TPUs",
     ),
     "a region without the machine": (
         {}, {(*PERSISTENT, "region"): "europe-west8"}, "vertex-region", "vertex.persistent_resources.kept.region",

@@ -19,17 +19,19 @@ _NUMBER = re.compile(r"\d+")
 def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed value that somebody most likely meant by ``name``, or None; upper case is overlooked.
 
-    That is the one by its earlier name, the only one that begins so, or the one that reads most like it, of those that
-    begin so if there are any: where only numbers differ, the nearest of several that read alike; else the first. Where
-    none reads like it, that is a part of it, or its beginning.
+    That is the one by another name of it or of its end, the only one that begins so, or the one that reads most like
+    it, of those that begin so if there are any: where only numbers differ, the nearest of several that read alike; else
+    the first. Where none reads like it, that is a part of it, or its beginning.
     """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
     folded = name.strip().casefold()
     if len(folded) > _LONGEST:
         return None
-    earlier = _ALSO_CALLED.get(folded)
-    if earlier and earlier.casefold() in by_folded:
-        return by_folded[earlier.casefold()]
+    ours = "-".join(_ALSO_CALLED.get(word, word) for word in folded.split("-")).casefold()
+    if ours != folded:
+        called = [value for value in by_folded if value == ours or value.endswith(f"-{ours}")]
+        if len(called) == 1:
+            return by_folded[called[0]]
     beginning = [value for value in by_folded if len(folded) >= _SHORTEST and value.startswith(folded)]
     numbered = [value for value in by_folded if _NUMBER.sub("0", value) == _NUMBER.sub("0", folded)]
     if len(beginning) == 1:

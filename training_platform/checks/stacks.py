@@ -22,7 +22,7 @@ from training_platform.config.reading.finding import Finding, UserError, others_
 from training_platform.config.reading.secrets import Secrets
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
-from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.config.workspace import Workspace, read_workspace, stack_file
 from training_platform.quota.charges import Charge
 from training_platform.quota.chip_hours import Usages, budget_findings, read_usages
 from training_platform.quota.demand import stack_demand
@@ -170,6 +170,8 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
         return list(workspace.stacks)
     for name in selected:
         if name not in workspace.stacks:
+            if sentence := workspace.unreadable.get(stack_file(name)):
+                raise UserError(sentence)
             nearest = find_nearest(name, workspace.stacks)
             hint = f" Nearest: {nearest}." if nearest else ""
             raise UserError(f"There is no stack {name}. There are: {enumeration(workspace.stacks)}.{hint}")

@@ -115,14 +115,18 @@ def read_workspace(root: FilePath) -> Workspace:
     """Read every stack file below ``root/stacks``; what is wrong in one file never hides another."""
     stacks: list[Stack] = []
     unreadable: dict[str, str] = {}
-    for path in sorted((root / STACKS_FOLDER).glob("*.y*ml")):
+    paths = sorted((root / STACKS_FOLDER).glob("*.y*ml"))
+    names = {path.name for path in paths}
+    for path in paths:
         if stack_name(path) is None:
             # The engine takes no other name either.
             if _MEANT_AS_STACK.match(path.name) or _has_stack_config(path):
-                meant = re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE)
-                unreadable[stack_file(meant)] = (
+                meant = stack_file(re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE))
+                name = FilePath(meant).name
+                nearest = f" Nearest: {name}." if stack_name(FilePath(meant)) and name not in names else ""
+                unreadable[meant] = (
                     f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
-                    "Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores."
+                    f"Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores.{nearest}"
                 )
             continue
         file, failures = f"{STACKS_FOLDER}/{path.name}", list[str]()

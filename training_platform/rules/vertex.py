@@ -25,6 +25,9 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
     name, machine = pool.machine_type, pool.machine
     if name is None:
         yield finding(pool, "machine_type", "is not written", allowed=enumeration(offered))
+    elif machine is not None and machine.kind == "tpu":
+        allowed = "a machine type without TPUs; a job on Vertex AI has TPUs if it names no persistent resource"
+        yield finding(pool, "machine_type", f"{name!r} has TPUs, which no persistent resource has", allowed=allowed)
     elif name not in offered:
         message = f"{name!r} is not {'in the catalogue' if machine is None else 'for pools of Vertex AI'}"
         yield finding(pool, "machine_type", message, allowed=enumeration(offered), nearest=find_nearest(name, offered))

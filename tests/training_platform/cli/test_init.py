@@ -99,6 +99,41 @@ def test_what_has_neither_flag_nor_default_is_asked_for_at_a_terminal(root: Path
     assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check").stdout  # alerts reach nobody
 
 
+def test_quotas_without_known_limits_are_a_table_and_no_empty_bars(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+
+    quotas = run(root, "check", "--format", "html").stdout.rpartition("Quota headroom")[2].partition("<h2")[0]
+
+    assert "<code>training-platform quota pull example-lab</code> reads the limits." in quotas
+    assert "PREEMPTIBLE-NVIDIA-H100-GPUS (GPUs)" in quotas
+    assert 'class="bar' not in quotas
+
+
+def test_accelerators_that_no_team_has_a_share_of_are_unassigned(root: Path) -> None:
+    init(root, *ENVIRONMENT, "--machine-type", "v5e")
+    init(root, *TEAM, "--share", "h100=8")
+
+    assert (
+        "2 flavors in 1 cluster: no team is promised more than the pools hold; unassigned: 4 chips\n"
+        in run(root, "check").stdout
+    )
+
+
+@pytest.mark.parametrize("name", ["dev-vision.yaml", "Pulumi.dev-vision.yml", "pulumi.dev-vision.yaml"])
+def test_a_stack_file_under_another_name_is_reported_with_the_right_one(root: Path, name: str) -> None:
+    init(root, *ENVIRONMENT)
+    init(root, *TEAM)
+    (root / "stacks" / "Pulumi.dev-vision.yaml").rename(root / "stacks" / name)
+
+    of_all, of_one = run(root, "check"), run(root, "check", "dev-vision")
+
+    assert (of_all.exit_code, of_one.exit_code) == (2, 2)
+    for said in (of_all.stdout, of_one.stderr):
+        assert f"stacks/{name}: no stack is read from a file of this name" in said
+        assert "Nearest: Pulumi.dev-vision.yaml." in said
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, late: bool) -> None:
     init(root, *ENVIRONMENT, "--alert-email", "a@example.com")

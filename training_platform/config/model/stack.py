@@ -141,10 +141,13 @@ def parse_stack(name: str, source: Source) -> Stack:
     config = config if isinstance(config, dict) else {}
     present = [key for key in SECTIONS if key in config]
     if len(present) != 1:
-        if present or not any(key.startswith(f"{PROJECT}:") or _meant(key) for key in config):
+        misplaced = isinstance(source.value, dict) and SECTIONS.keys() & source.value.keys()
+        if present or not (misplaced or any(key.startswith(f"{PROJECT}:") or _meant(key) for key in config)):
             message = "has both sections" if present else "has no section of this project"
             allowed = f"exactly one of {' and '.join(SECTIONS)}"
             findings.append(source.finding(RULE, ("config",), message, stack=name, allowed=allowed))
+        spoiled = (source.place(()),)  # nobody can read what refers to it
+        findings = [dataclasses.replace(row, spoils=(*row.spoils, *spoiled)) for row in findings]
         return Stack(name=name, source=source, config=config, findings=tuple(findings))
     key = present[0]
     section, problems = validate(name, key, config[key], source)
@@ -194,6 +197,10 @@ def _envelope(name: str, source: Source) -> list[Finding]:
             nearest = f"config: {meant}" if meant in SECTIONS else find_nearest(key, ENGINE_KEYS)
             message = "is not a key of a stack file"
             allowed = ", ".join(ENGINE_KEYS)
+            if key in SECTIONS:
+                message = "is not below config:"
+                allowed = "an entry of config"
+                nearest = "a line `config:` above it, and the line, with those below it, indented by 2 spaces and more"
             finding = source.finding(RULE, (key,), message, stack=name, allowed=allowed, nearest=nearest)
             findings.append(_of_section(finding, key, source))
     config = source.value.get("config")
@@ -227,6 +234,8 @@ def _of_section(finding: Finding, key: str, source: Source) -> Finding:
 
 def _meant(key: str) -> str | None:
     """Return the section that a misspelt setting means; None for settings of another namespace."""
+    if (complete := f"{PROJECT}:{key}") in SECTIONS:
+        return complete
     namespace, _, name = key.partition(":")
     section = find_nearest(name, [section.partition(":")[2] for section in SECTIONS])
     return f"{PROJECT}:{section}" if section and find_nearest(namespace, [PROJECT]) else None

@@ -39,6 +39,7 @@ _SWITCHES = {
     "n": "false",
 }
 _EXAMPLES = {"topology": "a text such as 4x4"}  # of fields whose numbers in quotes are as wrong
+_LISTS = {"command": " such as [python, train.py]", "args": " such as [--epochs=3, --lr=0.1]"}
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>[GT])i?B?", re.IGNORECASE)
 _GROUPED = re.compile(r"[0-9]{1,3}([,'\u2019 ][0-9]{3})+")
 _GIGAS = {"G": {"gb": 1, "gib": 1}, "T": {"gb": 1000, "gib": 1024}}  # TB is what people call the TiB of Filestore
@@ -161,7 +162,8 @@ def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None
     if can_be_secret(path) and (detail["type"] in _WANTED or "string" in detail["type"]):
         wanted = _WANTED.get(detail["type"], "in the right form")
         in_quotes = " (in quotes)" if detail["type"] == "string_type" else ""
-        yield Conflict(path, f"{HIDDEN} is not {wanted}", f"{wanted}{in_quotes}", None)
+        as_an_example = _LISTS.get(str(path[-1]), "") if wanted == "a list" else ""
+        yield Conflict(path, f"{HIDDEN} is not {wanted}", f"{wanted}{in_quotes}{as_an_example}", None)
     else:
         yield Conflict(path, *_explain(detail, context, model, path, written))
     for conflict in context.get("more", ()):
@@ -181,7 +183,8 @@ def _explain(
         allowed = list(section.model_fields) if section else []
         home = _home_inside(section, value)
         deeper = f"below {home}: the line, and those below it, indented by 2 more spaces" if home else None
-        nearest = deeper or _in_sections(section, str(path[-1])) or find_nearest(str(path[-1]), allowed)
+        called = section.ELSEWHERE.get(str(path[-1])) if section else None
+        nearest = deeper or called or _in_sections(section, str(path[-1])) or find_nearest(str(path[-1]), allowed)
         return "is not a field of this section", enumeration(allowed, most=20), nearest
     if kind == "missing":
         return "is missing", _described(model, path), None

@@ -29,11 +29,13 @@ from training_platform.catalog.nearest import find_nearest, same_letters
 class Section(BaseModel):
     """A part of a stack file: strict types, no unknown keys, and never changed once read.
 
-    ``REMOVED`` has the fields of earlier versions, each with what to write or do instead. The files of the model do
-    not defer annotations: pydantic would compile the text of each again whenever a command starts.
+    ``REMOVED`` has the fields of earlier versions, each with what to write or do instead, and ``ELSEWHERE`` the names
+    by which other tools call a field, each with our field. The files of the model do not defer annotations: pydantic
+    would compile the text of each again whenever a command starts.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {}
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 

@@ -1,7 +1,7 @@
 """A training job as researchers write it: the program, and where it runs; one file serves GKE and Vertex AI."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -422,6 +422,9 @@ Target = Literal["gke", "vertex"]
 class Job(Consistent):
     """A training job. Its name is its file's; its team is its folder's. {run} in texts is the run's name."""
 
+    ELSEWHERE: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("time", "time_limit", "timeout", "walltime"), "gke.max_run_hours or vertex.timeout_hours"
+    )
     environment: Name = Field(description="Environment of the team: stacks/Pulumi.ENVIRONMENT.yaml.")
     image: Image | None = Field(default=None, description="Container image with its tag or digest; or source.")
     source: PythonSource | None = Field(default=None, description="Python source instead of an image.")
