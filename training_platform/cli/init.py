@@ -88,7 +88,7 @@ def environment(
     project_id = answers.of(project, "--project", "Google Cloud project id", fits(ProjectId), example="example")
     is_production = answers.production(production)
     machines = answers.of_all(
-        machine_types, "--machine-type", f"{_MACHINES}; several with spaces", machine_named, default="h100"
+        machine_types, "--machine-type", f"{_MACHINES}; several with spaces", machine_named, example="h100"
     )
     pools = answers.pools([machine.name for machine in machines], zones, capacities, reservations)
     emails = tuple(answers.of(each, "--alert-email", "", fits(Email), example="a@example.com") for each in emails)
@@ -148,7 +148,7 @@ def pool(
     section, source = workspace.stacks[home].environment, workspace.stacks[home].source
     clusters = section.clusters if section else {}
     near = [region_of(spec.location) for spec in clusters.values()]
-    machine = answers.of(machine_type, "--machine-type", _MACHINES, machine_named, default="h100")
+    machine = answers.of(machine_type, "--machine-type", _MACHINES, machine_named, example="h100")
     (first,) = answers.pools([machine.name], given(zone), given(capacity), given(reservation), near)
     if name is not None:
         answers.of(name, "--name", "", fits(Name), example="h100")

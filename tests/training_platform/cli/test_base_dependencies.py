@@ -33,7 +33,7 @@ sys.argv[0] = "training-platform"
 main()
 """
 TRACE = "submitted,team,needs,seconds\n0,vision,8 h100-reservation,60\n"
-LAB = ("init", "environment", "lab", "--project", "example-lab", "--no-production")
+LAB = ("init", "environment", "lab", "--project", "example-lab", "--no-production", "--machine-type", "h100")
 COMMANDS = {
     "check": (["check"], 0, "5 stacks: clean"),
     "plan": (["plan", "dev", "--format", "json"], 0, '"gcp:container/nodePool:NodePool"'),
@@ -42,7 +42,7 @@ COMMANDS = {
     "explain a rule": (["explain", "plan"], 0, "Looks for what keeps a stack from a plan"),
     "explain a line": (["explain", "stacks/Pulumi.dev.yaml:1"], None, "stacks/Pulumi.dev.yaml"),
     "simulate": (["simulate", "trace.csv", "--environment", "prod"], 0, "vision"),
-    "init": ([*LAB, "--machine-type", "a2-highgpu-8g", "--alert-email", "a@example.com"], 0, "Pulumi.lab.yaml"),
+    "init": ([*LAB, "--alert-email", "a@example.com"], 0, "Pulumi.lab.yaml"),
     "quota show": (["quota", "show"], 0, "example-train-prod"),
 }
 

@@ -20,7 +20,8 @@ from training_platform.config.first_files import first_capacity, first_zone, mac
 from training_platform.config.model.environment import Environment
 from training_platform.config.workspace import read_workspace
 
-ENVIRONMENT = ("environment", "dev", "--project", "example-lab", "--no-production")
+WITHOUT_MACHINES = ("environment", "dev", "--project", "example-lab", "--no-production")
+ENVIRONMENT = (*WITHOUT_MACHINES, "--machine-type", "h100")
 TEAM = ("team", "vision", "--member", "group:vision@example.com")
 JOB = ("job", "vision/train", "--image", "us-docker.pkg.dev/example-lab/images/train:1")
 
@@ -49,7 +50,9 @@ def environment(root: Path, name: str = "dev") -> Environment:
 
 @pytest.mark.parametrize("machine_type", ["a3-highgpu-8g", "ct5lp-hightpu-4t"])
 def test_what_init_writes_is_clean(root: Path, machine_type: str) -> None:
-    assert init(root, *ENVIRONMENT, "--machine-type", machine_type, "--alert-email", "a@example.com").exit_code == 0
+    assert (
+        init(root, *WITHOUT_MACHINES, "--machine-type", machine_type, "--alert-email", "a@example.com").exit_code == 0
+    )
     assert run(root, "quota", "init").exit_code == 0
     assert init(root, *TEAM).exit_code == 0
     assert init(root, *JOB).exit_code == 0
@@ -88,12 +91,12 @@ def answered(root: Path, *arguments: str, answers: str) -> str:
 
 
 def test_what_has_neither_flag_nor_default_is_asked_for_at_a_terminal(root: Path) -> None:
-    asked = answered(root, "init", "environment", "dev", answers="example-lab\nn\n")
+    asked = answered(root, "init", "environment", "dev", answers="example-lab\nn\nh100\n")
     answered(root, "init", "team", "vision", answers="group:vision@example.com\n")
     job = answered(root, "init", "job", "vision/train", answers="us-docker.pkg.dev/e/i/t:1\n")
 
-    assert asked.index("project id") < asked.index("production")
-    assert not any(each in asked for each in ("Machine type", "Zone", "Provisioning model"))
+    assert asked.index("project id") < asked.index("production") < asked.index("Machine type")
+    assert not any(each in asked for each in ("Zone", "Provisioning model"))
     assert "Where it runs" not in job
     assert run(root, "quota", "init").exit_code == 0
     assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check").stdout  # alerts reach nobody
@@ -193,8 +196,9 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
     [
         (("environment", "dev", "--no-production"), ["--project is missing: Google Cloud project id."]),
         (("environment", "dev", "--project", "example-lab"), ["--production or --no-production is missing."]),
-        ((*ENVIRONMENT, "--machine-type", "x"), ["--machine-type 'x' is not a machine type with TPUs or GPUs. Allow"]),
-        ((*ENVIRONMENT, "--machine-type", "a100"),
+        (WITHOUT_MACHINES, ["--machine-type is missing: Machine type, or accelerator such as h100 or tpu-v5e"]),
+        ((*WITHOUT_MACHINES, "--machine-type", "x"), ["--machine-type 'x' is not a machine type with TPUs or GPUs."]),
+        ((*WITHOUT_MACHINES, "--machine-type", "a100"),
          ["write a100-40 (NVIDIA A100 40 GB, a2-highgpu-8g) or a100-80 (NVIDIA A100 80 GB, a2-ultragpu-8g)."]),
         ((*ENVIRONMENT, "--capacity", "reservation"), ["--reservation is missing: Name of the reservation, or any."]),
         ((*ENVIRONMENT, "--reservation", "H100"), ["--reservation 'H100' is not in the right form"]),
@@ -237,10 +241,12 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
         ((*TEAM, "--environment", "prod"), ["--environment 'prod' is unknown. Allowed: dev."]),
         (("pool", "dve"), ["ENVIRONMENT 'dve' is unknown. Allowed: dev. Nearest: dev."]),
         (("pool", "dev", "--cluster", "us-central", "--name", "H", "--zone", "us-central1-g"),
-         ["--cluster 'us-central' is unknown. Allowed: us-central1. Nearest: us-central1.", "--name 'H' is not in",
+         ["--machine-type is missing: Machine type, or accelerator such as h100 or tpu-v5e.",
+          "--cluster 'us-central' is unknown. Allowed: us-central1. Nearest: us-central1.", "--name 'H' is not in",
           "--zone 'us-central1-g' is unknown."]),
-        (("pool", "dev", "--name", "h100"), ["Cluster us-central1 of dev already has a node pool h100: choose anoth"]),
-        (("pool", "dev", "--slices", "2"), ["node_pools.h100-spot", "slices"]),
+        (("pool", "dev", "--machine-type", "h100", "--name", "h100"),
+         ["Cluster us-central1 of dev already has a node pool h100: choose anoth"]),
+        (("pool", "dev", "--machine-type", "h100", "--slices", "2"), ["node_pools.h100-spot", "slices"]),
         (("job", "vision/train", "--image", "i"), ["is not TEAM/NAME of a team of dev, which has no team."]),
     ],
 )  # fmt: skip
@@ -267,7 +273,7 @@ def test_an_accelerator_means_its_usual_machine_type(name: str, machine_type: st
 
 
 def test_every_machine_type_that_is_asked_for_is_a_pool_in_a_cluster_of_its_region(root: Path) -> None:
-    done = init(root, *ENVIRONMENT, "--machine-type", "h100", "--machine-type", "v4", "--machine-type", "a3-edgegpu-8g")
+    done = init(root, *ENVIRONMENT, "--machine-type", "v4", "--machine-type", "a3-edgegpu-8g")
 
     assert done.exit_code == 0, done.stderr
     clusters = environment(root).clusters
@@ -280,7 +286,7 @@ def test_every_machine_type_that_is_asked_for_is_a_pool_in_a_cluster_of_its_regi
 
 def test_zones_and_provisioning_models_are_those_of_the_pools_in_their_order(root: Path) -> None:
     init(
-        root, *ENVIRONMENT, "--machine-type", "h100", "--machine-type", "h100", "--capacity", "flex-start",
+        root, *ENVIRONMENT, "--machine-type", "h100", "--capacity", "flex-start",
         "--capacity", "reservation", "--zone", "us-east5-a", "--reservation", "any",
     )  # fmt: skip
 
@@ -423,7 +429,7 @@ def test_quota_init_is_the_next_step_only_where_a_project_has_no_amounts(root: P
 
 def test_environments_get_address_ranges_of_their_own(root: Path) -> None:
     init(root, *ENVIRONMENT)
-    init(root, "environment", "prod", "--project", "example-train-prod", "--production")
+    init(root, "environment", "prod", "--project", "example-train-prod", "--production", "--machine-type", "h100")
     init(root, "pool", "dev", "--machine-type", "h100", "--zone", "europe-west4-b")
 
     subnets = [spec.subnet for name in ("dev", "prod") for spec in environment(root, name).clusters.values()]
@@ -436,7 +442,7 @@ def test_an_organisation_by_commands_alone_is_clean(root: Path) -> None:
     """Two environments, three teams and four pools."""
     mail = ("--alert-email", "a@example.com")
     for arguments in (
-        (*ENVIRONMENT, "--machine-type", "h100", "--machine-type", "v5e", *mail),
+        (*ENVIRONMENT, "--machine-type", "v5e", *mail),
         ("environment", "prod", "--project", "example-train-prod", "--production", "--machine-type", "h100",
          "--capacity", "reservation", "--reservation", "h100-pool", *mail),
         ("pool", "prod", "--machine-type", "v6e", "--topology", "4x4", "--reservation", "v6e-pool"),
@@ -499,7 +505,7 @@ def test_check_says_in_one_line_that_limits_are_not_known_and_what_reads_them(ro
 
 
 def test_a_job_for_both_targets_has_accelerators_that_vertex_ai_grants(root: Path) -> None:
-    init(root, *ENVIRONMENT, "--machine-type", "v5e", "--machine-type", "a100-40")
+    init(root, *WITHOUT_MACHINES, "--machine-type", "v5e", "--machine-type", "a100-40")
     init(root, *TEAM)
     init(root, *JOB)
     first = yaml.safe_load((root / "jobs" / "vision" / "train.yaml").read_text())
@@ -521,7 +527,7 @@ def test_a_job_for_both_targets_has_accelerators_that_vertex_ai_grants(root: Pat
 def test_a_job_for_both_targets_has_machines_of_one_kind_as_it_has_one_image(
     root: Path, machine_type: str, kind: str
 ) -> None:
-    init(root, *ENVIRONMENT, "--machine-type", machine_type)
+    init(root, *WITHOUT_MACHINES, "--machine-type", machine_type)
     init(root, *TEAM)
 
     assert init(root, *JOB, "--target", "both").exit_code == 0
@@ -531,7 +537,7 @@ def test_a_job_for_both_targets_has_machines_of_one_kind_as_it_has_one_image(
 
 
 def test_a_topology_that_check_would_refuse_is_not_written(root: Path) -> None:
-    init(root, *ENVIRONMENT, "--machine-type", "v5e")
+    init(root, *WITHOUT_MACHINES, "--machine-type", "v5e")
 
     refused = init(root, "pool", "dev", "--machine-type", "ct5lp-hightpu-4t", "--topology", "4x6")
 
