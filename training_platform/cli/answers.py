@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from training_platform.cli.shared import fail, say
+from training_platform.cli.shared import fail, say, say_folded
 
 if TYPE_CHECKING:
     from training_platform.catalog.types import MachineType
@@ -139,12 +139,12 @@ class Answers:
         """End the command where a flag is missing or wrong, with a line for each."""
         if self.wrong:
             for sentence in dict.fromkeys(self.wrong):
-                say(sentence, err=True)
+                say_folded(sentence, err=True)
             fail("nothing was written.")
 
     def _refuse(self, sentence: str) -> None:
         if self.terminal:
-            say(sentence, err=True)
+            say_folded(sentence, err=True)
         else:
             self.wrong.append(sentence)
 
@@ -225,7 +225,7 @@ def refuse_wrong(workspace: Workspace, name: str, text: str) -> None:
 
     if wrong := findings_of(workspace, name, text):
         for finding in wrong:
-            say(str(finding), err=True)
+            say_folded(str(finding), err=True)
         fail("nothing was written.")
 
 

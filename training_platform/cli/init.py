@@ -27,7 +27,7 @@ from training_platform.cli.shared import (
     part_commands,
     repository,
     root_option,
-    say,
+    say_folded,
 )
 
 if TYPE_CHECKING:
@@ -166,10 +166,10 @@ def pool(
     refuse_wrong(workspace, home, text)
     write_files({path: text})
     at = f"in the new cluster {where}" if where not in clusters else f"in cluster {where}"
-    say(f"{source.file}: node pool {called} written, {at}")
+    say_folded(f"{source.file}: node pool {called} written, {at}")
     workspace = read_workspace(folder)
     flavor = _say_pools(workspace, home, called)
-    say(f"No team has a share of {flavor} yet: write one into a team's file, or give one to a new team.")
+    say_folded(f"No team has a share of {flavor} yet: write one into a team's file, or give one to a new team.")
     _say_next(workspace, home)
 
 
@@ -214,27 +214,29 @@ def team(
     file, spec = workspace.stacks[home].source.file, workspace.stacks[home].environment
     if groups and spec and spec.clusters and not spec.google_groups_domain:
         domain = groups[0].rpartition("@")[2]
-        say(f"Groups have no rights in clusters yet: write google_groups_domain: {domain} into {file}, at the top of")
-        say(f"training-platform:environment, and make them members of the group gke-security-groups@{domain}.")
+        say_folded(
+            f"Groups have no rights in clusters yet: write google_groups_domain: {domain} into {file}, at the top of "
+            f"training-platform:environment, and make them members of the group gke-security-groups@{domain}."
+        )
     _say_next(workspace, home)
 
 
 def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
     """Print an environment's node pools, or the last of one name; return the last one's flavor."""
-    from training_platform.checks.reports.wording import counted
+    from training_platform.checks.reports.conclusion import counted
     from training_platform.config.pools import flavor_name, pools
 
     section, flavor = workspace.stacks[home].environment, ""
     for pool in pools(section) if section else ():
         if only in (None, pool.name):
             flavor, unit = flavor_name(pool), "chip" if pool.machine.kind == "tpu" else "GPU"
-            say(
+            say_folded(
                 f"  node pool {pool.name} in {pool.cluster}: up to {counted(pool.max_nodes, 'VM')} of "
                 f"{pool.machine.name} ({counted(pool.max_chips, unit)}) in {pool.zone or pool.region}, "
                 f"{pool.spec.capacity}; teams name it {flavor}"
             )
             if section and section.production and pool.spec.capacity == "spot":
-                say("    Google stops spot VMs at any time. For production, see --capacity.")
+                say_folded("    Google stops spot VMs at any time. For production, see --capacity.")
     return flavor
 
 
@@ -303,9 +305,9 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
         for flavor, amount in flavors.items():
             row = workspace.flavors(home, at)[flavor]
             unit = "chips" if row.accelerator.kind == "tpu" else "GPUs"
-            say(f"  share of {flavor} in {at}: {amount:,} of {row.queue_chips:,} {unit}")
+            say_folded(f"  share of {flavor} in {at}: {amount:,} of {row.queue_chips:,} {unit}")
     if not amounts:
-        say(f"  no share: {home} has no capacity that is assigned to no team")
+        say_folded(f"  no share: {home} has no capacity that is assigned to no team")
     if not unpromised(workspace, home):
         of_home = (
             stack.source.file
@@ -315,7 +317,7 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
         )
         if files := ", ".join(of_home):
             if amounts and not any(amount for given in amounts.values() for amount in given.values()):
-                say(f"It can only borrow: for GPUs or chips of its own, lower a nominal_quota in {files} first.")
+                say_folded(f"It can only borrow: for GPUs or chips of its own, lower a nominal_quota in {files} first.")
                 return
             way = "or give it --share FLAVOR=0, to borrow"
-            say(f"Nothing is left for another team: lower a nominal_quota in {files} first, {way}.")
+            say_folded(f"Nothing is left for another team: lower a nominal_quota in {files} first, {way}.")

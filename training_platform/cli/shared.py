@@ -193,7 +193,7 @@ complete_stacks, complete_jobs = completion(_stack_names), completion(_job_files
 
 def fail(message: str, *, code: int = 2) -> NoReturn:
     """End the command with one sentence on standard error; exit code 2 is could not check, or wrong usage."""
-    say(f"training-platform: {message}", err=True)
+    say_folded(f"training-platform: {message}", err=True)
     sys.exit(code)
 
 
@@ -206,6 +206,24 @@ def need(extra: Literal["adopt", "jobs", "sandbox", "simulate", "verify"], comma
 def say(text: str, *, err: bool = False) -> None:
     """Print text that may hold names from files: printable, so that no log takes it for a command."""
     click.echo(printable(text), err=err)
+
+
+def say_folded(text: str, *, err: bool = False) -> None:
+    """Print sentences; a terminal gets them folded between words, each line below its own indentation."""
+    stream = sys.stderr if err else sys.stdout
+    columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    say(folded(text, columns) if columns else text, err=err)
+
+
+def folded(text: str, width: int) -> str:
+    """Return text in lines of at most ``width`` columns, folded between words; no word is broken, for people copy."""
+    lines = []
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(lines)
 
 
 def line_width() -> int:

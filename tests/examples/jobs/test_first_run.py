@@ -83,7 +83,7 @@ def placed(root: Path, job: Command, example: str, team: str, *target: str) -> P
     path = root / "jobs" / team / f"{example.replace('_', '-')}.yaml"
     shutil.copy(EXAMPLES / example / "job.yaml", path)
     checked = job("check")
-    assert checked.stdout.splitlines()[-1].startswith("2 jobs: 0 errors")
+    assert checked.stdout.splitlines()[-1].startswith("2 jobs: clean")
     assert job("cost", str(path)).stdout
     return path
 

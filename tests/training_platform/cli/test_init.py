@@ -387,7 +387,7 @@ def test_a_team_of_a_group_hears_what_lets_clusters_know_groups(root: Path) -> N
     second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
 
     said = "Groups have no rights in clusters yet: write google_groups_domain: example.com into stacks/Pulumi.dev.yaml"
-    assert f"{said}, at the top of\ntraining-platform:environment, and make them members" in first.stdout
+    assert f"{said}, at the top of training-platform:environment, and make them members" in first.stdout
     assert second.exit_code == 0
     assert "Groups have no rights" not in person.stdout + second.stdout
 

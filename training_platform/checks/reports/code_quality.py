@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 
 from training_platform.checks.report import Report, finding_groups, folded
-from training_platform.checks.reports.wording import more_about, place, sentences
+from training_platform.checks.reports.conclusion import more_about
+from training_platform.checks.reports.wording import place, sentences
 from training_platform.config.reading.finding import printable
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.outcome import Resource
 from training_platform.checks.report import Report, StackReport, effect_rank, folded, ordered
+from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.sections import (
     SECTIONS,
     ReportSection,
@@ -36,7 +37,7 @@ from training_platform.checks.reports.sections import (
     taken,
     unfelt,
 )
-from training_platform.checks.reports.wording import conclusion, counted, more_about, place
+from training_platform.checks.reports.wording import conclusion, place
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
@@ -242,10 +243,10 @@ def quota_bars(report: Report) -> Markup:
     parts: list[Markup] = []
     for ledger in report.ledgers:
         parts.append(el("h3", ledger.project, " ", el("small", taken(ledger))))
-        by_place = sorted(ledger.lines, key=lambda line: (line.key.location or "~", -share(line), line.key))
         if all(line.unread for line in ledger.lines):  # a bar without a limit is empty
             parts.append(_needs(ledger))
             continue
+        by_place = sorted(ledger.lines, key=lambda line: (line.key.location or "~", -share(line), line.key))
         for name, group in groupby(by_place, key=lambda line: location(line.key)):
             lines = list(group)
             short = sum(fullness(line) in ("over", "unknown") for line in lines)
@@ -254,7 +255,6 @@ def quota_bars(report: Report) -> Markup:
     return joined(*parts)
 
 
-def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
 def _needs(ledger: ProjectLedger) -> Markup:
     """Return what stacks need of a project whose limits nobody has read yet."""
     command = el("code", f"training-platform quota pull {ledger.project}")
@@ -264,6 +264,7 @@ def _needs(ledger: ProjectLedger) -> Markup:
     return joined(el("p", command, " reads the limits.", cls="note"), el("details", summary, table))
 
 
+def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
     return el("section", title, el("ul", bars, cls="bars"), cls="place")
 
 

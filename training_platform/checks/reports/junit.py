@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
 from training_platform.checks.report import Report, folded, ordered
-from training_platform.checks.reports.wording import following, more_about, place
+from training_platform.checks.reports.conclusion import more_about
+from training_platform.checks.reports.wording import following, place
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import RULES
 from training_platform.rules.descriptions import LEDGER

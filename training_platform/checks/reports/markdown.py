@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from training_platform.checks.comparison.comparison import Comparison
 from training_platform.checks.report import Report, effect_rank, folded
+from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
@@ -23,14 +24,7 @@ from training_platform.checks.reports.sections import (
     resource_rows,
     stack_title,
 )
-from training_platform.checks.reports.wording import (
-    conclusion,
-    counted,
-    field_message,
-    following,
-    more_about,
-    place,
-)
+from training_platform.checks.reports.wording import conclusion, field_message, following, place
 from training_platform.config.reading.finding import printable
 
 MARKER = "<!-- training-platform check -->"

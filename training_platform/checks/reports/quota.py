@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from training_platform.catalog.types import Json
+from training_platform.checks.reports.conclusion import counted
 from training_platform.checks.reports.json_report import (
     FORMAT_VERSION,
     file_document,
@@ -37,7 +38,6 @@ from training_platform.checks.reports.sections import (
     unpromised_label,
 )
 from training_platform.checks.reports.text import FULLNESS, PrintableConsole, heading, plain_width, section_text
-from training_platform.checks.reports.wording import counted
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Line
 from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers

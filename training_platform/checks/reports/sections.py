@@ -27,7 +27,8 @@ from training_platform.checks.comparison.comparison import (
 from training_platform.checks.comparison.effects import EFFECT_KINDS, HEADLINES
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
-from training_platform.checks.reports.wording import counted, place, price, price_note
+from training_platform.checks.reports.conclusion import counted
+from training_platform.checks.reports.wording import place, price, price_note
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.quota.charges import QuotaKey, short_quota_id, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger

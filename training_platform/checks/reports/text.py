@@ -20,6 +20,7 @@ from rich.tree import Tree
 from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport, folded, ordered
+from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
@@ -36,14 +37,7 @@ from training_platform.checks.reports.sections import (
     stack_title,
     unfelt,
 )
-from training_platform.checks.reports.wording import (
-    conclusion,
-    counted,
-    following,
-    more_about,
-    price,
-    price_note,
-)
+from training_platform.checks.reports.wording import conclusion, following, price, price_note
 from training_platform.config.reading.finding import Finding, printable
 from training_platform.config.reading.section import listed
 from training_platform.quota.charges import shown
@@ -84,18 +78,29 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
     if report.comparison:
         console.print(Group(*_changes(report.comparison, console.width, fold=not verbose)))
     for line in _findings(report, fold=not verbose):
-        console.print(line, soft_wrap=True)
+        _print_sentences(line, console)
     for failure in report.failures:
-        console.print(Text(f"not checked: {failure}", style="bold red"), soft_wrap=True)
+        _print_sentences(Text(f"not checked: {failure}", style="bold red"), console)
     result = conclusion(report)
     if result.state == "clean":
-        clean = Text.assemble((f"{result.stacks}: clean", "bold green"), f", {result.counts}" if result.counts else "")
-        console.print(clean, soft_wrap=True)
+        clean = Text.assemble((f"{result.checked}: clean", "bold green"), f", {result.counts}" if result.counts else "")
+        _print_sentences(clean, console)
     else:
-        console.print(Text(str(result), style="bold red"), soft_wrap=True)
+        _print_sentences(Text(str(result), style="bold red"), console)
     if findings := [finding for finding in ordered(report.all_findings()) if finding.severity != "note"]:
         first = min(findings, key=lambda finding: finding.severity != "error")
-        console.print(Text(more_about(first), style="dim"), soft_wrap=True)
+        _print_sentences(Text(more_about(first), style="dim"), console)
+
+
+def _print_sentences(text: Text, console: Console) -> None:
+    """Print text: folded between words on a terminal, each line below its own indentation; whole in a log."""
+    if not console.is_terminal:
+        console.print(text, soft_wrap=True)
+        return
+    for line in text.split("\n", allow_blank=True):
+        indent = len(line.plain) - len(line.plain.lstrip())
+        for part in line[indent:].wrap(console, console.width - indent):
+            console.print(Text(" " * indent).append_text(part), soft_wrap=True)
 
 
 def text_report(report: Report, *, verbose: bool = True) -> str:

@@ -6,40 +6,22 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from pathlib import PurePath
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
 from training_platform.checks.comparison.effects import HEADLINES, LOSS_RULES
 from training_platform.checks.report import Report, folded, identity
+from training_platform.checks.reports.conclusion import Conclusion, State, counted, of_severities
 from training_platform.config.model.stack import stack_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import stack_file
 
 
-class Conclusion(NamedTuple):
-    """The result of a whole check; ``counts`` are such as ``2 errors``, joined by commas.
-
-    ``losses`` is what a change takes from whom, acknowledged or not: where there is any, nothing is clean.
-    """
-
-    state: Literal["clean", "findings", "unchecked"]
-    stacks: str
-    counts: str
-    losses: str = ""
-
-    def __str__(self) -> str:
-        """Return the conclusion as one line."""
-        counts = ", ".join(part for part in ("clean" if self.state == "clean" else "", self.counts) if part)
-        return f"{self.stacks}: {'; '.join(part for part in (self.losses, counts) if part)}"
-
-
 def conclusion(report: Report) -> Conclusion:
     """Return the result of a check: what could not be checked is counted apart, a consequence of another not at all."""
-    counts = {"error": 0, "warning": 0, "note": 0}
-    for finding, _ in folded(report.all_findings()):
-        counts[finding.severity] += 1
-    parts = [counted(count, severity) for severity, count in counts.items() if count]
+    causes = [finding for finding, _ in folded(report.all_findings())]
+    parts = of_severities(causes)
     if exempt := len(report.all_exempted()):
         parts.append(f"{exempt:,} exempt")
     if known := len(report.all_known()):
@@ -52,7 +34,8 @@ def conclusion(report: Report) -> Conclusion:
         names.update(stack.name for stack in report.comparison.stacks if stack.kind == "left")
     stacks = counted(len(names), "stack") if report.known_stacks else "no stack in stacks/ yet"
     losses = losses_headline(report)
-    state: Literal["clean", "findings", "unchecked"] = "findings" if counts["error"] or losses else "clean"
+    failing = losses or any(finding.severity == "error" for finding in causes)
+    state: State = "findings" if failing else "clean"
     return Conclusion("unchecked" if report.failures else state, stacks, ", ".join(parts), losses)
 
 
@@ -70,11 +53,6 @@ def losses_headline(report: Report, most: int = 2) -> str:
                 note = f" ({acknowledged} of {len(losses)} acknowledged)"
             parts.append(f"{HEADLINES[kind]}: {listed(subjects, most)}{note}")
     return "; ".join(parts)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class FindingPlace(NamedTuple):
@@ -111,11 +89,6 @@ def following(findings: Sequence[Finding], most: int = 6) -> str:
     places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
     verb = "follows" if len(findings) == 1 else "follow"
     return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
-
-
-def more_about(finding: Finding) -> str:
-    """Return the command that explains a finding's rule: what it is, why, how to fix it and how to exempt it."""
-    return f"More about it: training-platform explain {finding.rule}"
 
 
 def price(cost: Cost) -> str:

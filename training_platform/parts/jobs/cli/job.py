@@ -18,14 +18,16 @@ from training_platform.cli.shared import (
     complete_jobs,
     example,
     fail,
+    folded,
     format_option,
+    line_width,
     local_cloud_option,
     need,
     print_json,
     repository,
     root_option,
     say,
-    say_beside,
+    say_folded,
     today_option,
 )
 
@@ -99,6 +101,7 @@ def check(
 
     Exit code 0: clean. 1: errors. 2: a file could not be read.
     """
+    from training_platform.checks.reports.conclusion import Conclusion, State, counted, more_about, of_severities
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.reading.finding import others_go_on
     from training_platform.config.reading.source import UnreadableError
@@ -110,7 +113,7 @@ def check(
     day, workspace = clock(folder, today), read_workspace(folder)
     findings, unreadable = check_jobs(paths, folder, workspace, day)
     for sentence in unreadable:
-        say(f"training-platform: {sentence}", err=True)
+        say_folded(f"training-platform: {sentence}", err=True)
     checked = len(paths) - len(unreadable)
     warnings = sum(finding.severity == "warning" for finding in findings)
     errors = sum(finding.severity == "error" for finding in findings)
@@ -127,9 +130,14 @@ def check(
                 with suppress(UnreadableError), others_go_on(path.as_posix(), []):  # said above
                     for note in notes_of_file(path, folder, workspace, day):
                         say(note)
-        counted = [_counted(errors, "error"), _counted(warnings, "warning")]
-        counted += [f"{_counted(len(unreadable), 'file')} not checked"] if unreadable else []
-        say(f"{_counted(checked, 'job')}: {', '.join(counted)}")
+        parts = of_severities(findings)
+        state: State = "findings" if errors else "clean"
+        if unreadable:
+            parts.append(f"{counted(len(unreadable), 'thing')} not checked")
+            state = "unchecked"
+        say(str(Conclusion(state, counted(checked, "job"), ", ".join(parts))))
+        if findings:
+            say(more_about(min(findings, key=lambda finding: finding.severity != "error")))
     sys.exit(2 if unreadable else int(errors > 0))
 
 
@@ -169,9 +177,7 @@ def cost(
     if output_format == "json":
         print_json([estimate.as_json() for estimate in costs])
     elif costs:
-        for line in "\n\n".join(map(cost_text, costs)).splitlines():
-            said = line.lstrip()
-            say_beside(line[: len(line) - len(said)], said)
+        say(folded("\n\n".join(map(cost_text, costs)), line_width()))
     sys.exit(int(any(finding.severity == "error" for finding in findings)))
 
 
@@ -284,11 +290,9 @@ def usage(
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
     """Print findings, in the order of the file."""
     for finding in sorted(findings, key=lambda row: (row.file or "", row.position or (0, 0))):
-        say(f"{finding.severity} {finding}  [{finding.rule}]", err=err)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+        subject, _, advice = str(finding).partition("\n")
+        line = f"{finding.severity} {subject}  [{finding.rule}]"
+        say_folded(f"{line}\n{advice}" if advice else line, err=err)
 
 
 @click.command(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from training_platform.checks.reports.wording import counted
+from training_platform.checks.reports.conclusion import counted
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.cloud.state.quota import finite
 from training_platform.parts.sandbox.kubernetes.store import ObjectStore
