@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from training_platform.catalog.fact_sheets import Fact, Sheet, Value
 
+_ACCELERATED = {"gpu": " with GPUs", "tpu": " with TPUs", "cpu": " without accelerators"}
 _OF_ACCELERATOR = ("accelerator.name", "accelerator.title", "accelerator.hbm_gb", "accelerator.quotas")
 
 app = Commands("catalog", help="The catalogue of machine types, accelerators, disks and charts.")
@@ -86,7 +88,7 @@ def list_(
     families = {name for sheet in known for name in sheet.families}
     if family is not None and family not in families:
         _unknown(f"{family!r} is not a family in the catalogue", family, families)
-    listed = [sheet for sheet in known if family is None or family in sheet.families]
+    listed = sorted((sheet for sheet in known if family is None or family in sheet.families), key=_place)
     filters: tuple[tuple[str | None, str, Callable[[Sheet], set[str]]], ...] = (
         (gpu, "GPU or TPU", lambda sheet: {str(sheet.value("accelerator.name"))} - {"None"}),
         (region, "region with accelerators", lambda sheet: {zone.rpartition("-")[0] for zone in _zones(sheet)}),
@@ -101,12 +103,27 @@ def list_(
     if output_format == "json":
         print_json([{"kind": row.kind, "name": row.name, "families": list(row.families)} for row in listed])
         return
-    kind = ""
+    heading = ""
     for sheet in listed:
-        if sheet.kind != kind:
-            click.echo(f"{chr(10) if kind else ''}{sheet.kind}s")
-            kind = sheet.kind
+        if _heading(sheet) != heading:
+            click.echo(f"{chr(10) if heading else ''}{_heading(sheet)}")
+            heading = _heading(sheet)
         say_beside(f"  {sheet.name:<24}", _brief(sheet))
+
+
+def _heading(sheet: Sheet) -> str:
+    """Return the title below which a row is listed: machine types by what they have."""
+    has = _ACCELERATED.get(str(sheet.value("kind"))) if sheet.kind == "machine type" else None
+    return f"{sheet.kind}s{has or ''}"
+
+
+def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
+    """Return the place of a row among all: kinds in their order, and names by their letters and numbers."""
+    from training_platform.catalog.fact_sheets import KINDS
+
+    name: list[str | int] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", sheet.name)]
+    accelerated = list(_ACCELERATED).index(str(sheet.value("kind"))) if sheet.kind == "machine type" else 0
+    return list(KINDS).index(sheet.kind), accelerated, name
 
 
 def _list_unverified(output_format: Format) -> None:

@@ -7,12 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.fact_sheets import KINDS, Fact, Sheet, sheets
 from training_platform.catalog.loader import default, load
 from training_platform.catalog.provisioning_models import Way, further_ways
+from training_platform.cli.main import app
 
 DATA = Path(__file__).parents[3] / "training_platform" / "catalog" / "data"
 FAMILY = """\
@@ -193,3 +195,11 @@ def test_the_sheet_of_a_machine_shows_them() -> None:
         Fact("ways.reservation-sub-block", None),
         Fact("ways.calendar", True),
     ]
+
+
+def test_rows_are_listed_by_what_machines_have_and_then_by_names_and_their_numbers() -> None:
+    lines = CliRunner().invoke(app, ["catalog", "list"]).stdout.splitlines()
+
+    names = [line.split()[0] for line in lines[1 : lines.index("")]]
+    assert names[:2] == ["a2-highgpu-1g", "a2-highgpu-2g"]
+    assert names.index("g2-standard-8") < names.index("g2-standard-12") < names.index("g4-standard-48")

@@ -252,8 +252,8 @@ def test_the_list_has_every_name_below_its_kind() -> None:
     assert {*MACHINE_TYPES, *DISK_TYPES, *FILESTORE_TIERS, *LUSTRE_TIERS, *CHARTS} <= set(listed)
     assert len(listed) == len(set(listed))
     assert [each for each in done.stdout.splitlines() if each and not each.startswith(" ")] == [
-        "machine types", "accelerators", "disk types", "Filestore tiers", "Managed Lustre tiers", "charts", "releases",
-        "images", "model servers",
+        "machine types with GPUs", "machine types with TPUs", "machine types without accelerators", "accelerators",
+        "disk types", "Filestore tiers", "Managed Lustre tiers", "charts", "releases", "images", "model servers",
     ]  # fmt: skip
 
 
