@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from training_platform.catalog.loader import default
@@ -108,13 +108,16 @@ def machines_cost(
         pulled *= book.share(machine.name, "machines")
         return Cost(least=paid * pulled, most=most * pulled, read=book.listed.read, vms=most)
     usd = hourly_usd(machine, capacity, region)
-    if usd is None or machine.price is None:
+    price = list_price(machine)
+    if usd is None or price is None:
         name = f"{machine.name} {capacity}"
         return Cost(unpriced=(name,), machines=(name,), vms=most, vms_without=most)
     usd *= book.share(machine.name, "machines")
-    day = machine.price.read
-    bare = Cost(least=paid * usd, most=most * usd, read=day, shipped=day, vms=most)
-    for part in machine.price.without:
+    unverified = () if price is machine.price else (f"GPUs of {machine.name}",)
+    bare = Cost(
+        least=paid * usd, most=most * usd, read=price.read, shipped=price.read, vms=most, unverified=unverified
+    )  # fmt: skip
+    for part in price.without:
         if part == LOCAL_SSD:
             gib = machine.local_ssd.bundled * machine.local_ssd.partition_gib
             bare += local_ssd_cost(gib, capacity, region, paid, most, book=book)
@@ -152,13 +155,24 @@ def local_ssd_cost(gib: int, capacity: Capacity, region: str, least: int, most: 
     return service_cost(name, region, gib * least, gib * most, book)
 
 
+def list_price(machine: MachineType) -> Price | None:
+    """Return the price of a VM; only of its GPUs if no list has one of the VM, None if no list has either."""
+    of_gpus = machine.accelerator.price if machine.accelerator else None
+    if machine.price or of_gpus is None:
+        return machine.price
+    without = ["vCPUs and memory"]
+    if machine.local_ssd.bundled:
+        without.append(LOCAL_SSD)
+    return replace(of_gpus, without=tuple(without))
+
+
 def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float | None:
     """Return the list price of one VM in USD per hour, None where the catalogue has none for the region.
 
     A reservation costs what on-demand costs. Flex-start has no published list price: it counts as on-demand, of
     which it is at most the whole.
     """
-    price = machine.price
+    price = list_price(machine)
     if price is None:
         return None
     usd = _of_region(price, capacity, region)

@@ -356,7 +356,7 @@ def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(pr
     first, head, *lines = result.stdout.splitlines()
     rows, notes = lines[:4], lines[4:-2]
     advice = lines[-2:]
-    assert first == "On vertex in us-central1: 1 x a3-highgpu-8g and 2 x a3-highgpu-8g"
+    assert first == "On vertex in us-central1: 3 x a3-highgpu-8g"
     assert "longest run, 72 hours" in head
     assert [row.split()[0] for row in rows] == list(MACHINE_TYPES["a3-highgpu-8g"].capacities)
     assert [row for row in rows if "(this job)" in row] == [row for row in rows if row.split()[0] == "flex-start"]

@@ -20,6 +20,8 @@ from training_platform.config.own_prices import read_own_prices
 from training_platform.config.workspace import read_workspace
 
 H100 = MACHINE_TYPES["a3-highgpu-8g"]
+assert H100.accelerator is not None
+WITHOUT = replace(H100, price=None, accelerator=replace(H100.accelerator, price=None))
 DAY = date(2026, 11, 1)
 
 
@@ -51,7 +53,7 @@ def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
 
 def test_a_sum_names_the_machines_that_it_leaves_out_beside_it() -> None:
     priced = machines_cost(H100, "spot", "us-central1", 0, 2)
-    unpriced = machines_cost(replace(H100, price=None), "spot", "us-central1", 0, 2)
+    unpriced = machines_cost(WITHOUT, "spot", "us-central1", 0, 2)
 
     half = price(priced + unpriced)
 
@@ -61,9 +63,20 @@ def test_a_sum_names_the_machines_that_it_leaves_out_beside_it() -> None:
 def test_there_is_no_sum_where_more_than_half_of_the_vms_have_no_price() -> None:
     fee = service_cost("cluster-fee", "us-central1", 1, 1)
     priced = machines_cost(H100, "spot", "us-central1", 0, 2)
-    unpriced = machines_cost(replace(H100, price=None), "spot", "us-central1", 0, 3)
+    unpriced = machines_cost(WITHOUT, "spot", "us-central1", 0, 3)
 
-    assert price(fee + priced + unpriced) == "no sum: 3 of 5 VMs without a price"
+    named = "no sum: 3 of 5 VMs without a price: a3-highgpu-8g spot; training-platform prices pull reads prices"
+    assert price(fee + priced + unpriced) == named
+
+
+def test_a_machine_without_a_price_of_its_own_costs_at_least_what_its_gpus_cost() -> None:
+    cost = machines_cost(MACHINE_TYPES["a4-highgpu-8g"], "spot", "us-central1", 0, 2)
+
+    assert cost.most > 2 * 8 * 4.07575  # of the list of 2026-08-19; and its local SSD
+    assert cost.read is not None
+    assert cost.sums_up
+    assert "prices not verified: GPUs of a4-highgpu-8g" in price_note(cost, DAY)
+    assert "no price known: vCPUs and memory of a4-highgpu-8g" in price_note(cost, DAY)
 
 
 @pytest.mark.parametrize(("days", "example"), [(90, False), (91, True)])

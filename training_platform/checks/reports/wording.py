@@ -97,7 +97,10 @@ def price(cost: Cost) -> str:
     Where most VMs have no price there is no sum.
     """
     if not cost.sums_up:
-        return f"no sum: {cost.vms_without:,} of {counted(cost.vms, 'VM')} without a price"
+        return (
+            f"no sum: {cost.vms_without:,} of {counted(cost.vms, 'VM')} without a price: {listed(cost.machines, 4)}; "
+            "training-platform prices pull reads prices"
+        )
     if not cost.read:
         return ""
     without = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -253,13 +254,18 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def cost_text(cost: JobCost) -> str:
     """Return a cost as people read it."""
-    machines = " and ".join(f"{machine.vms:,} x {machine.machine_type}" for machine in cost.machines)
+    vms = Counter[str]()
+    for machine in cost.machines:
+        vms[machine.machine_type] += machine.vms
+    machines = " and ".join(f"{count:,} x {machine_type}" for machine_type, count in vms.items())
     hours = "" if cost.hours is None else f", {cost.hours:,} hours{' each' if cost.trials > 1 else ''}"
     head = ("provisioning model", "an hour of a trial" if cost.trials > 1 else "an hour")
     rows = [(*head, f"longest run{hours or ': no limit'}")]
     for capacity, an_hour in cost.an_hour.items():
         own = " (this job)" if capacity == cost.capacity else ""
-        bound = "at most " if capacity == "flex-start" and cost.borrowed else "at least " if an_hour.unpriced else ""
+        bound = "at least " if an_hour.unpriced else ""
+        if capacity == "flex-start" and cost.borrowed:
+            bound = "about " if an_hour.unpriced else "at most "
         usd = an_hour.most if _has_sum(an_hour) else None
         rows.append((f"{capacity}{own}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
     trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
@@ -299,7 +305,7 @@ def _note(cost: JobCost) -> str:
     parts = [f"Prices are of machines alone, without {', '.join(LEFT_OUT[cost.target])}"]
     oldest = [way for way, an_hour in cost.an_hour.items() if an_hour.read and an_hour.read == min(dates)]
     of = "The prices are" if len(oldest) == len(dates) else f"The oldest price, of {', '.join(oldest)}, is"
-    parts.append(f"{of} of {min(dates)}" if dates else "No price is known")
+    parts.append(f"{of} of {min(dates)}" if dates else "No price is known: training-platform prices pull reads them")
     if cost.today and any(an_hour.is_example(cost.today) for an_hour in cost.an_hour.values()):
         parts.append(f"{EXAMPLES[0].upper()}{EXAMPLES[1:]}")
     if dates and unpriced:
