@@ -8,6 +8,7 @@ reads too, with the quota project of ``GOOGLE_CLOUD_QUOTA_PROJECT``. Nothing is 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +36,9 @@ def checked_endpoint(endpoint: str | None) -> str | None:
     if (parts.scheme == "http" and parts.hostname in LOOPBACK) or (parts.scheme == "https" and parts.hostname):
         return endpoint
     raise UserError(f"--endpoint {endpoint}: write https://HOST/, or http://127.0.0.1:PORT/ for a local server.")
+
+
+_LOCAL_CLOUD = re.compile(r"http://[^/]+/[a-z]+/v")  # a version of an API at an address of local_endpoint
 
 
 def local_endpoint(local_cloud: str | None, service: str) -> str | None:
@@ -107,7 +111,10 @@ class GoogleApi:
         except GoogleAuthError as error:
             raise GoogleError(f"The credentials do not work: {cause(error)}. {LOG_IN}") from error
         except RequestException as error:
-            raise GoogleError(f"{self._title} in {self._where} cannot be reached: {cause(error)}.") from error
+            sentence = f"{self._title} in {self._where} cannot be reached: {cause(error)}."
+            if _LOCAL_CLOUD.match(self._base):
+                sentence += " No local cloud is there: training-platform sandbox up starts one."
+            raise GoogleError(sentence) from error
         if answer.status_code >= 400:
             raise self.refusal(answer)
         return answer

@@ -29,7 +29,11 @@ class ClusterError(ApiError):
 
 
 class NoKubeconfigError(ClusterError):
-    """There is no kubeconfig, so no cluster can be reached."""
+    """There is no kubeconfig, so no cluster can be reached; ``reason`` names none of them."""
+
+    def __init__(self, reason: str, name: str, log_in: str) -> None:
+        super().__init__(f"{reason} For cluster {name}: {log_in}")
+        self.reason = reason
 
 
 class ApiKind(NamedTuple):
@@ -223,8 +227,7 @@ def context_in(kubeconfig: str | None, name: str, *, contexts: Sequence[str], lo
     try:
         names = {row["name"] for row in config.list_kube_config_contexts(config_file=kubeconfig)[0]}
     except (ConfigException, OSError, ValueError) as error:
-        message = f"No kubeconfig can be read ({cause(error)}). For cluster {name}: {log_in}"
-        raise NoKubeconfigError(message) from error
+        raise NoKubeconfigError(f"No kubeconfig can be read ({cause(error)}).", name, log_in) from error
     context = next((context for context in contexts if context in names), None)
     if context is None:
         raise ClusterError(f"The kubeconfig has no context {' or '.join(contexts)}. For cluster {name}: {log_in}")

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
+from training_platform.config.workspace import read_workspace
 
 
-def test_a_missing_kubeconfig_is_one_sentence_for_all_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def job_list(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["job", "list", *arguments, "--root", str(ORGANISATION)])
+
+
+def test_a_missing_kubeconfig_is_one_sentence_with_every_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none"))
+    teams = [*read_workspace(ORGANISATION).teams()]
+    clusters = {f"{team.environment}-{cluster}" for _, team, home in teams for cluster in team.shares}
 
-    listed = CliRunner().invoke(
-        app, ["job", "list", "--kubeconfig", str(tmp_path / "none"), "--root", str(ORGANISATION)]
+    listed = job_list("--kubeconfig", str(tmp_path / "none"))
+
+    assert (listed.exit_code, listed.stdout) == (2, "")
+    assert listed.stderr.count("No kubeconfig can be read") == 1
+    commands = re.findall(
+        r"^  cluster (\S+): gcloud container clusters get-credentials (\S+) ", listed.stderr, re.MULTILINE
     )
+    assert commands == [(cluster, cluster) for cluster, _ in commands]
+    assert {cluster for cluster, _ in commands} == clusters
+    assert len(commands) == len(clusters)
+
+
+def test_beside_a_local_cloud_that_is_not_up_the_sandbox_is_named_and_not_gcloud(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+
+    listed = job_list("--kubeconfig", str(tmp_path / "none"), "--local-cloud", address)
 
     assert listed.exit_code == 2
-    assert listed.stdout == ""
-    about_clusters = [line for line in listed.stderr.splitlines() if "luster" in line]
-    assert len(about_clusters) == 1
-    assert about_clusters[0].startswith("training-platform: No kubeconfig can be read")
-    assert "gcloud container clusters get-credentials" in about_clusters[0]
+    assert "training-platform sandbox up prod-vision --api-server" in listed.stderr
+    assert "No local cloud is there: training-platform sandbox up starts one." in listed.stderr
+    assert "gcloud" not in listed.stderr

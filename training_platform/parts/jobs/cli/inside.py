@@ -126,7 +126,7 @@ def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[st
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     if not running:
         raise UserError(f"{run} has no container that runs: it is {record.state}.")
-    context = context_in(options.kubeconfig, place.key, contexts=place.contexts, log_in=place.log_in)
+    context = context_in(options.kubeconfig, place.key, contexts=place.contexts, log_in=options.log_in(place))
     file = ["--kubeconfig", options.kubeconfig] if options.kubeconfig else []
     return sorted(running, key=_number), [kubectl, *file, "--context", context, "--namespace", place.team.name]
 

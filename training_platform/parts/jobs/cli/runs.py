@@ -26,6 +26,7 @@ from training_platform.cli.shared import (
     root_around,
     root_option,
     say,
+    say_folded,
     stacked,
     today_option,
 )
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from training_platform.resources.environment_outputs import EnvironmentOutputs
 
 TIME_IS_UP = 3
+SANDBOX_KUBECONFIG = ".sandbox/api-servers/kubeconfig"  # the sandbox's, with all its clusters
 _REGISTRY_SECONDS = 10
 
 
@@ -108,7 +110,14 @@ class RunsOptions:
 
         if place.target == "vertex":
             return VertexJobs(place.scope.project, place.key, self.endpoint("aiplatform"))
-        return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=place.log_in)
+        return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=self.log_in(place))
+
+    def log_in(self, place: RunPlace) -> str:
+        """Return what gives the kubeconfig a context of a cluster, which beside a local cloud is the sandbox's."""
+        if self.local_cloud is None:
+            return place.log_in
+        stack = f"{place.team.environment}-{place.team.name}"
+        return f"training-platform sandbox up {stack} --api-server, and --kubeconfig {SANDBOX_KUBECONFIG}"
 
     def outputs(self, environment: str) -> EnvironmentOutputs | None:
         """Return what a deployed environment exports; None beside a local cloud, or where nobody can read it."""
@@ -377,14 +386,14 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
 
     options = RunsOptions(**chosen)
     runs: list[Run] = []
-    silent: dict[object, str] = {}
+    silent: dict[str, dict[str, None]] = {}  # each sentence once, with what helps
     withheld: dict[str, str] = {}
     for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
         progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
         try:
             runs.extend((gke_runs if place.target == "gke" else vertex_runs)(options.api(place), place))
-        except NoKubeconfigError as error:  # the same for every cluster
-            silent.setdefault(NoKubeconfigError, str(error))
+        except NoKubeconfigError as error:  # the same for every cluster, but for the command that adds it
+            silent.setdefault(error.reason, {})[f"  cluster {place.cluster}: {options.log_in(place)}"] = None
         except UserError as error:
             if isinstance(error, GoogleError) and is_withheld(error, place):
                 project = place.scope.project
@@ -392,13 +401,13 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
                     f"Runs on Vertex AI are not listed: members may not list those of project {project}."
                 )
                 continue
-            silent[str(error)] = str(error)
+            silent[str(error)] = {}
     if runs or not silent or options.output_format == "json":
         print_runs(runs, options.output_format)
     for sentence in withheld.values():
-        say(sentence, err=True)
-    for sentence in silent.values():
-        say(f"training-platform: {sentence}", err=True)
+        say_folded(sentence, err=True)
+    for sentence, commands in silent.items():
+        say_folded("\n".join((f"training-platform: {sentence}", *commands)), err=True)
     sys.exit(2 if silent else 0)
 
 
