@@ -40,12 +40,12 @@ from training_platform.resources.notebooks import (
     HUB_NAMESPACE,
     RULES,
     TEAM_HOMES,
-    data_volumes,
     home_owner,
     network_policy,
     notebook_variables,
     profiles,
     team_profiles,
+    volumes_beside_home,
 )
 from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.resource_types import NAMESPACE
@@ -187,7 +187,7 @@ def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSe
     """Return the settings that all notebooks have in common."""
     image = notebooks.image or IMAGES["notebook"]
     buckets = {"serviceAccountName": READER, "extraAnnotations": FUSE_ANNOTATION}
-    volumes, mounts = data_volumes(data_sets)
+    volumes, mounts = volumes_beside_home(data_sets)
     return {
         "image": split_image(image)._asdict(),
         "startTimeout": START_SECONDS,
@@ -195,7 +195,8 @@ def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSe
             "type": "static",
             "homeMountPath": HOME,
             "static": {"pvcName": home_claim, "subPath": _HOME_MOUNT["subPath"]},
-            **({"extraVolumes": volumes, "extraVolumeMounts": mounts} if data_sets else {}),
+            "extraVolumes": volumes,
+            "extraVolumeMounts": mounts,
         },
         "extraEnv": notebook_variables(data_sets),
         **(buckets if any(data_set.bucket for data_set in data_sets.values()) else {}),

@@ -34,6 +34,7 @@ HUB_NAMESPACE: Final = CHARTS["jupyterhub"].namespace
 TEAM_HOMES: Final = "notebooks.homes"  # the claim in a team's namespace; no directory's name can be its own
 HOME: Final = "/home/jovyan"
 FUSE_ANNOTATION: Final = {"gke-gcsfuse/volumes": "true"}  # GKE adds the container that mounts buckets
+_SHARED_MEMORY: Final = "shared-memory"
 _USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the chart's own defaults
 
 
@@ -74,7 +75,7 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     """Return the settings of a team's notebook: its namespace, queue, account, home and data."""
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
-    volumes, mounts = data_volumes(data_sets)
+    volumes, mounts = volumes_beside_home(data_sets)
     buckets = dict(FUSE_ANNOTATION) if any(data_set.bucket for data_set in data_sets.values()) else {}
     return {
         "namespace": team,
@@ -88,12 +89,18 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     }
 
 
-def data_volumes(data_sets: Collection[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return a notebook's volumes of data sets, and their mounts; ``hub_program.py`` calls a team's own the same."""
+def volumes_beside_home(data_sets: Collection[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a notebook's volumes and mounts: /dev/shm and data sets; ``hub_program.py`` calls a team's own the same.
+
+    The runtime's /dev/shm has 64 MiB, in which PyTorch's data loaders end in a bus error. This one is as large as the
+    notebook's memory, which is limited with what is in it.
+    """
     claims = {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
     volumes = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()]
     mounts = [{"name": f"data-set-{name}", "mountPath": _data_path(name), "readOnly": True} for name in data_sets]
-    return volumes, mounts
+    shared = {"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}
+    in_memory = {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
+    return [shared, *volumes], [in_memory, *mounts]
 
 
 def notebook_variables(data_sets: Collection[str]) -> dict[str, str]:

@@ -161,7 +161,13 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     assert not {path for path in mounted if "a.b" in path or "waiting" in path}  # which would hold every notebook
     variables = {each["name"]: each["value"] for each in container["env"]}
     assert (variables["DATA_SET_IMAGES"], variables["DATA_SET_OWN_CROPS"]) == ("/data/images", "/data/own-crops")
+    assert variables["HF_HOME"] == "/home/jovyan/.cache/huggingface"  # below the home on Filestore
     assert pod["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+    (volume,) = [each for each in pod["spec"]["volumes"] if each["name"] == "shared-memory"]
+    assert (volume.get("emptyDir") or volume["empty_dir"])["medium"] == "Memory"
+    (mount,) = [each for each in container["volume_mounts"] if each["name"] == "shared-memory"]
+    shared = mount.get("mountPath") or mount["mount_path"]
+    assert shared == "/dev/shm"  # noqa: S108 # the pod's own
 
 
 def test_a_notebook_of_everybody_is_left_as_it_is() -> None:

@@ -114,7 +114,7 @@ def test_it_mounts_the_data_sets_that_the_team_reads_and_no_others() -> None:
 
     mounted = {each["mountPath"] for each in override["volume_mounts"] if each.get("readOnly")}
     assert mounted == {"/data/files", "/data/images", "/data/weights"}
-    claims = [each["persistentVolumeClaim"] for each in override["volumes"]]
+    claims = [each.get("persistentVolumeClaim") for each in override["volumes"]]
     assert {"claimName": "data-set.images", "readOnly": True} in claims
     assert override["extra_annotations"] == {"gke-gcsfuse/volumes": "true"}
 

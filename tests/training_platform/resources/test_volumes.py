@@ -253,8 +253,10 @@ def test_notebooks_mount_what_all_teams_read_and_no_bucket() -> None:
     assert plan.one(VOLUME_DATA, volumes[0]).inputs["spec"]["accessModes"] == ["ReadOnlyMany"]
     storage = plan.one(RELEASE, "c-notebooks-release").inputs["values"]["singleuser"]["storage"]
     claim = {"claimName": "data-set.files", "readOnly": True}
-    assert storage["extraVolumes"] == [{"name": "data-set-files", "persistentVolumeClaim": claim}]
-    assert storage["extraVolumeMounts"] == [{"name": "data-set-files", "mountPath": "/data/files", "readOnly": True}]
+    assert storage["extraVolumes"][1:] == [{"name": "data-set-files", "persistentVolumeClaim": claim}]
+    assert storage["extraVolumeMounts"][1:] == [
+        {"name": "data-set-files", "mountPath": "/data/files", "readOnly": True}
+    ]
 
 
 def test_a_volume_of_another_region_is_not_mounted_but_a_bucket_is() -> None:
