@@ -110,6 +110,20 @@ def test_a_mistake_in_the_file_is_one_sentence(root: Path, old: str, new: str, s
     assert sentence in " ".join(done.output.split())
 
 
+def test_the_text_of_an_error_in_the_file_is_shown_on_request_alone(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    change(root, "scope = own.scope", "raise ValueError('hunter22')")
+
+    shown = run(root, "check", "prod-vision").output
+    monkeypatch.setenv("TRAINING_PLATFORM_TRACEBACK", "1")
+    on_request = run(root, "check", "prod-vision").output + capfd.readouterr().err
+
+    assert "stops for stack prod-vision: ValueError. TRAINING_PLATFORM_TRACEBACK=1 shows more" in shown
+    assert "hunter22" not in shown
+    assert "hunter22" in on_request
+
+
 ADDED = """
 from training_platform.resources.plan import Resource
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from traceback import extract_tb
+from traceback import extract_tb, print_exception
 
 from training_platform.config.model.environment import Environment, RetiredSpec
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.names import Locator
-from training_platform.config.reading.finding import dotted
+from training_platform.config.reading.finding import TRACEBACK, dotted
 from training_platform.config.workspace import Workspace, lending
 from training_platform.resources.environment import add_environment
 from training_platform.resources.plan import Plan, PlanError, Resource
@@ -113,11 +114,19 @@ def _own_resources(root: Path) -> Callable[[OwnResources], None] | None:
 
 
 def _failed(error: BaseException, what: str) -> PlanError:
-    """Return an error of the organisation's own code with its last line in that file."""
+    """Return an error of the organisation's own code with its last line in that file.
+
+    Its text may hold a secret that the file read, so only a traceback shows it, on request; that of PlanError is ours.
+    """
     lines = [
         f":{frame.lineno}" for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES
     ]
-    return PlanError(f"{OWN_RESOURCES}{lines[-1] if lines else ''} {what}: {error!r}.")
+    place = f"{OWN_RESOURCES}{lines[-1] if lines else ''}"
+    if isinstance(error, PlanError):
+        return PlanError(f"{place} {what}: {error}")
+    if os.environ.get(TRACEBACK):
+        print_exception(error)
+    return PlanError(f"{place} {what}: {type(error).__name__}. {TRACEBACK}=1 shows more.")
 
 
 def plannable(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:

@@ -230,6 +230,23 @@ def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> 
     assert [(each.path, each.old) for each in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]
 
 
+def test_why_the_code_of_the_base_plans_some_stacks_only_is_told(repository: Any) -> None:
+    shutil.copytree(
+        ROOT / "training_platform", repository.root / "training_platform", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    stops = "def add_resources(own):\n    if own.environment.project:\n        raise KeyError('x')\n"
+    (repository.root / "own_resources.py").write_text(stops, encoding="utf-8")
+    repository.commit()
+    repository.git("branch", "--force", "main")
+    repository.git("rm", "--quiet", "own_resources.py")
+    (repository.root / "training_platform" / "__init__.py").write_text("1\n", encoding="utf-8")
+
+    report = repository.compare(selected=("small",))
+
+    told = [finding.message for finding in report.findings if finding.rule == "base-not-planned"]
+    assert any("does not plan every stack: own_resources.py:3 stops for stack small: KeyError" in each for each in told)
+
+
 @pytest.mark.parametrize(
     ("main", "message"),
     [

@@ -44,7 +44,6 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, UserError, dotted
 from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace, stack_file
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import OWN_RESOURCES
 
 _COMMAND = "training_platform/cli/plan.py"
@@ -99,7 +98,7 @@ def check_against(
         )
         before = _EMPTY
         try:
-            checked = _check_base(tree, scope, options)
+            checked, unplanned = _check_base(tree, scope, options)
             before = result_of(checked)
             left = _left_behind(scope, head_files, base_files, options.today)
             after = with_left_behind(result_of(head), checked, left)
@@ -108,6 +107,7 @@ def check_against(
                 stacks=tuple(_stacks(scope, before, after, base, _Files(head_files, base_files, left))),
                 quotas=quota_changes(before, after),
                 capacity=capacity_changes(before, after),
+                unknown=unplanned,
             )
         except _NotPlanned as error:
             comparison = replace(comparison, unknown=str(error))
@@ -180,14 +180,23 @@ def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date)
     return frozenset(name for name in gone if not is_over(base.stacks[name], today))
 
 
-def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> Checked:
-    """Check the base; if its code differs, that code plans, and this code judges. Raises _NotPlanned if it cannot."""
+def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> tuple[Checked, str | None]:
+    """Check the base; if its code differs, that code plans, and this code judges. Raises _NotPlanned if it cannot.
+
+    The sentence is why the base's code planned some of its stacks only.
+    """
+    unplanned = None
     if scope.own_program:
-        options = replace(options, plans=_base_plans(tree))
-    return check_stacks(tree.root, scope.base, options, inputs=True)
+        documents = _base_plans(tree)
+        plans = {document.stack: list(planned_of(document)) for document in documents.plans}
+        options = replace(options, plans=plans)
+        if documents.failures and not plans.keys() >= set(scope.base):
+            reasons = " ".join(documents.failures)
+            unplanned = f"the code of commit {tree.commit[:12]} does not plan every stack: {reasons}"
+    return check_stacks(tree.root, scope.base, options, inputs=True), unplanned
 
 
-def _base_plans(tree: BaseTree) -> dict[str, list[Planned]]:
+def _base_plans(tree: BaseTree) -> PlanDocuments:
     """Return what the base's own code plans for each of its stacks. Raises _NotPlanned."""
     commit = f"the code of commit {tree.commit[:12]}"
     if not (tree.root / _COMMAND).is_file():
@@ -195,11 +204,10 @@ def _base_plans(tree: BaseTree) -> dict[str, list[Planned]]:
     code, output, errors = _run(tree.root)
     last = next(iter(reversed(errors.strip().splitlines())), f"exit code {code}")
     try:
-        documents = PlanDocuments.model_validate_json(output)
+        return PlanDocuments.model_validate_json(output)
     except ValidationError as error:
         reason = "it prints plans of another version" if code == 0 else last
         raise _NotPlanned(f"{commit} cannot plan here: {reason}") from error
-    return {document.stack: list(planned_of(document)) for document in documents.plans}
 
 
 def _run(root: Path) -> tuple[int, str, str]:
