@@ -294,6 +294,15 @@ def test_another_pool_moves_no_subnet() -> None:
     assert fabrics(two=TCPXO)["tcpxo"].vpcs == fabrics(one=TCPX, rdma=H200, two=TCPXO)["tcpxo"].vpcs
 
 
+@pytest.mark.parametrize(
+    ("zone", "part"), [("us-central1-a", 12), ("us-central1-b", 12 + 9), ("us-central1-ai1a", 12 + 6 * 9)]
+)
+def test_subnets_for_rdma_stay_in_the_place_of_their_zone(zone: str, part: int) -> None:
+    gvnic, _ = fabrics(p={**H200, "zone": zone})[f"rdma-{zone}"].vpcs
+
+    assert gvnic.nics[0].cidr == f"192.168.{2 * part}.0/23"
+
+
 def test_a_larger_range_has_larger_subnets() -> None:
     wide = gpu_fabrics("c", cluster_of({"p": TCPX}, gpu_networks={"range": "172.16.0.0/12"}))
 
