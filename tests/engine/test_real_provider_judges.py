@@ -16,8 +16,8 @@ import pytest
 from tests.engine.workspace import Json, Preview, Workspace
 from tests.training_platform.rules.corpus import accepted
 from tests.violations.draw import damaged
+from tests.violations.records import RECORDED, VALID, change, found
 from tests.violations.refusers import Provider, provider
-from tests.violations.test_found import RECORDED, VALID, change, found
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
 

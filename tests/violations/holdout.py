@@ -29,10 +29,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import yaml
 
 from tests.training_platform.rules.corpus import accepted, judged
-from tests.violations import test_changed_at_random, test_webhooks_at_random
+from tests.violations.changes import LATER, LATER_FOR_WEBHOOKS, Changes
 from tests.violations.draw import Json, damaged, drawn, valid
-from tests.violations.refusers import CLUSTER_WIDE, provider, server
-from tests.violations.test_refused_again import UNKNOWN, written
+from tests.violations.refusers import CLUSTER_WIDE, UNKNOWN, provider, server, written
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.documents import shapes
 
@@ -50,7 +49,7 @@ OTHER_VALUES: Final = 8  # changes of an object to values of others, and to odd 
 LARGEST: Final = 1 << 20  # bytes of a file: larger ones are data
 NOT_KNOWN: Final = "<unknown>"  # as the accepted configurations of the tests have it
 Row = TypeVar("Row")
-_LATER: Final = (test_changed_at_random.LATER, test_webhooks_at_random.LATER)  # an API server leaves it to controllers
+_LATER: Final = (LATER, LATER_FOR_WEBHOOKS)  # an API server leaves it to controllers
 
 
 class Drawn(NamedTuple):
@@ -189,7 +188,7 @@ def violations_of(
     taken: list[Drawn], most: int, draw: random.Random, authority: Authority
 ) -> tuple[list[Outcome], list[Outcome]]:
     """Return violations, half of them Google Cloud's where there are as many, and accepted changes with an error."""
-    changes = test_changed_at_random.Changes([(each.type, each.inputs) for each in taken], draw.getrandbits(32))
+    changes = Changes([(each.type, each.inputs) for each in taken], draw.getrandbits(32))
     found: list[Outcome] = []
     wrongly: list[Outcome] = []
     for google in (True, False):

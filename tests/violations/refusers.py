@@ -27,6 +27,7 @@ from training_platform.resources.scope import TEAM_LABEL
 Json = dict[str, Any]
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 SECONDS = 120.0
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # how Pulumi's engine says that a text is not known yet
 OPERATORS = ("lws", "kuberay", "trainer")  # which are not asked here
 # Those whose CRD is not at hand, and an old version's objects, which no webhook here converts.
 NOT_SERVED = ("ComputeClass", "ComputeDomain", "FrontendConfig", "LeaderWorkerSet", "ManagedCertificate",
@@ -181,3 +182,12 @@ def server(folder: Path, *, teams: bool = False) -> Iterator[Server]:
             headers = {"Content-Type": "application/merge-patch+json"}
             client.patch("/api/v1/namespaces/default", content=json.dumps(labels), headers=headers).raise_for_status()
         yield Server(client)
+
+
+def written(value: Any, unknown: str) -> Any:
+    """Return inputs as a refuser gets them, with its own text for what is not known."""
+    if value == "<unknown>":
+        return unknown
+    if isinstance(value, dict):
+        return {key: written(part, unknown) for key, part in value.items()}
+    return [written(part, unknown) for part in value] if isinstance(value, list) else value

@@ -21,8 +21,8 @@ import yaml
 from cel_expr_python import cel
 
 from tests.training_platform.rules.corpus import judged
+from tests.violations.records import VALID
 from tests.violations.refusers import SCHEMAS
-from tests.violations.test_found import VALID
 from training_platform.checks.comparison.refusals import FIXED_INPUTS, fixed_by_topology
 
 SETTING: Final = "TRAINING_PLATFORM_CRDS"

@@ -2,54 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from functools import cache
-from typing import Any
 
-from tests.training_platform.rules.corpus import judged
-from tests.violations.draw import FOLDER, Change, Json, damaged, load, valid
-from training_platform.config.reading.finding import Finding
+from tests.violations.records import RECORDED, VALID, findings_of, found
 
 LEAST = 0.95
-VALID = valid()
-RECORDED: list[Json] = [row for name in ("recorded", "answers", "documented") for row in load(FOLDER / f"{name}.yaml")]
-
-
-def change(row: Json) -> Change:
-    return Change(row["of"], row["constraint"], row["values"])
-
-
-def _findings(name: str, inputs: Json) -> list[Finding]:
-    found = judged({"resources": {name: {"type": VALID[name]["type"], "inputs": inputs}}})
-    return [each for each in found if each.severity in ("error", "warning")]
-
-
-@cache
-def _before(name: str) -> frozenset[tuple[Any, ...]]:
-    return frozenset((each.rule, each.path, each.message) for each in _findings(name, VALID[name]["inputs"]))
-
-
-def found(row: Json) -> list[Finding]:
-    """Return what the rules find at the damaged inputs, or at the block that they stand in."""
-    new = _findings(row["of"], damaged(VALID[row["of"]]["inputs"], change(row)))
-    return [
-        each
-        for each in new
-        if (each.rule, each.path, each.message) not in _before(row["of"])
-        and any(_is_at(each.path or "", path) for path in row["values"])
-    ]
-
-
-def _is_at(path: str, damage: str) -> bool:
-    """Whether a path is in the block of a damaged input, or above it; places in lists are left aside."""
-    path, damage = re.sub(r"\[\d+\]", "", path), re.sub(r"\.\d+\b", "", damage.replace("\\.", "."))
-    block = damage.rpartition(".")[0]
-    return path.startswith(block) or damage.startswith(path)
 
 
 def test_a_valid_object_of_every_kind_breaks_no_rule() -> None:
-    errors = {name: [each for each in _findings(name, row["inputs"]) if each.severity == "error"]
+    errors = {name: [each for each in findings_of(name, row["inputs"]) if each.severity == "error"]
               for name, row in VALID.items()}  # fmt: skip
 
     assert {name: rows for name, rows in errors.items() if rows} == {}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.places import ROOT
 from tests.violations.holdout import NOT_KNOWN, everything, in_turns, refuse_what_was_used
-from tests.violations.test_found import VALID
+from tests.violations.records import VALID
 
 CLAIM = """
 apiVersion: v1

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from tests.violations.records import RECORDED
 from tests.violations.stack_files import TABLE, VALID, findings, model_field, moving, said, why_not
-from tests.violations.test_found import RECORDED
 from training_platform.config.reading.finding import Finding
 
 CASES = [(row, case) for row in RECORDED if (case := said(row))]

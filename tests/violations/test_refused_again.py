@@ -9,10 +9,8 @@ import pytest
 
 from tests.training_platform.rules.corpus import accepted
 from tests.violations.draw import damaged
-from tests.violations.refusers import NOT_SERVED, SCHEMAS, Provider, Server, provider, server
-from tests.violations.test_found import RECORDED, VALID, change, found
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # how Pulumi's engine says that a text is not known yet
+from tests.violations.records import RECORDED, VALID, change, found
+from tests.violations.refusers import NOT_SERVED, SCHEMAS, UNKNOWN, Provider, Server, provider, server, written
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +70,6 @@ def _refused(refuser: Provider | Server, kinds: str, unknown: str) -> list[str]:
         if row["type"].startswith(kinds) and not row["type"].endswith(NOT_SERVED)
     }
     return [f"{name}: {text}" for name, text in said.items() if text]
-
-
-def written(value: Any, unknown: str) -> Any:
-    """Return inputs as a refuser gets them, with its own text for what is not known."""
-    if value == "<unknown>":
-        return unknown
-    if isinstance(value, dict):
-        return {key: written(part, unknown) for key, part in value.items()}
-    return [written(part, unknown) for part in value] if isinstance(value, list) else value
 
 
 @pytest.mark.engine

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 import random
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +16,9 @@ from typing import Any, Final
 import pytest
 
 from tests.training_platform.rules.corpus import judged
+from tests.violations.changes import LATER_FOR_WEBHOOKS, OWNERS, Changes, Drawn, bases
 from tests.violations.draw import FOLDER, Json, load
 from tests.violations.refusers import SCHEMAS, Server, server
-from tests.violations.test_changed_at_random import OWNERS, Changes, Drawn, bases
 from training_platform.rules import RULES
 
 SEED, CHANGES = int(os.environ.get("TRAINING_PLATFORM_SEED", "20261123")), 1500
@@ -44,13 +43,6 @@ _READ: Final = {
 _VALUES: Final = ("", "0", "1", "2", "3", "-1", "9", "true", "false", "yes", "rack", "example.com/rack", "Not Valid!",
                   "kubernetes.io/hostname", "UPPER", "a" * 64, "example.com/a,example.com/b", "example.com/a,",
                   "example.com/a,example.com/a", '[{"topology":"example.com/rack","size":2}]', "[]", "2.5")  # fmt: skip
-
-# What is refused when pods are made of a template, or of a flavor's tolerations. Annotations of templates are judged
-# by the webhooks, as all of them are at once, but for the names of keys.
-LATER: Final = re.compile(
-    r"(JobSet|LeaderWorkerSet) \S*[tT]emplate\S*(?<!annotations): |ResourceFlavor spec\.tolerations"
-    r"|\S+ \S*[tT]emplate\S* .* is not in the form of a key"
-)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +117,9 @@ def test_the_rules_find_what_webhooks_refuse_and_take_what_they_take(cluster: Se
             if not any(severity == "error" or (gated and "gate" in message) for severity, message in found):
                 missed.append(f"{kind}: {said}")
         elif not said:
-            wrong = [message for severity, message in found if severity == "error" and not LATER.match(message)]
+            wrong = [
+                message for severity, message in found if severity == "error" and not LATER_FOR_WEBHOOKS.match(message)
+            ]
             # Entries without a key, or twice with one, are refused only where an object is applied.
             wrongly += [] if wrong and cluster.applied(kind, worse) else wrong
 
