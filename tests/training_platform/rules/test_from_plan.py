@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
+from tests.training_platform.rules.viewed import one, views
 from training_platform.config.model.environment import Environment
 from training_platform.config.names import Locator
 from training_platform.resources.planned import UNKNOWN, Planned
@@ -13,30 +14,16 @@ from training_platform.resources.resource_types import (
     FILESTORE,
     NODE_POOL,
     PERSISTENT_RESOURCE,
-    RESOURCE_FLAVOR,
 )
 from training_platform.rules import views_of_plan
 from training_platform.views.access import LabelledView
 from training_platform.views.cluster import ClusterView
-from training_platform.views.kueue import FlavorQuotaView, FlavorView
+from training_platform.views.kueue import FlavorQuotaView
 from training_platform.views.network import GatewayView, InterfaceView
 from training_platform.views.node_pool import InlinePoolView, NodePoolView
 from training_platform.views.program import ObjectView
 from training_platform.views.storage import BucketView, FilestoreView
 from training_platform.views.vertex import PersistentPoolView
-from training_platform.views.view import View
-
-V = TypeVar("V", bound=View)
-
-
-def views(kind: type[V], resource_type: str, **inputs: Any) -> list[V]:
-    planned = Planned(stack="dev", type=resource_type, name="thing", inputs=inputs)
-    return [view for view in views_of_plan([planned]) if isinstance(view, kind)]
-
-
-def one(kind: type[V], resource_type: str, **inputs: Any) -> V:
-    (view,) = views(kind, resource_type, **inputs)
-    return view
 
 
 def pool(**inputs: Any) -> NodePoolView:
@@ -45,27 +32,6 @@ def pool(**inputs: Any) -> NodePoolView:
 
 def node(**config: Any) -> NodePoolView:
     return pool(nodeConfig=config)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"bootDisk": {"sizeGb": 200.0, "diskType": "pd-ssd"}},
-        {"diskSizeGb": 200, "diskType": "pd-ssd"},
-        {"bootDisk": {"sizeGb": 200}, "diskType": "pd-ssd"},
-    ],
-)
-def test_boot_disk_is_read_in_both_spellings(config: dict[str, Any]) -> None:
-    disk = one(NodePoolView, NODE_POOL, nodeConfig={"machineType": "a3-highgpu-8g", **config})
-
-    assert (disk.machine_type, disk.disk_gb, disk.disk_type) == ("a3-highgpu-8g", 200, "pd-ssd")
-    assert type(disk.disk_gb) is int
-
-
-def test_boot_disk_that_is_left_out_is_none() -> None:
-    disk = one(NodePoolView, NODE_POOL, nodeConfig={})
-
-    assert (disk.disk_gb, disk.disk_type) == (None, None)
 
 
 def test_unknown_field_is_unknown_alone() -> None:
@@ -109,14 +75,6 @@ def test_queued_provisioning_is_charged_as_flex_start() -> None:
     assert pool(queuedProvisioning={"enabled": True}).capacity == "flex-start"
 
 
-def test_scaling_is_read_with_either_pair_of_counts() -> None:
-    zones = pool(autoscaling={"minNodeCount": 0.0, "maxNodeCount": 8.0, "locationPolicy": "ANY"}, initialNodeCount=0)
-    total = pool(autoscaling={"totalMinNodeCount": 2, "totalMaxNodeCount": 6})
-
-    assert (zones.min_nodes, zones.max_nodes, zones.location_policy, zones.initial_nodes) == (0, 8, "ANY", 0)
-    assert (total.total_min_nodes, total.total_max_nodes, total.max_nodes) == (2, 6, None)
-
-
 @pytest.mark.parametrize(
     ("inputs", "most"),
     [
@@ -144,23 +102,6 @@ def test_upkeep_has_the_providers_defaults() -> None:
 @pytest.mark.parametrize(("text", "seconds"), [("3600s", 3600), (None, None), ("1h", -1), ("3600", -1)])
 def test_longest_life_is_seconds(text: str | None, seconds: int | None) -> None:
     assert node(maxRunDuration=text).max_run_seconds == seconds
-
-
-def test_gpus_placement_and_local_ssds_are_read() -> None:
-    view = pool(
-        placementPolicy={"type": "COMPACT", "tpuTopology": "4x8"},
-        networkConfig={"enablePrivateNodes": True},
-        nodeConfig={
-            "guestAccelerators": [{"type": "nvidia-h100-80gb", "count": 8.0}],
-            "ephemeralStorageLocalSsdConfig": {"localSsdCount": 16.0},
-            "labels": {"a": "b"},
-            "resourceLabels": {"team": "vision"},
-        },
-    )
-
-    assert (view.placement_type, view.tpu_topology, view.private_nodes) == ("COMPACT", "4x8", True)
-    assert (view.accelerator_type, view.accelerator_count, view.local_ssd_count) == ("nvidia-h100-80gb", 8, 16)
-    assert (view.node_labels, view.labels) == ({"a": "b"}, {"team": "vision"})
 
 
 @pytest.mark.parametrize("name", ["dev-main", "projects/p/locations/us-central1/clusters/dev-main"])
@@ -241,12 +182,6 @@ def test_queue_is_read_by_flavor_and_accelerator_alone() -> None:
         "google.com/tpu",
     )
     assert (view.nominal_quota, view.borrowing_limit, view.lending_limit) == (64, 32, 1000)
-
-
-def test_flavor_is_read_with_the_labels_of_its_nodes() -> None:
-    view = one(FlavorView, RESOURCE_FLAVOR, metadata={"name": "v5e"}, spec={"nodeLabels": {"a": "b"}})
-
-    assert (view.flavor, view.node_labels) == ("v5e", {"a": "b"})
 
 
 @pytest.mark.parametrize(("addresses", "count"), [(None, 0), (["a", "b"], 2)])

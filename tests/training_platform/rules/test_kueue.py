@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from typing import Any
 
 import pytest
 
 from tests.stack_files import workspace_of
-from tests.training_platform.rules.objects import COHORT, JOB, QUEUE, wrong
+from tests.training_platform.rules.builders import check, flavor, flavor_quota, slice_pool
+from tests.training_platform.rules.cases import Case, Found, Rule, cases
+from tests.training_platform.rules.objects import COHORT, JOB, JOB_SET, QUEUE, wrong
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.kueue import PODS_READY_MINUTES, configuration
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules import RULES, View, evaluate, program, views_of_model
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.kueue import FlavorQuotaView
-
-Make = Callable[..., View]
-Check = Callable[..., list[Finding]]
 
 
 def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
@@ -39,33 +38,71 @@ def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "paths"),
-    [
-        ({"cohort": None}, ["borrowing_limit", "lending_limit"]),
-        ({"cohort": None, "lending_limit": None}, ["borrowing_limit"]),
-        ({"cohort": None, "borrowing_limit": 0, "lending_limit": None}, ["borrowing_limit"]),
-        ({"cohort": None, "borrowing_limit": None, "lending_limit": None}, []),
-        ({}, []),
-    ],
-)
-def test_limits_need_a_cohort(check: Check, flavor_quota: Make, changes: dict[str, Any], paths: list[str]) -> None:
-    found = check("kueue-limits-need-cohort", flavor_quota(**changes))
+QUEUED = "cloud.google.com/gke-queued"
+ARCHITECTURE = "kubernetes.io/arch"
+GB200 = {"cloud.google.com/gke-accelerator": "nvidia-gb200"}
+SELECTOR = "cloud.google.com/gke-tpu-accelerator"
+TRILLIUM = {SELECTOR: "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "8x16"}
+TABLE = [
+    Rule(
+        "kueue-limits-need-cohort",
+        flavor_quota,
+        passes=[{"cohort": None, "borrowing_limit": None, "lending_limit": None}],
+        finds=[
+            Found({"cohort": None}, times=2),
+            Found({"cohort": None, "lending_limit": None}, path="tpu-v5e-4x8.borrowing_limit"),
+            {"cohort": None, "borrowing_limit": 0, "lending_limit": None},
+        ],
+    ),
+    Rule(
+        "kueue-lending-limit",
+        flavor_quota,
+        passes=[{"lending_limit": None}, {"lending_limit": 0}],
+        finds=[Found({"lending_limit": 65}, "64")],
+    ),
+    Rule(
+        "kueue-quantities",
+        flavor_quota,
+        passes=[{"nominal_quota": 0, "borrowing_limit": 0, "lending_limit": 0}],
+        finds=[{"nominal_quota": -1}, {"borrowing_limit": -1}, {"lending_limit": -1}],
+    ),
+    Rule(
+        "flavor-accelerator",
+        flavor,
+        passes=[
+            {"node_labels": {SELECTOR: "tpu-v5-lite-podslice"}},
+            {"node_labels": {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}},
+            {"node_labels": TRILLIUM},
+        ],
+        finds=[
+            Found({"node_labels": {SELECTOR: "tpu-v5p-slicee"}}, "tpu-v5p-slice"),
+            {"node_labels": {SELECTOR: "nvidia-h100-80gb"}},
+            Found({"node_labels": {**TRILLIUM, "cloud.google.com/gke-tpu-topology": "16x8"}}, "8x16"),
+            Found({"node_labels": {"cloud.google.com/gke-accelerator": "nvidia-h100-80g"}}, "nvidia-h100-80gb"),
+        ],
+    ),
+    Rule(
+        "queued-flavor-toleration",
+        flavor,
+        passes=[{"node_labels": {QUEUED: "true"}, "tolerated": (QUEUED,)}],
+        finds=[{"node_labels": {QUEUED: "true"}}],
+    ),
+    Rule(
+        "arm-flavor-toleration",
+        flavor,
+        passes=[
+            {"node_labels": GB200, "tolerated": (ARCHITECTURE,)},
+            {"node_labels": {**GB200, ARCHITECTURE: "arm64"}},
+            {"node_labels": {"cloud.google.com/gke-accelerator": "nvidia-b200"}},
+        ],
+        finds=[{"node_labels": GB200}],
+    ),
+]
 
-    assert [finding.path for finding in found] == [f"section.tpu-v5e-4x8.{path}" for path in paths]
 
-
-@pytest.mark.parametrize(("lent", "count"), [(None, 0), (0, 0), (64, 0), (65, 1)])
-def test_team_lends_at_most_what_it_has(check: Check, flavor_quota: Make, lent: int | None, count: int) -> None:
-    found = check("kueue-lending-limit", flavor_quota(lending_limit=lent))
-
-    assert [finding.nearest for finding in found] == ["64"] * count
-
-
-@pytest.mark.parametrize("field", ["nominal_quota", "borrowing_limit", "lending_limit"])
-@pytest.mark.parametrize(("amount", "count"), [(0, 0), (-1, 1)])
-def test_no_quantity_is_negative(check: Check, flavor_quota: Make, field: str, amount: int, count: int) -> None:
-    assert len(check("kueue-quantities", flavor_quota(**{field: amount}))) == count
+@pytest.mark.parametrize("case", cases(TABLE), ids=str)
+def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
+    case.holds()
 
 
 OLD = "kueue.x-k8s.io/v1beta1:ClusterQueue"
@@ -202,60 +239,22 @@ def test_levels_of_a_topology_end_with_the_host(levels: list[str], paths: list[s
     assert wrong("kueue-topology-levels", "kueue.x-k8s.io/v1beta2:Topology", spec=spec) == paths
 
 
-def labelled(pool: Make, **changes: object) -> View:
-    return pool(node_labels={"training-platform/flavor": "tpu-v5e-4x8"}, **changes)
-
-
-QUEUED = "cloud.google.com/gke-queued"
-ARCHITECTURE = "kubernetes.io/arch"
-GB200 = {"cloud.google.com/gke-accelerator": "nvidia-gb200"}
-
-
-def test_pool_of_the_flavors_shape_is_no_finding(check: Check, slice_pool: Make, flavor: Make) -> None:
-    assert check("tpu-flavor-topology", labelled(slice_pool), flavor()) == []
+def labelled(**changes: object) -> View:
+    return slice_pool(node_labels={"training-platform/flavor": "tpu-v5e-4x8"}, **changes)
 
 
 @pytest.mark.parametrize(
-    ("topology", "wanted", "nearest"), [("8x8", "4x8", "4x8"), (None, "4x8", "4x8"), (None, "3x3", "4x4")]
+    ("topology", "wanted", "nearest"), [("4x8", "4x8", None), ("8x8", "4x8", "4x8"), (None, "3x3", "4x4")]
 )
-def test_pool_of_another_shape_than_its_flavor_is_found(
-    check: Check, flawless: dict[str, Make], topology: str | None, wanted: str, nearest: str
-) -> None:
-    selector = flawless["flavor"](node_labels={"cloud.google.com/gke-tpu-topology": wanted})
-    (finding,) = check("tpu-flavor-topology", labelled(flawless["slice_pool"], tpu_topology=topology), selector)
+def test_a_pool_has_the_shape_of_its_flavor(topology: str | None, wanted: str, nearest: str | None) -> None:
+    selector = flavor(node_labels={"cloud.google.com/gke-tpu-topology": wanted})
+    other = flavor(flavor="other", node_labels={"cloud.google.com/gke-tpu-topology": "2x4"})
+    findings = check("tpu-flavor-topology", labelled(tpu_topology=topology), selector, other)
 
-    assert (finding.path, finding.nearest) == ("section.topology", nearest)
-
-
-def test_pool_of_another_flavor_is_no_finding(check: Check, slice_pool: Make, flavor: Make) -> None:
-    assert check("tpu-flavor-topology", labelled(slice_pool, tpu_topology="8x8"), flavor(flavor="tpu-v5e-8x8")) == []
+    assert [(each.path, each.nearest) for each in findings] == [("section.topology", nearest)] * bool(nearest)
 
 
-@pytest.mark.parametrize(
-    ("labels", "nearest"),
-    [
-        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}, []),
-        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slicee"}, ["tpu-v5p-slice"]),
-        ({"cloud.google.com/gke-tpu-accelerator": "nvidia-h100-80gb"}, [None]),
-        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, []),
-        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "8x16"}, []),
-        (
-            {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "16x8"},
-            ["8x16"],
-        ),
-        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80g"}, ["nvidia-h100-80gb"]),
-        ({}, []),
-    ],
-)
-def test_flavor_selects_accelerators_as_gke_calls_them(
-    check: Check, flavor: Make, labels: dict[str, str], nearest: list[str | None]
-) -> None:
-    found = check("flavor-accelerator", flavor(node_labels=labels))
-
-    assert [finding.nearest for finding in found] == nearest
-
-
-def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone(check: Check, flavor: Make, slice_pool: Make) -> None:
+def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone() -> None:
     labels = {
         "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x5",
     }  # fmt: skip
@@ -268,35 +267,9 @@ def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone(check: Check, fl
     ("labels", "checks", "findings"), [({QUEUED: "true"}, (), 1), ({QUEUED: "true"}, ("dws",), 0), ({}, (), 0)]
 )
 def test_a_queue_of_queued_nodes_makes_requests(
-    check: Check, flavor: Make, flavor_quota: Make, *, labels: dict[str, str], checks: tuple[str, ...], findings: int
+    *, labels: dict[str, str], checks: tuple[str, ...], findings: int
 ) -> None:
     found = check("queued-flavor-check", flavor(node_labels=labels), flavor_quota(checks=checks))
-
-    assert len(found) == findings
-
-
-def test_pods_of_queued_nodes_tolerate_their_taint(check: Check, flavor: Make) -> None:
-    labels = {QUEUED: "true"}
-
-    assert len(check("queued-flavor-toleration", flavor(node_labels=labels))) == 1
-    assert check("queued-flavor-toleration", flavor(node_labels=labels, tolerated=(QUEUED,))) == []
-    assert check("queued-flavor-toleration", flavor()) == []
-
-
-@pytest.mark.parametrize(
-    ("labels", "tolerated", "findings"),
-    [
-        (GB200, ("nvidia.com/gpu",), 1),
-        (GB200, ("nvidia.com/gpu", ARCHITECTURE), 0),
-        ({**GB200, ARCHITECTURE: "arm64"}, ("nvidia.com/gpu",), 0),
-        ({"cloud.google.com/gke-accelerator": "nvidia-b200"}, ("nvidia.com/gpu",), 0),
-        ({}, (), 0),
-    ],
-)
-def test_pods_of_arm_nodes_tolerate_their_taint(
-    check: Check, flavor: Make, labels: dict[str, str], tolerated: tuple[str, ...], findings: int
-) -> None:
-    found = check("arm-flavor-toleration", flavor(node_labels=labels, tolerated=tolerated))
 
     assert len(found) == findings
 
@@ -311,11 +284,11 @@ def test_pods_of_arm_nodes_tolerate_their_taint(
     ],
 )
 def test_a_pool_that_waits_for_pods_is_found_in_a_flavor_with_a_topology(
-    check: Check, flawless: dict[str, Make], topology: str | None, changes: dict[str, object], found: bool
+    topology: str | None, changes: dict[str, object], found: bool
 ) -> None:
-    pool = labelled(flawless["slice_pool"], total_max_nodes=8, **changes)
+    pool = labelled(total_max_nodes=8, **changes)
 
-    findings = check("topology-autoscaled", pool, flawless["flavor"](topology=topology))
+    findings = check("topology-autoscaled", pool, flavor(topology=topology))
 
     assert [finding.path for finding in findings] == (["section.min_slices"] if found else [])
 
@@ -423,6 +396,55 @@ def test_pods_ask_for_one_topology_and_for_slices_with_a_size(names: list[str], 
     rule = "topology-group" if "group-name" in names else "topology-request"
 
     assert wrong(rule, JOB, spec=spec) == ["spec.template.metadata.annotations"] * refused
+
+
+@pytest.mark.parametrize(
+    ("layers", "refused"),
+    [
+        ([("rack", 8)], False),
+        ([("rack", 9)], True),  # of 8 pods
+        ([("rack", 4), ("host", 2)], False),
+        ([("rack", 4), ("host", 3)], True),
+        ([("rack", 4), ("rack", 2)], True),
+        ([("rack", None)], True),
+        ([("block", 1), ("rack", 1), ("host", 1)], False),
+        ([("zone", 1), ("block", 1), ("rack", 1), ("host", 1)], True),
+        ([], True),
+    ],
+)
+def test_layers_of_slices_are_three_at_most_each_a_divisor_of_the_one_before(
+    layers: list[tuple[str, int | None]], refused: bool
+) -> None:
+    written = json.dumps([{"topology": name, **({"size": size} if size else {})} for name, size in layers])
+    annotations = {
+        "kueue.x-k8s.io/podset-required-topology": "zone",
+        "kueue.x-k8s.io/podset-slice-required-topology-constraints": written,
+    }
+    spec = {"parallelism": 8, "template": {"metadata": {"annotations": annotations}, "spec": {}}}
+
+    assert wrong("topology-request", JOB, spec=spec) == ["spec.template.metadata.annotations"] * refused
+
+
+@pytest.mark.parametrize(
+    ("sets", "refused"),
+    [
+        ([("rack", 1), ("rack", 8)], False),
+        ([("rack", 8), ("rack", 8)], True),
+        ([("rack", 1), ("host", 8)], True),
+        ([("rack", 1)], True),
+    ],
+)
+def test_a_group_is_a_leader_and_its_workers_in_one_topology(sets: list[tuple[str, int]], refused: bool) -> None:
+    replicated = []
+    for number, (topology, pods) in enumerate(sets):
+        annotations = {
+            "kueue.x-k8s.io/podset-group-name": "all", "kueue.x-k8s.io/podset-required-topology": topology,
+        }  # fmt: skip
+        spec = {"parallelism": pods, "template": {"metadata": {"annotations": annotations}, "spec": {}}}
+        replicated.append({"name": f"set-{number}", "replicas": 1, "template": {"spec": spec}})
+    at = f"spec.replicatedJobs[{len(sets) - 1}].template.spec.template.metadata.annotations"
+
+    assert wrong("topology-group", JOB_SET, spec={"replicatedJobs": replicated}) == [at] * refused
 
 
 @pytest.mark.parametrize(

@@ -2,136 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.training_platform.rules import foreign
-from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
-    test_finding_across_resources_names_the_nearest_that_passes,
-    test_rule_across_resources_that_meets_an_unknown_value_says_so,
-    test_rule_finds_what_does_not_go_together,
-)
-from tests.training_platform.rules.tables import Together, TogetherNearest
+from tests.training_platform.rules.builders import check, cluster, example, filestore, flavor, gpu_pool, network, subnet
+from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import nat_addresses
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules import View
 from training_platform.views.network import InterfaceView, ServicesRangeView
 
-Make = Callable[..., View]
-Check = Callable[..., list[Finding]]
-
-
-TOGETHER: list[Together] = [
-    ("pod-range", {}, (), 0),
-    # 32 pods take a /26 of 64 addresses; 4 VMs and 6 of the system pool, whose view here has 32 pods too.
-    ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/22"}}}, (), 0),
-    ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/23"}}}, (), 1),
-    ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/23"}}, "cluster": {"subnetwork": "other"}}, (), 0),
-    ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/22"}}, "gpu_pool": {"max_nodes": 10}}, (), 0),
-    ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/22"}}, "gpu_pool": {"max_nodes": 11}}, (), 1),
-    ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/23"}}, "gpu_pool": {"cluster": UNKNOWN}}, (), 1),
-    ("node-range", {"subnet": {"cidr": "10.10.0.0/28"}}, (), 0),
-    ("node-range", {"subnet": {"cidr": "10.10.0.0/28"}, "gpu_pool": {"max_nodes": 6}}, (), 0),
-    ("node-range", {"subnet": {"cidr": "10.10.0.0/28"}, "gpu_pool": {"max_nodes": 7}}, (), 1),
-    ("node-range", {"subnet": {"cidr": "10.10.0.0/29"}}, (), 1),
-    ("ranges-overlap", {}, (), 0),
-    ("ranges-overlap", {"subnet": {"cidr": "10.64.255.0/24"}}, (), 1),
-    ("ranges-overlap", {"subnet": {"cidr": "10.64.255.255/32"}}, (), 1),
-    ("ranges-overlap", {"subnet": {"cidr": "10.65.0.0/24"}}, (), 0),
-    ("subnet-range", {}, (), 0),
-    ("subnet-range", {"subnet": {"cidr": "10.10.0.0/29"}}, (), 0),
-    ("subnet-range", {"subnet": {"cidr": "10.10.0.0/30"}}, (), 1),
-    ("subnet-range", {"subnet": {"ranges": {"pods": "10.64.0.0/30"}}}, (), 0),
-    ("subnet-range", {"subnet": {"ranges": {"pods": "239.255.0.0/16"}}}, (), 1),
-    ("subnet-range", {"subnet": {"ranges": {"pods": "240.0.0.0/16"}}}, (), 0),
-    ("subnet-range", {"subnet": {"cidr": "199.36.153.0/30"}}, (), 1),  # /30, and beside what is closed
-    ("subnet-range", {"subnet": {"cidr": "199.36.153.8/29"}}, (), 1),
-    ("attachment-range", {}, (), 0),
-    ("attachment-range", {"subnet": {"cidr": "100.64.0.0/28"}}, (), 1),
-    ("attachment-range", {"subnet": {"cidr": "100.64.0.0/28"}}, ("attachment",), 0),
-    ("attachment-range", {"subnet": {"cidr": "100.63.0.0/28"}}, (), 0),
-    ("attachment-range", {"subnet": {"cidr": "239.0.0.0/28"}}, (), 0),
-    ("attachment-range", {"subnet": {"cidr": "240.0.0.0/28"}}, (), 1),
-    ("public-range", {}, (), 0),
-    ("public-range", {"subnet": {"cidr": "172.31.240.0/20"}}, (), 0),
-    ("public-range", {"subnet": {"cidr": "172.32.0.0/20"}}, (), 1),
-    ("public-range", {"subnet": {"cidr": "100.127.240.0/20"}}, (), 0),
-    ("public-range", {"subnet": {"cidr": "100.128.0.0/20"}}, (), 1),
-    ("public-range", {"subnet": {"cidr": "240.10.0.0/20"}}, (), 0),
-    ("public-range", {"subnet": {"ranges": {"pods": "8.8.0.0/16"}}}, (), 1),
-    ("webhook-firewall", {}, (), 0),
-    ("webhook-firewall", {}, ("firewall",), 1),
-    ("webhook-firewall", {"firewall": {"ports": ("8443",)}}, (), 1),
-    ("webhook-firewall", {"firewall": {"ports": ("9000-9443",)}}, (), 0),
-    ("webhook-firewall", {"firewall": {"ports": ("9000-9442",)}}, (), 1),
-    ("webhook-firewall", {"firewall": {"network": "dev-network"}}, (), 0),
-    ("webhook-firewall", {}, ("firewall", "network"), 0),
-    ("webhook-firewall", {"cluster": {"private_nodes": None}}, ("firewall",), 0),
-    ("private-nodes-way-out", {}, (), 0),
-    ("private-nodes-way-out", {}, ("gateway",), 1),
-    ("private-nodes-way-out", {"gateway": {"region": "us-west4"}}, (), 1),
-    ("private-nodes-way-out", {"cluster": {"private_nodes": False}}, ("gateway",), 0),
-    ("filestore-range-free", {"filestore": {"reserved_range": "10.0.0.0/24"}}, (), 0),
-    ("filestore-range-free", {"filestore": {"reserved_range": "10.10.3.0/24"}}, (), 1),
-    ("filestore-range-free", {"filestore": {"reserved_range": "10.64.3.0/24"}}, (), 1),
-    ("filestore-range-free", {"filestore": {"reserved_range": "10.10.15.0/24"}, "subnet": {"network": "other"}}, (), 0),
-    ("filestore-range-free", {"filestore": {"reserved_range": "named-range"}}, (), 0),
-    ("filestore-range-given", {}, (), 0),
-    ("filestore-range-given", {"filestore": {"reserved_range": None}}, (), 1),
-    ("filestore-range-given", {"filestore": {"reserved_range": None, "connect_mode": None}}, (), 1),
-    ("filestore-range-given", {"filestore": {"reserved_range": None, "network": "default"}}, (), 1),
-    (
-        "filestore-range-given",
-        {"filestore": {"reserved_range": None, "connect_mode": "PRIVATE_SERVICE_ACCESS"}},
-        (),
-        0,
+TABLE = [
+    Rule(  # 32 pods take a /26 of 64 addresses: a /22 is enough for 10 VMs beside the system pool's 6
+        "pod-range",
+        example,
+        passes=[
+            {"subnet.ranges": {"pods": "10.64.0.0/22"}},
+            {"subnet.ranges": {"pods": "10.64.0.0/23"}, "cluster.subnetwork": "other"},
+            {"subnet.ranges": {"pods": "10.64.0.0/22"}, "gpu_pool.max_nodes": 10},
+        ],
+        finds=[
+            Found({"subnet.ranges": {"pods": "10.64.0.0/23"}}, "10.64.0.0/22"),
+            {"subnet.ranges": {"pods": "10.64.0.0/22"}, "gpu_pool.max_nodes": 11},
+            {"subnet.ranges": {"pods": "10.64.0.0/23"}, "gpu_pool.cluster": UNKNOWN},
+        ],
+        notes=[
+            {"cluster.subnetwork": UNKNOWN},
+            {"subnet.ranges": UNKNOWN},
+            {"gpu_pool.max_nodes": UNKNOWN},
+        ],
     ),
-    ("filestore-region", {}, (), 0),
-    ("filestore-region", {"filestore": {"location": "us-west4-a"}}, (), 1),
-    ("filestore-region", {"filestore": {"location": "us-west4-a"}}, ("cluster",), 0),
-    ("subnet-region", {}, (), 0),
-    ("subnet-region", {"subnet": {"region": "us-west4"}}, (), 1),
-]
-
-
-UNKNOWNS: list[tuple[str, str, str]] = [
-    ("pod-range", "cluster", "subnetwork"),
-    ("pod-range", "subnet", "ranges"),
-    ("pod-range", "gpu_pool", "max_nodes"),
-    ("webhook-firewall", "firewall", "ports"),
-    ("private-nodes-way-out", "gateway", "region"),
-]
-
-
-NEAREST_TOGETHER: list[TogetherNearest] = [
-    ("pod-range", {"subnet": {"ranges": {"pods": "10.64.0.0/23"}}}, "10.64.0.0/22"),
-    ("node-range", {"subnet": {"cidr": "10.10.0.0/29"}}, "10.10.0.0/28"),
-    # After the subnet's ranges 10.10.0.0/20 and 10.10.16.0/20; in the gap between two where there is one.
-    ("filestore-range-given", {"filestore": {"reserved_range": None}}, "10.10.32.0/24"),
-    ("filestore-range-given", {"filestore": {"reserved_range": None, "tier": "REGIONAL"}}, "10.10.32.0/26"),
-    (
-        "filestore-range-given",
-        {"filestore": {"reserved_range": None}, "subnet": {"ranges": {"services": "10.10.17.0/24"}}},
-        "10.10.16.0/24",
+    Rule(
+        "node-range",
+        example,
+        passes=[
+            {"subnet.cidr": "10.10.0.0/28"},
+            {"subnet.cidr": "10.10.0.0/28", "gpu_pool.max_nodes": 6},
+        ],
+        finds=[
+            {"subnet.cidr": "10.10.0.0/28", "gpu_pool.max_nodes": 7},
+            Found({"subnet.cidr": "10.10.0.0/29"}, "10.10.0.0/28"),
+        ],
     ),
-    ("filestore-range-free", {"filestore": {"reserved_range": "10.10.3.0/24"}}, "10.10.32.0/24"),
-    ("public-range", {"subnet": {"cidr": "172.160.0.0/20"}}, "172.16.0.0/20"),
-    ("public-range", {"subnet": {"cidr": "8.8.16.0/20"}}, "10.8.16.0/20"),
+    Rule(
+        "ranges-overlap",
+        example,
+        passes=[{"subnet.cidr": "10.65.0.0/24"}],
+        finds=[{"subnet.cidr": "10.64.255.0/24"}, {"subnet.cidr": "10.64.255.255/32"}],
+    ),
+    Rule(
+        "subnet-range",
+        example,
+        passes=[
+            {"subnet.cidr": "10.10.0.0/29"},
+            {"subnet.ranges": {"pods": "10.64.0.0/30"}},
+            {"subnet.ranges": {"pods": "240.0.0.0/16"}},
+        ],
+        finds=[
+            {"subnet.cidr": "10.10.0.0/30"},
+            {"subnet.ranges": {"pods": "239.255.0.0/16"}},
+            {"subnet.cidr": "199.36.153.0/30"},  # a /30, and beside what is closed
+            {"subnet.cidr": "199.36.153.8/29"},
+        ],
+    ),
+    Rule(
+        "attachment-range",
+        example,
+        passes=[
+            {"subnet.cidr": "100.64.0.0/28", "attachment": None},
+            {"subnet.cidr": "100.63.0.0/28"},
+            {"subnet.cidr": "239.0.0.0/28"},
+        ],
+        finds=[{"subnet.cidr": "100.64.0.0/28"}, {"subnet.cidr": "240.0.0.0/28"}],
+    ),
+    Rule(
+        "public-range",
+        example,
+        passes=[
+            {"subnet.cidr": "172.31.240.0/20"},
+            {"subnet.cidr": "100.127.240.0/20"},
+            {"subnet.cidr": "240.10.0.0/20"},
+        ],
+        finds=[
+            {"subnet.cidr": "172.32.0.0/20"},
+            {"subnet.cidr": "100.128.0.0/20"},
+            {"subnet.ranges": {"pods": "8.8.0.0/16"}},
+            Found({"subnet.cidr": "172.160.0.0/20"}, "172.16.0.0/20"),
+            Found({"subnet.cidr": "8.8.16.0/20"}, "10.8.16.0/20"),
+        ],
+    ),
+    Rule(
+        "webhook-firewall",
+        example,
+        passes=[
+            {"firewall.ports": ("9000-9443",)},
+            {"firewall.network": "dev-network"},
+            {"firewall": None, "network": None},
+            {"firewall": None, "cluster.private_nodes": None},
+        ],
+        finds=[{"firewall": None}, {"firewall.ports": ("8443",)}, {"firewall.ports": ("9000-9442",)}],
+        notes=[{"firewall.ports": UNKNOWN}],
+    ),
+    Rule(
+        "private-nodes-way-out",
+        example,
+        passes=[{"gateway": None, "cluster.private_nodes": False}],
+        finds=[{"gateway": None}, {"gateway.region": "us-west4"}],
+        notes=[{"gateway.region": UNKNOWN}],
+    ),
+    Rule(
+        "filestore-range-free",
+        example,
+        passes=[
+            {"filestore.reserved_range": "10.0.0.0/24"},
+            {"filestore.reserved_range": "10.10.15.0/24", "subnet.network": "other"},
+            {"filestore.reserved_range": "named-range"},
+        ],
+        finds=[
+            Found({"filestore.reserved_range": "10.10.3.0/24"}, "10.10.32.0/24"),
+            {"filestore.reserved_range": "10.64.3.0/24"},
+        ],
+    ),
+    Rule(  # after the subnet's ranges 10.10.0.0/20 and 10.10.16.0/20, or between two
+        "filestore-range-given",
+        example,
+        passes=[{"filestore.reserved_range": None, "filestore.connect_mode": "PRIVATE_SERVICE_ACCESS"}],
+        finds=[
+            Found({"filestore.reserved_range": None}, "10.10.32.0/24"),
+            {"filestore.reserved_range": None, "filestore.connect_mode": None},
+            {"filestore.reserved_range": None, "filestore.network": "default"},
+            Found({"filestore.reserved_range": None, "filestore.tier": "REGIONAL"}, "10.10.32.0/26"),
+            Found(
+                {"filestore.reserved_range": None, "subnet.ranges": {"services": "10.10.17.0/24"}},
+                "10.10.16.0/24",
+            ),
+        ],
+    ),
+    Rule(
+        "filestore-region",
+        example,
+        passes=[{"cluster": None, "filestore.location": "us-west4-a"}],
+        finds=[{"filestore.location": "us-west4-a"}],
+    ),
+    Rule("subnet-region", example, passes=[], finds=[{"subnet.region": "us-west4"}]),
 ]
 
 
-def test_webhooks_out_of_reach_are_an_error_where_kueue_is(
-    check: Check, network: Make, flavor: Make, cluster: Make
-) -> None:
+@pytest.mark.parametrize("case", cases(TABLE), ids=str)
+def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
+    case.holds()
+
+
+def test_webhooks_out_of_reach_are_an_error_where_kueue_is() -> None:
     (found,) = check("webhook-firewall", network(), flavor(), cluster())
 
     assert found.severity == "error"
 
 
-def test_two_instances_do_not_share_a_range(check: Check, filestore: Make) -> None:
+def test_two_instances_do_not_share_a_range() -> None:
     found = check(
         "filestore-range-free",
         filestore(name="a", origin=("a",), reserved_range="10.0.0.0/24"),
@@ -141,9 +171,7 @@ def test_two_instances_do_not_share_a_range(check: Check, filestore: Make) -> No
     assert [each.path for each in found] == ["b.reserved_range"]
 
 
-def test_instances_without_a_range_are_offered_one_each(
-    check: Check, filestore: Make, subnet: Make, network: Make
-) -> None:
+def test_instances_without_a_range_are_offered_one_each() -> None:
     instances = [filestore(name=name, origin=(name,), reserved_range=None) for name in ("b", "a", "c")]
     given = filestore(name="d", origin=("d",), reserved_range="10.10.33.0/24")
 
@@ -156,7 +184,7 @@ def test_instances_without_a_range_are_offered_one_each(
     }
 
 
-def test_nothing_lies_in_the_range_of_services_that_join_the_vpc(check: Check, filestore: Make, subnet: Make) -> None:
+def test_nothing_lies_in_the_range_of_services_that_join_the_vpc() -> None:
     joined = ServicesRangeView(
         stack="dev", type="services", name="joined", network="vpc", cidr="10.0.0.0/16", purpose="VPC_PEERING",
     )  # fmt: skip
@@ -203,17 +231,17 @@ def test_vms_of_other_regions_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(("private", "count"), [(True, 0), (False, 1), (None, 1)])
-def test_nodes_are_private(check: Check, cluster: Make, gpu_pool: Make, private: bool | None, count: int) -> None:
+def test_nodes_are_private(private: bool | None, count: int) -> None:
     assert len(check("private-nodes", gpu_pool(private_nodes=private))) == count
     assert len(check("private-cluster", cluster(private_nodes=private))) == count
 
 
 @pytest.mark.parametrize(("public", "count"), [(False, 0), (True, 1)])
-def test_control_plane_has_no_public_address(check: Check, cluster: Make, public: bool, count: int) -> None:
+def test_control_plane_has_no_public_address(public: bool, count: int) -> None:
     assert len(check("private-control-plane", cluster(public_endpoint=public))) == count
 
 
-def test_vm_with_a_public_address_is_found(check: Check) -> None:
+def test_vm_with_a_public_address_is_found() -> None:
     address = InterfaceView(stack="dev", type="gcp:compute/instance:Instance", name="vm", public=1)
 
     assert len(check("no-external-address", address)) == 1

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.training_platform.rules import table_tests
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.source import parse_source
@@ -163,21 +160,3 @@ def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
         yield finding(view, field, "is below 10 GB")
 
     assert [each.rule for each in evaluate(whole(LABELLED), registry.RULES.values())] == said
-
-
-def test_every_table_of_rows_is_read_by_the_tests_for_it() -> None:
-    """A module has to import them; without that its rows would be there, and no test."""
-    unread = [
-        f"{path.name}: {name}"
-        for path in Path(__file__).parent.rglob("test_*.py")
-        for name, test in vars(table_tests).items()
-        if name.startswith("test_")
-        for argument in table_tests.TABLES.keys() & signature(test).parameters.keys()
-        for text in [path.read_text(encoding="utf-8")]
-        if re.search(
-            rf"^{table_tests.TABLES[argument]}: list\[(Alone|Together|tuple\[str, str, str\])", text, re.MULTILINE
-        )
-        and f"    {name},\n" not in text
-    ]
-
-    assert unread == []

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.training_platform.rules.builders import FLAWLESS, check, example, gpu_pool, slice_pool
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules import RULES, View, evaluate, program, views_of_plan
 from training_platform.rules.descriptions import rule_sheet
 from training_platform.views.adapters import VIEWS_OF
 
-Make = Callable[..., View]
 BEYOND = {
     "blue-green-settings",
     "bucket-hierarchical",
@@ -52,13 +51,18 @@ def found(*views: View, production: bool = True) -> list[Finding]:
     return evaluate(program(views, stack="dev", environment="dev", team="vision", production=production))
 
 
-def test_flawless_views_break_no_rule(flawless: dict[str, Make]) -> None:
-    assert found(*(make() for make in flawless.values())) == []
+def test_flawless_views_break_no_rule() -> None:
+    assert found(*(make() for make in FLAWLESS)) == []
 
 
-def test_unknown_field_is_a_note_and_never_an_error(flawless: dict[str, Make]) -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_a_whole_program_breaks_no_rule(rule: str) -> None:
+    assert [each for each in check(rule, *example()) if each.severity != "note"] == []
+
+
+def test_unknown_field_is_a_note_and_never_an_error() -> None:
     noted: dict[str, bool] = {}
-    for make in flawless.values():
+    for make in FLAWLESS:
         for field in make().values():
             findings = found(make(**{field: UNKNOWN}))
             assert {finding.severity for finding in findings} <= {"note"}, (field, findings)
@@ -68,9 +72,9 @@ def test_unknown_field_is_a_note_and_never_an_error(flawless: dict[str, Make]) -
     assert {field for field, seen in noted.items() if not seen} == UNREAD
 
 
-def test_optional_field_that_is_left_out_is_never_an_exception(flawless: dict[str, Make]) -> None:
-    others = [make() for make in flawless.values()]
-    for make in flawless.values():
+def test_optional_field_that_is_left_out_is_never_an_exception() -> None:
+    others = [make() for make in FLAWLESS]
+    for make in FLAWLESS:
         view = make()
         bare = type(view)(stack="dev", type=view.type, name="bare")
         for field, left_out in bare.values().items():
@@ -79,8 +83,8 @@ def test_optional_field_that_is_left_out_is_never_an_exception(flawless: dict[st
 
 
 @pytest.mark.parametrize("kind", sorted(VIEWS_OF))
-def test_resource_without_inputs_is_never_an_exception(kind: str, flawless: dict[str, Make]) -> None:
-    others = [make() for make in flawless.values()]
+def test_resource_without_inputs_is_never_an_exception(kind: str) -> None:
+    others = [make() for make in FLAWLESS]
     nothing: list[Any] = [{}, UNKNOWN]
     for inputs in nothing:
         views = views_of_plan([Planned(stack="dev", type=kind, name="bare", inputs=inputs)])
@@ -100,8 +104,8 @@ def test_every_rule_says_where_it_is_from_and_what_it_finds() -> None:
         ), rule.id
 
 
-def test_finding_names_rule_resource_and_section(flawless: dict[str, Make]) -> None:
-    (finding,) = found(flawless["gpu_pool"](disk_gb=9))
+def test_finding_names_rule_resource_and_section() -> None:
+    (finding,) = found(gpu_pool(disk_gb=9))
 
     assert finding.rule == "boot-disk-size"
     assert finding.resource == "NodePoolView thing"
@@ -109,10 +113,10 @@ def test_finding_names_rule_resource_and_section(flawless: dict[str, Make]) -> N
     assert finding.source is not None
 
 
-def test_what_is_wrong_alike_in_one_section_is_said_once(flawless: dict[str, Make]) -> None:
-    slices = [flawless["slice_pool"](name=f"slice-{index}", tpu_topology="3x8") for index in range(3)]
-    elsewhere = flawless["slice_pool"](name="other", tpu_topology="3x8", origin=("other",))
-    views = [*slices, elsewhere, flawless["slice_pool"](name="a", origin=(), tpu_topology="3x8")]
+def test_what_is_wrong_alike_in_one_section_is_said_once() -> None:
+    slices = [slice_pool(name=f"slice-{index}", tpu_topology="3x8") for index in range(3)]
+    elsewhere = slice_pool(name="other", tpu_topology="3x8", origin=("other",))
+    views = [*slices, elsewhere, slice_pool(name="a", origin=(), tpu_topology="3x8")]
     topologies = [finding for finding in found(*views) if finding.rule == "tpu-topology"]
 
     assert [finding.path for finding in topologies] == [

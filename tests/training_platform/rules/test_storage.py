@@ -2,151 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.training_platform.rules import foreign
-from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
-    test_finding_names_the_nearest_that_passes,
-    test_rule_finds_what_is_spoiled_and_nothing_else,
-    test_rule_that_meets_an_unknown_value_says_so,
-)
-from tests.training_platform.rules.tables import Alone, AloneNearest
+from tests.training_platform.rules.builders import bucket, check, gpu_pool, persistent_pool, storage_class, volume_claim
+from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules import View
-
-Make = Callable[..., View]
-Check = Callable[..., list[Finding]]
 
 
-@pytest.mark.parametrize(("size", "nearest"), [(9, "10"), (10, None), (65_536, None), (65_537, "65536")])
-def test_boot_disk_of_gke_has_10_to_65536_gb(check: Check, gpu_pool: Make, size: int, nearest: str | None) -> None:
-    found = check("boot-disk-size", gpu_pool(disk_gb=size))
-
-    assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
-
-
-@pytest.mark.parametrize(("size", "nearest"), [(99, "100"), (100, None), (64_000, None), (64_001, "64000")])
-def test_boot_disk_of_vertex_has_100_to_64000_gb(
-    check: Check, persistent_pool: Make, size: int, nearest: str | None
-) -> None:
-    found = check("vertex-boot-disk-size", persistent_pool(disk_gb=size))
-
-    assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
-
-
-def test_each_size_rule_is_for_its_own_service(check: Check, gpu_pool: Make, persistent_pool: Make) -> None:
-    assert check("boot-disk-size", persistent_pool(disk_gb=1)) == []
-    assert check("vertex-boot-disk-size", gpu_pool(disk_gb=1)) == []
-
-
-def test_size_finding_says_what_is_allowed_at_the_fields_place(check: Check, gpu_pool: Make) -> None:
+def test_size_finding_says_what_is_allowed_at_the_fields_place() -> None:
     (finding,) = check("boot-disk-size", gpu_pool(disk_gb=700_000))
 
     assert finding.message == "is 700,000 GB"
     assert finding.allowed == "10 to 65,536 GB"
     assert finding.path == "section.boot_disk.size_gb"
-
-
-@pytest.mark.parametrize(("field", "path"), [("disk_gb", "size_gb"), ("disk_type", "type")])
-def test_vertex_disk_has_size_and_type_written(check: Check, persistent_pool: Make, field: str, path: str) -> None:
-    assert check("vertex-boot-disk-written", persistent_pool()) == []
-    (finding,) = check("vertex-boot-disk-written", persistent_pool(**{field: None}))
-
-    assert finding.path == f"section.boot_disk.{path}"
-
-
-def test_node_disk_may_be_left_to_gke(check: Check, gpu_pool: Make) -> None:
-    for rule in ("boot-disk-size", "boot-disk-type", "vertex-boot-disk-written"):
-        assert check(rule, gpu_pool(disk_gb=None, disk_type=None)) == []
-
-
-@pytest.mark.parametrize(
-    ("machine", "disk", "nearest"),
-    [
-        ("a3-highgpu-8g", "pd-balanced", None),
-        ("a3-highgpu-8g", "hyperdisk-balanced", None),
-        ("a3-highgpu-8g", "pd-standard", "pd-balanced"),
-        ("a2-highgpu-8g", "pd-standard", None),
-        ("a2-highgpu-8g", "hyperdisk-balanced", "pd-balanced"),
-        ("ct5lp-hightpu-4t", "pd-ssd", None),
-        ("ct5lp-hightpu-4t", "pd-standard", "pd-balanced"),
-        ("ct5lp-hightpu-4t", "hyperdisk-balanced", "pd-balanced"),
-        ("ct4p-hightpu-4t", "hyperdisk-balanced", None),
-        ("ct4p-hightpu-4t", "pd-extreme", "pd-balanced"),
-        ("no-such-machine", "pd-extreme", None),
-    ],
-)
-def test_node_boots_from_what_its_machine_takes(
-    check: Check, gpu_pool: Make, machine: str, disk: str, nearest: str | None
-) -> None:
-    found = check("boot-disk-type", gpu_pool(machine_type=machine, disk_type=disk))
-
-    assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
-
-
-@pytest.mark.parametrize(
-    ("disk", "nearest"),
-    [("pd-ssd", None), ("pd-standard", None), ("pd-balanced", "pd-ssd"), ("hyperdisk-balanced", "pd-ssd")],
-)
-def test_vertex_machine_boots_from_what_vertex_starts_it_with(
-    check: Check, persistent_pool: Make, disk: str, nearest: str | None
-) -> None:
-    found = check("vertex-boot-disk-type", persistent_pool(disk_type=disk))
-
-    assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
-
-
-@pytest.mark.parametrize(
-    ("machine", "count", "nearest"),
-    [
-        ("a3-highgpu-8g", 16, None),
-        ("a3-highgpu-8g", 15, "16"),
-        ("a3-highgpu-8g", None, "16"),
-        ("a2-ultragpu-8g", 8, None),
-        ("a2-ultragpu-8g", 16, "8"),
-        ("a2-highgpu-2g", None, None),
-        ("a2-highgpu-2g", 2, None),
-        ("a2-highgpu-2g", 1, "0"),
-        ("ct5lp-hightpu-4t", None, None),
-        ("ct5lp-hightpu-4t", 1, "0"),
-    ],
-)
-def test_local_ssds_are_those_that_the_machine_brings(
-    check: Check, gpu_pool: Make, machine: str, count: int | None, nearest: str | None
-) -> None:
-    found = check("local-ssd-count", gpu_pool(machine_type=machine, local_ssd_count=count))
-
-    assert [finding.nearest for finding in found] == ([nearest] if nearest else [])
-
-
-@pytest.mark.parametrize(
-    ("given", "path"),
-    [
-        ({"ephemeral_ssds": 16}, None),
-        ({"ephemeral_ssds": 16, "block_ssds": 16}, "block_ssds"),
-        ({"block_ssds": 16, "legacy_ssds": 16}, "legacy_ssds"),
-        ({"ephemeral_ssds": 4, "data_cache_ssds": 4}, None),
-        ({"ephemeral_ssds": 4, "data_cache_ssds": 5}, "data_cache_ssds"),
-    ],
-)
-def test_local_ssds_are_in_one_form(check: Check, gpu_pool: Make, given: dict[str, int], path: str | None) -> None:
-    forms = dict.fromkeys(("ephemeral_ssds", "block_ssds", "legacy_ssds", "data_cache_ssds"))
-    view = gpu_pool(**{**forms, **given})
-
-    assert [each.path for each in check("local-ssd-forms", view)] == (
-        [".".join(map(str, view.path(path)))] if path else []
-    )
-
-
-def test_unknown_size_is_not_decided(check: Check, gpu_pool: Make) -> None:
-    (finding,) = check("boot-disk-size", gpu_pool(disk_gb=UNKNOWN))
-
-    assert finding.severity == "note"
-    assert finding.message == "boot-disk-size is not decided: disk_gb is not known before deployment"
 
 
 KEY = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
@@ -195,26 +67,110 @@ def test_a_basic_tier_of_filestore_takes_no_key(tier: str) -> None:
 
 
 SHARED = {"tier": "enterprise", "multishare": "true"}
-ALONE: list[Alone] = [
-    ("filestore-class", "storage_class", {}, 0),
-    ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}}, 1),
-    ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}, "provisioner": "other"}, 0),
-    ("filestore-class", "storage_class", {"parameters": {"connect-mode": "PRIVATE_SERVICE_CONNECT"}}, 1),
-    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal"}}, 0),
-    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal", "multishare": "true"}}, 1),
-    ("filestore-multishare", "storage_class", {"parameters": {"tier": "zonal", "multishare": "false"}}, 0),
-    ("filestore-multishare", "storage_class", {"parameters": SHARED}, 0),
-    ("filestore-multishare", "storage_class", {"parameters": SHARED, "largest_share": "1024Gi"}, 0),
-    ("filestore-multishare", "storage_class", {"parameters": SHARED, "largest_share": "2048Gi"}, 1),
-    ("filestore-multishare", "storage_class", {"parameters": {"tier": "enterprise"}, "largest_share": "128Gi"}, 1),
-    ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": False}, 0),
-    ("bucket-hierarchical", "bucket", {"hierarchical": False, "versioning": True}, 0),
-    ("bucket-hierarchical", "bucket", {"hierarchical": True, "versioning": True}, 1),
-    ("built-in-class", "volume_claim", {}, 0),
-    ("built-in-class", "volume_claim", {"class_name": "zonal-rwx"}, 1),
+
+
+TABLE = [
+    Rule(
+        "boot-disk-size",
+        gpu_pool,
+        passes=[{"disk_gb": 10}, {"disk_gb": 65_536}, {"disk_gb": None}],
+        finds=[Found({"disk_gb": 9}, "10"), Found({"disk_gb": 65_537}, "65536")],
+    ),
+    Rule(
+        "vertex-boot-disk-size",
+        persistent_pool,
+        passes=[{"disk_gb": 100}, {"disk_gb": 64_000}],
+        finds=[Found({"disk_gb": 99}, "100"), Found({"disk_gb": 64_001}, "64000")],
+    ),
+    Rule(
+        "vertex-boot-disk-written",
+        persistent_pool,
+        passes=[],
+        finds=[
+            Found({"disk_gb": None}, "100", path="boot_disk.size_gb"),
+            Found({"disk_type": None}, "pd-ssd", path="boot_disk.type"),
+        ],
+    ),
+    Rule(
+        "boot-disk-type",
+        gpu_pool,
+        passes=[
+            {"disk_type": "hyperdisk-balanced"},
+            {"disk_type": None},
+            {"machine_type": "a2-highgpu-8g", "disk_type": "pd-standard"},
+            {"machine_type": "no-such-machine", "disk_type": "pd-extreme"},
+        ],
+        finds=[
+            Found({"disk_type": "pd-standard"}, "pd-balanced", severity="error"),
+            Found({"machine_type": "a2-highgpu-8g", "disk_type": "hyperdisk-balanced"}, "pd-balanced"),
+            Found({"machine_type": "n2-standard-8", "disk_type": "hyperdisk-extreme"}, severity="warning"),
+        ],
+    ),
+    Rule(
+        "vertex-boot-disk-type",
+        persistent_pool,
+        passes=[{"disk_type": "pd-standard"}],
+        finds=[Found({"disk_type": "pd-balanced"}, "pd-ssd"), {"disk_type": "hyperdisk-balanced"}],
+    ),
+    Rule(
+        "local-ssd-count",
+        gpu_pool,
+        passes=[
+            {"machine_type": "a2-highgpu-2g", "local_ssd_count": None},
+            {"machine_type": "a2-highgpu-2g", "local_ssd_count": 2},
+            {"local_ssd_count": None, "ignored": ("nodeConfig",)},
+        ],
+        finds=[
+            Found({"local_ssd_count": 15}, "16", severity="error"),
+            Found({"local_ssd_count": None}, "16", severity="warning"),
+            Found({"machine_type": "a2-highgpu-2g", "local_ssd_count": 1}, "0"),
+            Found({"machine_type": "ct5lp-hightpu-4t", "local_ssd_count": 1}, "0"),
+        ],
+    ),
+    Rule(
+        "local-ssd-forms",
+        gpu_pool,
+        passes=[{"ephemeral_ssds": 16}, {"ephemeral_ssds": 4, "data_cache_ssds": 4}],
+        finds=[
+            {"ephemeral_ssds": 16, "block_ssds": 16},
+            {"block_ssds": 16, "legacy_ssds": 16},
+            {"ephemeral_ssds": 4, "data_cache_ssds": 5},
+        ],
+    ),
+    Rule(
+        "filestore-class",
+        storage_class,
+        passes=[{"parameters": {"teir": "zonal"}, "provisioner": "other"}],
+        finds=[
+            Found({"parameters": {"teir": "zonal"}}, "tier"),
+            {"parameters": {"connect-mode": "PRIVATE_SERVICE_CONNECT"}},
+        ],
+    ),
+    Rule(
+        "filestore-multishare",
+        storage_class,
+        passes=[
+            {"parameters": {"tier": "zonal"}},
+            {"parameters": {"tier": "zonal", "multishare": "false"}},
+            {"parameters": SHARED},
+            {"parameters": SHARED, "largest_share": "1024Gi"},
+        ],
+        finds=[
+            {"parameters": {"tier": "zonal", "multishare": "true"}},
+            {"parameters": SHARED, "largest_share": "2048Gi"},
+            {"parameters": {"tier": "enterprise"}, "largest_share": "128Gi"},
+        ],
+    ),
+    Rule(
+        "bucket-hierarchical",
+        bucket,
+        passes=[{"hierarchical": True, "versioning": False}, {"hierarchical": False, "versioning": True}],
+        finds=[{"hierarchical": True, "versioning": True}],
+    ),
+    Rule("built-in-class", volume_claim, passes=[], finds=[{"class_name": "zonal-rwx"}]),
 ]
 
 
-NEAREST: list[AloneNearest] = [
-    ("filestore-class", "storage_class", {"parameters": {"teir": "zonal"}}, "tier"),
-]
+@pytest.mark.parametrize("case", cases(TABLE), ids=str)
+def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
+    case.holds()

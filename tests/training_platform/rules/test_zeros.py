@@ -18,6 +18,7 @@ from training_platform.rules import RULES, evaluate, program, views_of_plan
 NOTHING: Final[tuple[Any, ...]] = (0, -1, "", "0", [], {})
 VALID: Final = valid()
 SPOILED: Final = [row for row in ROWS if RULES[row.rule].owner != "documents"]  # those look at every valid object
+MOST: Final = 700  # objects that are tried of one: pods of the largest are like those of others
 AT_ONCE: Final = 25  # objects of one program: more than that compare each with each
 
 
@@ -38,6 +39,7 @@ def with_nothing(value: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("name", VALID)
 def test_no_rule_fails_on_an_object_with_nothing_in_the_place_of_a_value(name: str) -> None:
     rows = [{"type": VALID[name]["type"], "inputs": inputs} for inputs in with_nothing(VALID[name]["inputs"])]
+    rows = rows[:: 1 + len(rows) // MOST]
     failed = []
     for start in range(0, len(rows), AT_ONCE):
         resources = {f"{name}-{place}": row for place, row in enumerate(rows[start : start + AT_ONCE])}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.documents.test_rules import found, of
+from tests.training_platform.rules.documents.whole_objects import found, of
 from tools.documents import __main__
 from training_platform.rules import documents
 from training_platform.rules.documents.additions import with_additions, with_names

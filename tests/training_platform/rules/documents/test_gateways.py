@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
-from tests.training_platform.rules.documents.test_rules import found
+from tests.training_platform.rules.documents.whole_objects import found
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)

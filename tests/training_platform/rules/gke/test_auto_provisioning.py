@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
-    test_finding_across_resources_names_the_nearest_that_passes,
-    test_finding_names_the_nearest_that_passes,
-    test_rule_across_resources_that_meets_an_unknown_value_says_so,
-    test_rule_finds_what_does_not_go_together,
-    test_rule_finds_what_is_spoiled_and_nothing_else,
-    test_rule_that_meets_an_unknown_value_says_so,
-)
-from tests.training_platform.rules.tables import Alone, AloneNearest, Together, TogetherNearest
-from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import Planned
+from tests.training_platform.rules.builders import check, cluster, example, gpu_pool, nap
+from tests.training_platform.rules.cases import Case, Found, Rule, cases
+from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.rules import View
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import ResourceLimit
@@ -25,57 +16,70 @@ from training_platform.views.cluster import ResourceLimit
 SHORT = (ResourceLimit("cpu", 25), ResourceLimit("memory", 234), ResourceLimit("nvidia-h100-80gb", 1))
 
 
-ALONE: list[Alone] = [
-    ("auto-provisioning-limits", "nap", {}, 0),
-    ("auto-provisioning-limits", "nap", {"limits": (ResourceLimit("cpu", 100),)}, 1),
-    ("auto-provisioning-limits", "nap", {"limits": ()}, 2),
-    ("auto-provisioning-type", "nap", {}, 0),
-    ("auto-provisioning-type", "nap", {"limits": (ResourceLimit("tpu-v5e-slice", 8),)}, 1),
-    ("auto-provisioning-disk", "nap", {}, 0),
-    ("auto-provisioning-disk", "nap", {"disk_type": None}, 1),
-    ("auto-provisioning-disk", "nap", {"disk_type": None, "written": False}, 0),
-    ("auto-provisioning-disk", "nap", {"disk_type": "hyperdisk-balanced", "disk_gb": 100}, 0),
-    ("auto-provisioning-disk", "nap", {"disk_type": "hyperdisk-balanced", "disk_gb": 99}, 1),
-    ("auto-provisioning-zones", "nap", {}, 0),
-    ("auto-provisioning-zones", "nap", {"zones": ("us-central1-f",)}, 1),
-    ("auto-provisioning-zones", "nap", {"zones": ("us-central1-f", "us-central1-a")}, 0),
-    ("auto-provisioning-zones", "nap", {"zones": ()}, 0),
-    ("auto-provisioning-upgrades", "nap", {}, 0),
-    ("auto-provisioning-upgrades", "nap", {"max_surge": 0}, 1),
-    ("auto-provisioning-upgrades", "nap", {"max_surge": 0, "max_unavailable": 1}, 0),
-    ("auto-provisioning-upgrades", "nap", {"max_surge": 15, "max_unavailable": 5}, 0),
-    ("auto-provisioning-upgrades", "nap", {"max_surge": 15, "max_unavailable": 6}, 1),
-    ("auto-provisioning-upgrades", "nap", {"strategy": "BLUE_GREEN", "max_surge": 0}, 0),
+TABLE = [
+    Rule(
+        "auto-provisioning-upgrades",
+        nap,
+        passes=[
+            {"max_surge": 0, "max_unavailable": 1},
+            {"max_surge": 15, "max_unavailable": 5},
+            {"strategy": "BLUE_GREEN", "max_surge": 0},
+        ],
+        finds=[{"max_surge": 0}, {"max_surge": 15, "max_unavailable": 6}],
+    ),
+    Rule(
+        "auto-provisioning-limits",
+        nap,
+        passes=[],
+        finds=[
+            {"limits": (ResourceLimit("cpu", 100),)},
+            Found({"limits": ()}, times=2),
+            Found({"limits": SHORT}, "26"),
+        ],
+    ),
+    Rule(
+        "auto-provisioning-type",
+        nap,
+        passes=[],
+        finds=[
+            {"limits": (ResourceLimit("tpu-v5e-slice", 8),)},
+            Found({"limits": (ResourceLimit("nvidia-h100-80", 8),)}, "nvidia-h100-80gb"),
+        ],
+    ),
+    Rule(
+        "auto-provisioning-disk",
+        nap,
+        passes=[{"disk_type": None, "written": False}, {"disk_type": "hyperdisk-balanced", "disk_gb": 100}],
+        finds=[{"disk_type": None}, {"disk_type": "hyperdisk-balanced", "disk_gb": 99}],
+    ),
+    Rule(
+        "auto-provisioning-zones",
+        nap,
+        passes=[{"zones": ("us-central1-f", "us-central1-a")}, {"zones": ()}],
+        finds=[{"zones": ("us-central1-f",)}],
+    ),
+    Rule(
+        "auto-provisioning-room",
+        example,
+        passes=[
+            {"nap.limits": (ResourceLimit("nvidia-h100-80gb", 4 * 8),)},
+            {"nap.limits": (ResourceLimit("cpu", 4 * 208 + 6 * 4),)},
+        ],
+        finds=[
+            {"nap.limits": (ResourceLimit("nvidia-h100-80gb", 4 * 8 - 1),)},
+            {"nap.limits": (ResourceLimit("cpu", 4 * 208 + 6 * 4 - 1),)},
+            Found({"nap.limits": (ResourceLimit("nvidia-h100-80gb", 8),)}, "32"),
+        ],
+        notes=[{"nap.limits": UNKNOWN}],
+    ),
 ]
 
 
-TOGETHER: list[Together] = [
-    ("auto-provisioning-room", {}, (), 0),
-    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("nvidia-h100-80gb", 4 * 8),)}}, (), 0),
-    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("nvidia-h100-80gb", 4 * 8 - 1),)}}, (), 1),
-    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("cpu", 4 * 208 + 6 * 4),)}}, (), 0),
-    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("cpu", 4 * 208 + 6 * 4 - 1),)}}, (), 1),
-]
+@pytest.mark.parametrize("case", cases(TABLE), ids=str)
+def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
+    case.holds()
 
 
-UNKNOWNS: list[tuple[str, str, str]] = [
-    ("auto-provisioning-room", "nap", "limits"),
-]
-
-
-NEAREST: list[AloneNearest] = [
-    ("auto-provisioning-type", "nap", {"limits": (ResourceLimit("nvidia-h100-80", 8),)}, "nvidia-h100-80gb"),
-    ("auto-provisioning-limits", "nap", {"limits": SHORT}, "26"),
-]
-
-
-NEAREST_TOGETHER: list[TogetherNearest] = [
-    ("auto-provisioning-room", {"nap": {"limits": (ResourceLimit("nvidia-h100-80gb", 8),)}}, "32"),
-]
-
-
-Make = Callable[..., View]
-Check = Callable[..., list[Finding]]
 CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 LABEL = {"cloud.google.com/compute-class": "h100"}
 H100 = {"machineType": "a3-highgpu-8g", "gpu": {"type": "nvidia-h100-80gb", "count": 8}}
@@ -136,7 +140,7 @@ PRIORITIES = [
 
 @pytest.mark.parametrize(("rule", "priority", "findings"), PRIORITIES)
 def test_a_priority_is_refused_for_what_would_never_bring_a_node(
-    check: Check, rule: str, priority: dict[str, Any], findings: int
+    rule: str, priority: dict[str, Any], findings: int
 ) -> None:
     found = check(rule, of({"nodepools": ["first"]}, priority))
 
@@ -146,7 +150,7 @@ def test_a_priority_is_refused_for_what_would_never_bring_a_node(
 
 
 @pytest.mark.parametrize(("scores", "findings"), [((), 0), ((1,), 1), ((2,), 1), ((1, 2), 0)])
-def test_every_priority_has_a_score_or_none_has(check: Check, scores: tuple[int, ...], findings: int) -> None:
+def test_every_priority_has_a_score_or_none_has(scores: tuple[int, ...], findings: int) -> None:
     rows: list[dict[str, Any]] = [{"nodepools": ["first"]}, {**H100, "spot": True}]
     scored = [{**row, **({"priorityScore": 5} if place in scores else {})} for place, row in enumerate(rows, 1)]
 
@@ -163,7 +167,7 @@ def test_every_priority_has_a_score_or_none_has(check: Check, scores: tuple[int,
     ],
 )
 def test_zones_of_the_whole_class_are_those_of_a_priority_without_its_own(
-    check: Check, priority: dict[str, Any], findings: int
+    priority: dict[str, Any], findings: int
 ) -> None:
     assert len(check("compute-class-reservation", of(priority, priorityDefaults=ZONE))) == findings
 
@@ -178,9 +182,7 @@ def test_zones_of_the_whole_class_are_those_of_a_priority_without_its_own(
         ({"node_labels": {}, "pool": "elsewhere"}, 0),
     ],
 )
-def test_pools_of_a_class_carry_its_label_and_scale_for_pods(
-    check: Check, cluster: Make, gpu_pool: Make, pool: dict[str, Any], findings: int
-) -> None:
+def test_pools_of_a_class_carry_its_label_and_scale_for_pods(pool: dict[str, Any], findings: int) -> None:
     views = (cluster(), gpu_pool(**{"pool": "h100", **pool}), of({"nodepools": ["h100"]}))
 
     assert len(check("compute-class-pools", *views)) == findings
@@ -198,9 +200,7 @@ def test_pools_of_a_class_carry_its_label_and_scale_for_pods(
         ("1.29", False, ["warning", "warning"]),
     ],
 )
-def test_a_class_wants_the_gke_that_knows_it(
-    check: Check, cluster: Make, nap: Make, *, version: str | None, limits: bool, severities: list[str]
-) -> None:
+def test_a_class_wants_the_gke_that_knows_it(*, version: str | None, limits: bool, severities: list[str]) -> None:
     views = [cluster(version=version), of(H100), *([nap()] if limits else [])]
 
     assert [finding.severity for finding in check("compute-class-floor", *views)] == severities
@@ -214,13 +214,11 @@ def test_a_class_wants_the_gke_that_knows_it(
         (None, ["warning"]),
     ],
 )
-def test_what_a_class_makes_has_a_limit(
-    check: Check, cluster: Make, nap: Make, limits: tuple[ResourceLimit, ...] | None, severities: list[str]
-) -> None:
+def test_what_a_class_makes_has_a_limit(limits: tuple[ResourceLimit, ...] | None, severities: list[str]) -> None:
     views = [cluster(), of({"nodepools": ["first"]}, H100), *([nap(limits=limits)] if limits else [])]
 
     assert [finding.severity for finding in check("compute-class-limits", *views)] == severities
 
 
-def test_a_class_whose_cluster_is_not_in_the_program_is_not_compared(check: Check, nap: Make) -> None:
+def test_a_class_whose_cluster_is_not_in_the_program_is_not_compared() -> None:
     assert check("compute-class-limits", of(H100), nap(limits=(ResourceLimit("nvidia-l4", 8),))) == []

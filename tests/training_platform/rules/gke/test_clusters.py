@@ -2,137 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
-    test_finding_across_resources_names_the_nearest_that_passes,
-    test_finding_names_the_nearest_that_passes,
-    test_rule_across_resources_that_meets_an_unknown_value_says_so,
-    test_rule_finds_what_does_not_go_together,
-    test_rule_finds_what_is_spoiled_and_nothing_else,
-    test_rule_that_meets_an_unknown_value_says_so,
-)
-from tests.training_platform.rules.tables import Alone, AloneNearest, Together, TogetherNearest
-from training_platform.config.reading.finding import Finding
-from training_platform.rules import View
+from tests.training_platform.rules.builders import check, cluster, example, gpu_pool
+from tests.training_platform.rules.cases import Case, Found, Rule, cases
+from training_platform.resources.planned import UNKNOWN
 from training_platform.views.cluster import Exclusion, Window
 
 V4_ZONE = {"location": "us-central2-b", "default_machine": None}
 
 
-ALONE: list[Alone] = [
-    ("cluster-name", "cluster", {"cluster": "c" * 40}, 0),
-    ("cluster-name", "cluster", {"cluster": "c" * 41}, 1),
-    ("dataplane-policies", "cluster", {}, 0),
-    ("dataplane-policies", "cluster", {"network_policy": True}, 1),
-    ("dataplane-policies", "cluster", {"network_policy": True, "datapath": "LEGACY_DATAPATH"}, 0),
-    ("dataplane-policies", "cluster", {"dataplane_policies": True}, 0),
-    ("dataplane-policies", "cluster", {"dataplane_policies": True, "datapath": None}, 1),
-    ("multi-networking", "cluster", {}, 0),
-    ("multi-networking", "cluster", {"datapath": None}, 1),
-    ("multi-networking", "cluster", {"networking_mode": "ROUTES"}, 1),
-    ("multi-networking", "cluster", {"datapath": None, "networking_mode": "ROUTES"}, 2),
-    ("multi-networking", "cluster", {"networking_mode": None}, 0),  # GKE's default is VPC-native
-    ("multi-networking", "cluster", {"datapath": None, "multi_networking": False}, 0),
-    ("default-pool", "cluster", {}, 0),
-    ("default-pool", "cluster", {"initial_nodes": 0}, 1),
-    ("default-pool", "cluster", {"initial_nodes": None}, 1),
-    ("default-pool", "cluster", {"initial_nodes": None, "remove_default_pool": False}, 0),
-    ("default-pool", "cluster", {"node_version": "1.33"}, 1),
-    ("default-pool", "cluster", {"node_version": "1.33", "remove_default_pool": False}, 1),
-    ("default-pool", "cluster", {"node_version": "1.33", "version": "1.33", "remove_default_pool": False}, 0),
-    ("cluster-zones", "cluster", {"zones": ("us-central1-a",)}, 0),
-    ("cluster-zones", "cluster", {"zones": ("us-central1-a",), "location": "us-central1-a"}, 1),
-    ("cluster-zones", "cluster", {"zones": ("us-central1-b",), "location": "us-central1-a"}, 0),
-    ("cluster-zones", "cluster", {"zones": ("us-west4-a",)}, 1),
-    ("autopilot-settings", "cluster", {"autopilot": True}, 0),
-    ("autopilot-settings", "cluster", {"autopilot": True, "clashing": ("networkPolicy",)}, 1),
-    ("autopilot-settings", "cluster", {"clashing": ("networkPolicy",)}, 0),
-    ("autopilot-settings", "cluster", {"autopilot": True, "location": "us-central1-a"}, 1),
-    ("autopilot-settings", "cluster", {"location": "us-central1-a"}, 0),
-    ("default-pool-machine", "cluster", {"location": "us-central2-b"}, 0),
-    ("default-pool-machine", "cluster", {"location": "us-central2-b", "default_machine": "e2-standard-4"}, 1),
-    ("default-pool-machine", "cluster", {"location": "us-central2-b", "default_machine": None}, 1),
-    ("default-pool-machine", "cluster", {"location": "us-central1-a", "default_machine": None}, 0),
-    ("resource-tags", "cluster", {"tags": 5}, 0),
-    ("resource-tags", "cluster", {"tags": 6}, 1),
-    ("default-max-pods", "cluster", {"max_pods": 7}, 1),
-    ("default-max-pods", "cluster", {"max_pods": 8}, 0),
-    ("default-max-pods", "cluster", {"max_pods": 256}, 0),
-    ("default-max-pods", "cluster", {"max_pods": 257}, 1),
-    ("default-max-pods", "cluster", {"max_pods": 110, "networking_mode": "ROUTES"}, 1),
-    ("default-max-pods", "cluster", {"networking_mode": "ROUTES"}, 0),
-]
-
-
-TOGETHER: list[Together] = [
-    ("inline-pools", {}, (), 0),
-    ("inline-pools", {"cluster": {"inline_pools": 1}}, (), 1),
-    ("inline-pools", {"cluster": {"inline_pools": 1}}, ("gpu_pool", "system_pool"), 0),
-    ("autopilot-pools", {}, (), 0),
-    ("autopilot-pools", {"cluster": {"autopilot": True}}, ("system_pool",), 1),
-    ("routes-max-pods", {}, (), 0),
-    ("routes-max-pods", {"cluster": {"networking_mode": "ROUTES"}}, ("system_pool",), 1),
-    (
+TABLE = [
+    Rule("cluster-name", cluster, passes=[{"cluster": "c" * 40}], finds=[{"cluster": "c" * 41}]),
+    Rule(
+        "dataplane-policies",
+        cluster,
+        passes=[{"network_policy": True, "datapath": "LEGACY_DATAPATH"}, {"dataplane_policies": True}],
+        finds=[{"network_policy": True}, {"dataplane_policies": True, "datapath": None}],
+    ),
+    Rule(
+        "multi-networking",
+        cluster,
+        passes=[
+            {"networking_mode": None},  # GKE's default is VPC-native
+            {"datapath": None, "multi_networking": False},
+        ],
+        finds=[
+            {"datapath": None},
+            {"networking_mode": "ROUTES"},
+            Found({"datapath": None, "networking_mode": "ROUTES"}, times=2),
+        ],
+    ),
+    Rule(
+        "default-pool",
+        cluster,
+        passes=[
+            {"initial_nodes": None, "remove_default_pool": False},
+            {"node_version": "1.33", "version": "1.33", "remove_default_pool": False},
+        ],
+        finds=[
+            {"initial_nodes": 0},
+            {"initial_nodes": None},
+            {"node_version": "1.33"},
+            {"node_version": "1.33", "remove_default_pool": False},
+        ],
+    ),
+    Rule(
+        "cluster-zones",
+        cluster,
+        passes=[{"zones": ("us-central1-a",)}, {"zones": ("us-central1-b",), "location": "us-central1-a"}],
+        finds=[{"zones": ("us-central1-a",), "location": "us-central1-a"}, {"zones": ("us-west4-a",)}],
+    ),
+    Rule(
+        "autopilot-settings",
+        cluster,
+        passes=[{"autopilot": True}, {"clashing": ("networkPolicy",)}, {"location": "us-central1-a"}],
+        finds=[{"autopilot": True, "clashing": ("networkPolicy",)}, {"autopilot": True, "location": "us-central1-a"}],
+    ),
+    Rule(
+        "default-pool-machine",
+        cluster,
+        passes=[{"location": "us-central2-b"}, {"location": "us-central1-a", "default_machine": None}],
+        finds=[
+            {"location": "us-central2-b", "default_machine": "e2-standard-4"},
+            {"location": "us-central2-b", "default_machine": None},
+            Found(V4_ZONE, "n1-standard-4"),
+        ],
+    ),
+    Rule("resource-tags", cluster, passes=[{"tags": 5}], finds=[{"tags": 6}]),
+    Rule(
+        "default-max-pods",
+        cluster,
+        passes=[{"max_pods": 8}, {"max_pods": 256}, {"networking_mode": "ROUTES"}],
+        finds=[{"max_pods": 7}, {"max_pods": 257}, {"max_pods": 110, "networking_mode": "ROUTES"}],
+    ),
+    Rule(
+        "node-scopes",
+        gpu_pool,
+        passes=[{"scopes": ("logging-write", "storage-rw")}],
+        finds=[{"scopes": ()}, {"scopes": ("https://www.googleapis.com/auth/devstorage.read_only",)}],
+    ),
+    Rule("node-account", gpu_pool, passes=[], finds=[{"service_account": None}, {"service_account": "default"}]),
+    Rule(
+        "inline-pools",
+        example,
+        passes=[{"gpu_pool": None, "system_pool": None, "cluster.inline_pools": 1}],
+        finds=[{"cluster.inline_pools": 1}],
+    ),
+    Rule("autopilot-pools", example, passes=[], finds=[{"system_pool": None, "cluster.autopilot": True}]),
+    Rule(
         "routes-max-pods",
-        {"cluster": {"networking_mode": "ROUTES"}, "gpu_pool": {"max_pods": None}},
-        ("system_pool",),
-        0,
+        example,
+        passes=[{"system_pool": None, "cluster.networking_mode": "ROUTES", "gpu_pool.max_pods": None}],
+        finds=[{"system_pool": None, "cluster.networking_mode": "ROUTES"}],
     ),
-]
-
-
-NEAREST: list[AloneNearest] = [
-    ("default-pool-machine", "cluster", V4_ZONE, "n1-standard-4"),
-]
-
-
-ALONE += [
-    ("node-scopes", "gpu_pool", {}, 0),
-    ("node-scopes", "gpu_pool", {"scopes": ()}, 1),
-    ("node-scopes", "gpu_pool", {"scopes": ("https://www.googleapis.com/auth/devstorage.read_only",)}, 1),
-    ("node-scopes", "gpu_pool", {"scopes": ("logging-write", "storage-rw")}, 0),
-    ("node-account", "gpu_pool", {}, 0),
-    ("node-account", "gpu_pool", {"service_account": None}, 1),
-    ("node-account", "gpu_pool", {"service_account": "default"}, 1),
-]
-
-
-TOGETHER += [
-    ("workload-identity", {}, (), 0),
-    ("workload-identity", {"cluster": {"workload_pool": None}}, ("system_pool",), 1),
-    (
+    Rule(
         "workload-identity",
-        {"cluster": {"workload_pool": None}, "gpu_pool": {"metadata_mode": None}},
-        ("system_pool",),
-        0,
+        example,
+        passes=[{"system_pool": None, "cluster.workload_pool": None, "gpu_pool.metadata_mode": None}],
+        finds=[{"system_pool": None, "cluster.workload_pool": None}],
+        notes=[{"cluster.workload_pool": UNKNOWN}],
     ),
-    ("workload-pool", {}, (), 0),
-    ("workload-pool", {"cluster": {"workload_pool": "example-host.svc.id.goog"}}, (), 1),
-    ("node-account-roles", {}, (), 0),
-    ("node-account-roles", {}, ("image_grant",), 1),
-    ("node-account-roles", {"role_grant": {"account": "nodes"}, "image_grant": {"account": "nodes"}}, (), 0),
-    ("node-account-roles", {"role_grant": {"role": "roles/editor"}}, ("image_grant",), 0),
-    ("node-account-roles", {}, ("image_grant", "gpu_pool", "system_pool"), 0),
+    Rule(
+        "workload-pool",
+        example,
+        passes=[],
+        finds=[
+            {"cluster.workload_pool": "example-host.svc.id.goog"},
+            Found({"cluster.workload_pool": "x"}, "example-train.svc.id.goog"),
+        ],
+        notes=[{"cluster.workload_pool": UNKNOWN}],
+    ),
+    Rule(
+        "node-account-roles",
+        example,
+        passes=[
+            {"role_grant.account": "nodes", "image_grant.account": "nodes"},
+            {"image_grant": None, "role_grant.role": "roles/editor"},
+            {"image_grant": None, "gpu_pool": None, "system_pool": None},
+        ],
+        finds=[{"image_grant": None}],
+        notes=[{"account.email": UNKNOWN}],
+    ),
 ]
 
 
-UNKNOWNS: list[tuple[str, str, str]] = [
-    ("workload-identity", "cluster", "workload_pool"),
-    ("workload-pool", "cluster", "workload_pool"),
-    ("node-account-roles", "account", "email"),
-]
+@pytest.mark.parametrize("case", cases(TABLE), ids=str)
+def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
+    case.holds()
 
 
-NEAREST_TOGETHER: list[TogetherNearest] = [
-    ("workload-pool", {"cluster": {"workload_pool": "x"}}, "example-train.svc.id.goog"),
-]
-
-
-Make = Callable[..., View]
-Check = Callable[..., list[Finding]]
 DAILY, WEEKENDS, SATURDAYS = "FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SA,SU", "FREQ=WEEKLY;BYDAY=SA"
 
 
@@ -156,9 +155,7 @@ def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusi
         ("05:00", DAILY, ["error"]),
     ],
 )
-def test_upgrades_have_48_hours_in_parts_of_4(
-    check: Check, cluster: Make, end: str, recurrence: str, severities: list[str]
-) -> None:
+def test_upgrades_have_48_hours_in_parts_of_4(end: str, recurrence: str, severities: list[str]) -> None:
     window = Window("2026-01-03T06:00:00Z", f"2026-01-03T{end}:00Z", recurrence)
     found = check("maintenance-window", cluster(window=window))
 
@@ -168,12 +165,12 @@ def test_upgrades_have_48_hours_in_parts_of_4(
     )
 
 
-def test_a_cluster_without_a_window_may_be_upgraded_at_any_time(check: Check, cluster: Make) -> None:
+def test_a_cluster_without_a_window_may_be_upgraded_at_any_time() -> None:
     assert check("maintenance-window", cluster(window=None)) == []
 
 
 @pytest.mark.parametrize("broken", ["start", "end"])
-def test_times_that_are_none_are_found(check: Check, cluster: Make, broken: str) -> None:
+def test_times_that_are_none_are_found(broken: str) -> None:
     times = {"start": "2026-01-03T06:00:00Z", "end": "2026-01-03T18:00:00Z", broken: "2026-01-03T25:00:00Z"}
 
     assert len(check("maintenance-window", cluster(window=Window(**times, recurrence=DAILY)))) == 1
@@ -192,7 +189,7 @@ def test_times_that_are_none_are_found(check: Check, cluster: Make, broken: str)
     ],
 )
 def test_all_upgrades_stay_away_for_90_days_at_most_and_older_sources_say_30(
-    check: Check, cluster: Make, exclusion: Exclusion, severities: list[str]
+    exclusion: Exclusion, severities: list[str]
 ) -> None:
     found = check("maintenance-exclusion", cluster(exclusions=(exclusion,)))
 
@@ -203,7 +200,7 @@ def test_all_upgrades_stay_away_for_90_days_at_most_and_older_sources_say_30(
 
 
 @pytest.mark.parametrize(("days", "end"), [(31, "2026-12-31"), (91, "2027-03-01")])
-def test_the_nearest_end_of_an_exclusion_is_named(check: Check, cluster: Make, days: int, end: str) -> None:
+def test_the_nearest_end_of_an_exclusion_is_named(days: int, end: str) -> None:
     late = {31: "2027-01-01", 91: "2027-03-02"}[days]
     (found,) = check("maintenance-exclusion", cluster(exclusions=(excluded("2026-12-01", late),)))
 
@@ -212,7 +209,7 @@ def test_the_nearest_end_of_an_exclusion_is_named(check: Check, cluster: Make, d
 
 
 @pytest.mark.parametrize(("count", "findings"), [(3, 0), (4, 1)])
-def test_three_exclusions_are_from_all_upgrades_at_most(check: Check, cluster: Make, count: int, findings: int) -> None:
+def test_three_exclusions_are_from_all_upgrades_at_most(count: int, findings: int) -> None:
     several = (excluded("2026-12-01", "2026-12-02"),) * count
 
     assert len(check("maintenance-exclusion", cluster(exclusions=several))) == findings

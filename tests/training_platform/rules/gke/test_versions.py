@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.training_platform.rules.table_tests import (  # noqa: F401 # collected here
-    test_finding_across_resources_names_the_nearest_that_passes,
-    test_rule_across_resources_that_meets_an_unknown_value_says_so,
-    test_rule_finds_what_does_not_go_together,
-)
-from tests.training_platform.rules.tables import Together, TogetherNearest
+from tests.training_platform.rules.builders import check, example
+from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
@@ -25,95 +19,150 @@ from training_platform.views.cluster import ResourceLimit
 from training_platform.views.node_pool import PoolNic
 from training_platform.views.program import program
 
-Check = Callable[..., list[Finding]]
 IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
 TPU7X = {"limits": (ResourceLimit("tpu7x", 64),)}
 
 
-TOGETHER: list[Together] = [
-    ("gke-floor", {}, (), 0),
-    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}, "gpu_pool": {"flex_start": True}}, (), 1),
-    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1652000"}, "gpu_pool": {"flex_start": True}}, (), 0),
-    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}}, (), 0),
-    ("gke-floor", {"cluster": {"version": "1.32.2-gke.1651999"}, "gpu_pool": {"queued": True}}, (), 0),
-    ("gke-floor", {"gpu_pool": {"flex_start": True, "queued": True, "version": "1.31.1-gke.1"}}, (), 1),
-    ("gke-floor", {"gpu_pool": {"flex_start": True, "version": "1.31.1-gke.1"}}, (), 1),
-    ("gke-floor", {"gpu_pool": IRONWOOD, "cluster": {"version": "1.33"}}, (), 1),
-    ("gke-floor", {"gpu_pool": {**IRONWOOD, "cluster": "other"}, "cluster": {"version": "1.33"}}, (), 0),
-    ("gpudirect-floor", {"gpu_pool": {"nics": (PoolNic("a", None),), "version": "1.29.15-gke.2466999"}}, (), 1),
-    ("gpudirect-floor", {"gpu_pool": {"nics": (PoolNic("a", None),), "version": "1.29.15-gke.2467000"}}, (), 0),
-    ("gpudirect-floor", {"gpu_pool": {"nics": (PoolNic("a", None),), "version": "1.30.1-gke.1"}}, (), 0),
-    ("gpudirect-floor", {"gpu_pool": {"version": "1.29.15-gke.2466999"}}, (), 0),
-    ("feature-floor", {}, (), 0),
-    ("feature-floor", {"gpu_pool": {"driver": None, "version": "1.30.1-gke.1155999"}}, (), 1),
-    ("feature-floor", {"gpu_pool": {"driver": None, "version": "1.30.1-gke.1156000"}}, (), 0),
-    ("feature-floor", {"gpu_pool": {"fast_socket": True, "version": "1.25.2-gke.1699"}}, (), 1),
-    ("feature-floor", {"gpu_pool": {"fast_socket": True, "version": "1.25.2-gke.1700", "driver": "LATEST"}}, (), 0),
-    ("feature-floor", {"gpu_pool": {"secondary_disks": 1, "version": "1.28.3-gke.106699"}}, (), 1),
-    ("feature-floor", {"gpu_pool": {"secondary_disks": 1, "version": "1.28.3-gke.106700"}}, (), 0),
-    ("feature-floor", {"gpu_pool": {"network_profile": "auto", "version": "1.34.1-gke.1829000"}}, (), 1),
-    ("feature-floor", {"gpu_pool": {"network_profile": "auto", "version": "1.34.1-gke.1829001"}}, (), 0),
-    ("auto-provisioning-floor", {}, (), 0),
-    ("auto-provisioning-floor", {"cluster": {"version": "1.32.2-gke.1296999"}}, (), 1),
-    ("auto-provisioning-floor", {"cluster": {"version": "1.32.2-gke.1297000"}}, (), 0),
-    ("auto-provisioning-floor", {"nap": TPU7X, "cluster": {"version": "1.34.1-gke.2540999"}}, (), 1),
-    ("auto-provisioning-floor", {"nap": TPU7X, "cluster": {"version": "1.34.1-gke.2541000"}}, (), 0),
-    ("channel-upgrades", {}, (), 0),
-    ("channel-upgrades", {"gpu_pool": {"auto_upgrade": False}}, (), 1),
-    ("channel-upgrades", {"gpu_pool": {"auto_upgrade": False}, "cluster": {"release_channel": "UNSPECIFIED"}}, (), 0),
-    ("channel-upgrades", {"gpu_pool": {"auto_upgrade": False}, "cluster": {"release_channel": None}}, (), 0),
-    ("pinned-version", {"cluster": {"version": "1.34.1-gke.1"}}, (), 1),
-    ("pinned-version", {"cluster": {"version": "1.34.1-gke.1", "release_channel": None}}, (), 0),
-    ("pinned-version", {"cluster": {"version": "1.34"}}, (), 0),
-    ("add-on-floor", {"cluster": {"slice_controller": True, "version": "1.34"}}, (), 1),
-    ("add-on-floor", {"cluster": {"slice_controller": True, "version": "1.35"}}, (), 0),
-    ("add-on-floor", {"cluster": {"slice_controller": True, "version": None}}, (), 0),
-    ("add-on-floor", {"cluster": {"slice_controller": False, "version": "1.34"}}, (), 0),
-    ("version-offered", {"cluster": {"version": "1.27"}}, (), 1),
-    ("version-offered", {"cluster": {"version": "1.33.9-gke.1"}}, (), 1),
-    ("version-offered", {"cluster": {"version": "1.34"}}, (), 0),
-    ("version-offered", {"cluster": {"version": "1.40"}}, (), 0),
-    ("version-offered", {"cluster": {"version": "1.31", "release_channel": "EXTENDED"}}, (), 0),
-    ("version-offered", {"cluster": {"version": "1.30", "release_channel": "EXTENDED"}}, (), 1),
-    ("version-offered", {"cluster": {"version": "1.33", "release_channel": None}}, (), 1),
-    ("version-offered", {"cluster": {"version": None}}, (), 0),
-    ("pool-version", {"cluster": {"version": "1.34.1-gke.2"}, "gpu_pool": {"version": "1.34.1-gke.2"}}, (), 0),
-    ("pool-version", {"cluster": {"version": "1.34.1-gke.2"}, "gpu_pool": {"version": "1.34.1-gke.3"}}, (), 1),
-    ("pool-version", {"cluster": {"version": "1.34"}, "gpu_pool": {"version": "1.32"}}, (), 0),
-    ("pool-version", {"cluster": {"version": "1.34"}, "gpu_pool": {"version": "1.31"}}, (), 1),
-    ("pool-version", {"cluster": {"version": "1.30"}, "gpu_pool": {"version": "1.34", "cluster": "other"}}, (), 0),
-    ("queued-tpu", {"gpu_pool": {"queued": True}}, (), 0),
-    ("queued-tpu", {"gpu_pool": {"queued": True, "machine_type": "ct6e-standard-4t"}}, (), 1),
-    ("queued-tpu", {"gpu_pool": {"queued": True, "flex_start": True, "machine_type": "ct6e-standard-4t"}}, (), 1),
-    ("queued-tpu", {"gpu_pool": {"flex_start": True, "machine_type": "ct6e-standard-4t"}}, (), 0),
+TABLE = [
+    Rule(
+        "gke-floor",
+        example,
+        passes=[
+            {"cluster.version": "1.32.2-gke.1652000", "gpu_pool.flex_start": True},
+            {"cluster.version": "1.32.2-gke.1651999"},
+            {"cluster.version": "1.32.2-gke.1651999", "gpu_pool.queued": True},
+            {"gpu_pool": {**IRONWOOD, "cluster": "other"}, "cluster.version": "1.33"},
+        ],
+        finds=[
+            {"cluster.version": "1.32.2-gke.1651999", "gpu_pool.flex_start": True},
+            {"gpu_pool": {"flex_start": True, "queued": True, "version": "1.31.1-gke.1"}},
+            Found({"gpu_pool.flex_start": True, "gpu_pool.version": "1.31.1-gke.1"}, "1.32.2-gke.1652000"),
+            {"gpu_pool": IRONWOOD, "cluster.version": "1.33"},
+        ],
+        notes=[{"gpu_pool.flex_start": True, "cluster.version": UNKNOWN}],
+    ),
+    Rule(
+        "gpudirect-floor",
+        example,
+        passes=[
+            {"gpu_pool.nics": (PoolNic("a", None),), "gpu_pool.version": "1.29.15-gke.2467000"},
+            {"gpu_pool.nics": (PoolNic("a", None),), "gpu_pool.version": "1.30.1-gke.1"},
+            {"gpu_pool.version": "1.29.15-gke.2466999"},
+        ],
+        finds=[{"gpu_pool.nics": (PoolNic("a", None),), "gpu_pool.version": "1.29.15-gke.2466999"}],
+    ),
+    Rule(
+        "feature-floor",
+        example,
+        passes=[
+            {"gpu_pool.driver": None, "gpu_pool.version": "1.30.1-gke.1156000"},
+            {"gpu_pool": {"fast_socket": True, "version": "1.25.2-gke.1700", "driver": "LATEST"}},
+            {"gpu_pool.secondary_disks": 1, "gpu_pool.version": "1.28.3-gke.106700"},
+            {"gpu_pool.network_profile": "auto", "gpu_pool.version": "1.34.1-gke.1829001"},
+        ],
+        finds=[
+            {"gpu_pool.driver": None, "gpu_pool.version": "1.30.1-gke.1155999"},
+            {"gpu_pool.fast_socket": True, "gpu_pool.version": "1.25.2-gke.1699"},
+            {"gpu_pool.secondary_disks": 1, "gpu_pool.version": "1.28.3-gke.106699"},
+            {"gpu_pool.network_profile": "auto", "gpu_pool.version": "1.34.1-gke.1829000"},
+        ],
+    ),
+    Rule(
+        "auto-provisioning-floor",
+        example,
+        passes=[
+            {"cluster.version": "1.32.2-gke.1297000"},
+            {"nap": TPU7X, "cluster.version": "1.34.1-gke.2541000"},
+        ],
+        finds=[
+            {"cluster.version": "1.32.2-gke.1296999"},
+            {"nap": TPU7X, "cluster.version": "1.34.1-gke.2540999"},
+        ],
+    ),
+    Rule(
+        "channel-upgrades",
+        example,
+        passes=[
+            {"gpu_pool.auto_upgrade": False, "cluster.release_channel": "UNSPECIFIED"},
+            {"gpu_pool.auto_upgrade": False, "cluster.release_channel": None},
+        ],
+        finds=[{"gpu_pool.auto_upgrade": False}],
+    ),
+    Rule(
+        "pinned-version",
+        example,
+        passes=[{"cluster.version": "1.34.1-gke.1", "cluster.release_channel": None}, {"cluster.version": "1.34"}],
+        finds=[{"cluster.version": "1.34.1-gke.1"}],
+    ),
+    Rule(
+        "add-on-floor",
+        example,
+        passes=[
+            {"cluster.slice_controller": True, "cluster.version": "1.35"},
+            {"cluster.slice_controller": True, "cluster.version": None},
+            {"cluster.slice_controller": False, "cluster.version": "1.34"},
+        ],
+        finds=[{"cluster.slice_controller": True, "cluster.version": "1.34"}],
+    ),
+    Rule(
+        "version-offered",
+        example,
+        passes=[
+            {"cluster.version": "1.34"},
+            {"cluster.version": "1.40"},
+            {"cluster.version": "1.31", "cluster.release_channel": "EXTENDED"},
+            {"cluster.version": None},
+        ],
+        finds=[
+            {"cluster.version": "1.27"},
+            {"cluster.version": "1.33.9-gke.1"},
+            {"cluster.version": "1.30", "cluster.release_channel": "EXTENDED"},
+            {"cluster.version": "1.33", "cluster.release_channel": None},
+        ],
+        notes=[{"cluster.version": UNKNOWN}],
+    ),
+    Rule(
+        "pool-version",
+        example,
+        passes=[
+            {"cluster.version": "1.34.1-gke.2", "gpu_pool.version": "1.34.1-gke.2"},
+            {"cluster.version": "1.34", "gpu_pool.version": "1.32"},
+            {"cluster.version": "1.30", "gpu_pool.version": "1.34", "gpu_pool.cluster": "other"},
+        ],
+        finds=[
+            {"cluster.version": "1.34.1-gke.2", "gpu_pool.version": "1.34.1-gke.3"},
+            {"cluster.version": "1.34", "gpu_pool.version": "1.31"},
+        ],
+    ),
+    Rule(
+        "queued-tpu",
+        example,
+        passes=[{"gpu_pool.queued": True}, {"gpu_pool.flex_start": True, "gpu_pool.machine_type": "ct6e-standard-4t"}],
+        finds=[
+            {"gpu_pool.queued": True, "gpu_pool.machine_type": "ct6e-standard-4t"},
+            {"gpu_pool": {"queued": True, "flex_start": True, "machine_type": "ct6e-standard-4t"}},
+        ],
+    ),
 ]
 
 
-UNKNOWNS: list[tuple[str, str, str]] = [
-    ("version-offered", "cluster", "version"),
-    ("gke-floor", "cluster", "version"),
-]
-
-
-NEAREST_TOGETHER: list[TogetherNearest] = [
-    ("gke-floor", {"gpu_pool": {"flex_start": True, "version": "1.31.1-gke.1"}}, "1.32.2-gke.1652000"),
-]
+@pytest.mark.parametrize("case", cases(TABLE), ids=str)
+def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
+    case.holds()
 
 
 @pytest.mark.parametrize(
     ("version", "severity"), [("1.34.9-gke.1", "error"), ("1.35.0-gke.1", "warning"), (None, "warning")]
 )
-def test_queued_flex_start_tpus_are_refused_before_1_35_and_disputed_after(
-    version: str | None, severity: str, run: Callable[..., list[Finding]]
-) -> None:
+def test_queued_flex_start_tpus_are_refused_before_1_35_and_disputed_after(version: str | None, severity: str) -> None:
     pool = {"queued": True, "flex_start": True, "machine_type": "ct6e-standard-4t"}
-    (found,) = run("queued-tpu", (), gpu_pool=pool, cluster={"version": version})
+    (found,) = check("queued-tpu", *example(gpu_pool=pool, cluster={"version": version}))
 
     assert found.severity == severity
 
 
-def test_pool_whose_cluster_is_not_named_yet_is_of_the_only_one(run: Callable[..., list[Finding]]) -> None:
-    found = run("gke-floor", (), gpu_pool={**IRONWOOD, "cluster": UNKNOWN}, cluster={"version": "1.33"})
+def test_pool_whose_cluster_is_not_named_yet_is_of_the_only_one() -> None:
+    found = check("gke-floor", *example(gpu_pool={**IRONWOOD, "cluster": UNKNOWN}, cluster={"version": "1.33"}))
 
     assert [each.severity for each in found] == ["warning"]
 

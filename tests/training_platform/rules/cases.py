@@ -1,0 +1,79 @@
+"""Tables of rule tests: for a rule, changes of a view or program that pass, and changes of which it finds something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tests.training_platform.rules.builders import check, example
+from training_platform.config.reading.finding import Severity
+from training_platform.resources.planned import UNKNOWN
+from training_platform.rules import RULES, View
+
+Changes = Mapping[str, Any]
+
+
+class Found(NamedTuple):
+    """A change of which a rule finds something, and what else is compared: a None is not."""
+
+    changes: Changes
+    nearest: str | None = None
+    path: str | None = None  # below the section of the view
+    severity: Severity | None = None
+    times: int = 1
+
+
+class Case(NamedTuple):
+    """One rule over one changed view or program, and what it finds then."""
+
+    rule: str
+    of: Callable[..., View | list[View]]
+    found: Found
+    notes: bool = False  # a value is not known, and the rule says so
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.rule}-{self.number}"
+
+    def holds(self) -> None:
+        """Assert what the rule finds; unknown in place of what is spoiled is a note, and never an error."""
+        changes, nearest, path, severity, times = self.found
+        findings = check(self.rule, *_views(self.of, changes))
+        if self.notes:
+            assert {each.severity for each in findings} == {"note"}
+            return
+        assert [each.rule for each in findings] == [self.rule] * times
+        assert {each.severity for each in findings} <= (
+            {severity} if severity else {RULES[self.rule].severity, "warning"}
+        )
+        assert all(each.allowed for each in findings)
+        assert nearest is None or [each.nearest for each in findings] == [nearest]
+        assert path is None or [each.path for each in findings] == [f"section.{path}".rstrip(".")]
+        if times and self.of is not example:
+            undecided = check(self.rule, *_views(self.of, dict.fromkeys(changes, UNKNOWN)))
+            assert {each.severity for each in undecided} <= {"note"}
+
+
+class Rule(NamedTuple):
+    """A rule, the builder of what it judges, and changes that pass, are found, or have a value that is not known."""
+
+    rule: str
+    of: Callable[..., View | list[View]]
+    passes: Sequence[Changes]
+    finds: Sequence[Changes | Found]
+    notes: Sequence[Changes] = ()
+
+
+def cases(table: Iterable[Rule]) -> list[Case]:
+    """Return a case for each change of a table."""
+    found = []
+    for rule, of, passes, finds, notes in table:
+        found += [Case(rule, of, Found(changes, times=0)) for changes in passes]
+        found += [Case(rule, of, each if isinstance(each, Found) else Found(each)) for each in finds]
+        found += [Case(rule, of, Found(changes), notes=True) for changes in notes]
+    return [case._replace(number=number) for number, case in enumerate(found)]
+
+
+def _views(of: Callable[..., View | list[View]], changes: Changes) -> list[View]:
+    views = of(**changes)
+    return views if isinstance(views, list) else [views]
