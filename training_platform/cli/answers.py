@@ -197,7 +197,7 @@ def given(flag: str | None) -> list[str]:
 def whole(text: str) -> int:
     """Parse a decimal integer. Raises ValueError."""
     if not text.isdecimal():
-        raise ValueError(f"{text!r} is not a whole number.")
+        raise ValueError(f"{text!r} is not an integer.")
     return int(text)
 
 
@@ -214,9 +214,9 @@ def environment_answer(answers: Answers, flag: str | None, workspace: Workspace,
 
 
 def refuse_existing(folder: Path, file: str) -> None:
-    """End the command, before any question, where a file is there already."""
+    """End the command, before any question, if a file already exists."""
     if (folder / file).exists():
-        fail(f"{file} is there already; it was not changed.")
+        fail(f"{file} already exists and was not changed.")
 
 
 def refuse_wrong(workspace: Workspace, name: str, text: str) -> None:

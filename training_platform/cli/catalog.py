@@ -84,22 +84,24 @@ def list_(
             fail("--unverified lists the whole catalogue; leave the filter out.")
         _list_unverified(output_format)
         return
-    known = sheets()
-    families = {name for sheet in known for name in sheet.families}
+    every_sheet = sheets()
+    families = {name for sheet in every_sheet for name in sheet.families}
     if family is not None and family not in families:
         _unknown(f"{family!r} is not a family in the catalogue", family, families)
-    listed = sorted((sheet for sheet in known if family is None or family in sheet.families), key=_place)
+    listed = sorted((sheet for sheet in every_sheet if family is None or family in sheet.families), key=_place)
     filters: tuple[tuple[str | None, str, Callable[[Sheet], set[str]]], ...] = (
         (gpu, "GPU or TPU", lambda sheet: {str(sheet.value("accelerator.name"))} - {"None"}),
         (region, "region with accelerators", lambda sheet: {zone.rpartition("-")[0] for zone in _zones(sheet)}),
         (zone, "zone with accelerators", _zones),
     )
-    for asked, what, names_of in filters:
-        names = {name for sheet in known for name in names_of(sheet)} if asked else set[str]()
-        meant = {asked} & names or {name for name in names if name.startswith(f"{asked}-")}  # a100: a100-40 and a100-80
-        if asked and not meant:
-            _unknown(f"{asked!r} is not a {what} in the catalogue", asked, names)
-        listed = [sheet for sheet in listed if asked is None or meant & names_of(sheet)]
+    for value, kind, names_of in filters:
+        if value is None:
+            continue
+        names = {name for sheet in every_sheet for name in names_of(sheet)}
+        meant = {value} & names or {name for name in names if name.startswith(f"{value}-")}  # a100: a100-40 and a100-80
+        if not meant:
+            _unknown(f"{value!r} is not a {kind} in the catalogue", value, names)
+        listed = [sheet for sheet in listed if meant & names_of(sheet)]
     if output_format == "json":
         print_json([{"kind": row.kind, "name": row.name, "families": list(row.families)} for row in listed])
         return
@@ -133,12 +135,13 @@ def _list_unverified(output_format: Format) -> None:
     rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
     rows += [("code", fact, [file], decided) for file, fact, decided in in_code()]
     if output_format == "json":
-        print_json(
-            [
-                {"kind": kind, "field": field, "names": names, **(decided._asdict() if decided else {})}
-                for kind, field, names, decided in rows
-            ]
-        )
+        documents = []
+        for kind, field, names, decided in rows:
+            document: dict[str, object] = {"kind": kind, "field": field, "names": names}
+            if decided:
+                document |= decided._asdict()
+            documents.append(document)
+        print_json(documents)
         return
     for kind, field, names, decided in rows:
         rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -208,7 +211,9 @@ def _shown(value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(value) or "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,g}" if isinstance(value, float) else value
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,g}" if isinstance(value, float) else value
 
 
 def _brief(sheet: Sheet) -> str:

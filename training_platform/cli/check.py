@@ -87,10 +87,12 @@ def check(
     from training_platform.policy.settings import wrong_configs
 
     _agree(base=base, new_only=new_only, write_baseline=write_baseline, deployed=bool(states or previews))
-    printed, files = _printed(formats or ("text",)), _files(outputs)
+    printed = _printed(formats or ("text",))
+    files = _files(outputs)
     folder = repository(root)
     check_writable(files)
-    day, wrong = clock(folder, today), tuple(wrong_configs(folder))
+    day = clock(folder, today)
+    wrong = tuple(wrong_configs(folder))
     with progress_bar() as progress:
         options = CheckOptions(today=day, progress=progress)
         if write_baseline and not wrong:
@@ -123,9 +125,11 @@ def _agree(*, base: str | None, new_only: bool, write_baseline: bool, deployed: 
 
 def _printed(formats: Sequence[str]) -> list[str]:
     """Return the formats for standard output, each once; a whole document has to be the only one there."""
-    printed = [known for known in FORMATS if known in formats]
-    if len(printed) > 1 and (alone := [name for name in printed if not FORMATS[name].mixable]):
-        fail(f"--format {alone[0]} is a whole document: print it alone, or write it with --output {alone[0]}=FILE.")
+    printed = [name for name in FORMATS if name in formats]
+    documents = [name for name in printed if not FORMATS[name].mixable]
+    if len(printed) > 1 and documents:
+        name = documents[0]
+        fail(f"--format {name} is a whole document: print nothing else, or write it with --output {name}=FILE.")
     return printed
 
 

@@ -142,9 +142,9 @@ def _quotas(name: str) -> list[Quota]:
     from training_platform.catalog import loader
     from training_platform.quota.charges import short_quota_id
 
-    known = loader.default().quotas.values()
+    quotas = loader.default().quotas.values()
     name = name.partition(" ")[0]  # reports add what is counted and where: A2-CPUS (vCPUs)
-    return [quota for quota in known if name in {quota.name, quota.id.quota_id, short_quota_id(quota.id.quota_id)}]
+    return [quota for quota in quotas if name in {quota.name, quota.id.quota_id, short_quota_id(quota.id.quota_id)}]
 
 
 def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:

@@ -91,7 +91,7 @@ def environment(
         machine_types, "--machine-type", f"{_MACHINES}; several with spaces", machine_named, example="h100"
     )
     pools = answers.pools([machine.name for machine in machines], zones, capacities, reservations)
-    emails = tuple(answers.of(each, "--alert-email", "", fits(Email), example="a@example.com") for each in emails)
+    emails = tuple(answers.of(email, "--alert-email", "", fits(Email), example="a@example.com") for email in emails)
     if (domain := google_groups_domain) is not None:
         domain = answers.of(domain, "--google-groups-domain", "", fits(HostName), example="example.com")
     answers.end()
@@ -143,9 +143,11 @@ def pool(
     from training_platform.config.workspace import read_workspace
 
     folder = repository(root)
-    workspace, answers = read_workspace(folder), Answers()
+    workspace = read_workspace(folder)
+    answers = Answers()
     home = environment_answer(answers, environment, workspace, "ENVIRONMENT")
-    section, source = workspace.stacks[home].environment, workspace.stacks[home].source
+    section = workspace.stacks[home].environment
+    source = workspace.stacks[home].source
     clusters = section.clusters if section else {}
     near = [region_of(spec.location) for spec in clusters.values()]
     machine = answers.of(machine_type, "--machine-type", _MACHINES, machine_named, example="h100")
@@ -165,8 +167,8 @@ def pool(
     text, where, called = with_pool(before, home, first, name=name, cluster=cluster, others=others)
     refuse_wrong(workspace, home, text)
     write_files({path: text})
-    at = f"in the new cluster {where}" if where not in clusters else f"in cluster {where}"
-    say_folded(f"{source.file}: node pool {called} written, {at}")
+    cluster = f"cluster {where}" if where in clusters else f"the new cluster {where}"
+    say_folded(f"{source.file}: node pool {called} written, in {cluster}")
     workspace = read_workspace(folder)
     flavor = _say_pools(workspace, home, called)
     say_folded(f"No team has a share of {flavor} yet: write one into a team's file, or give one to a new team.")
@@ -199,7 +201,8 @@ def team(
     from training_platform.config.workspace import read_workspace
 
     folder = repository(root)
-    workspace, answers = read_workspace(folder), Answers()
+    workspace = read_workspace(folder)
+    answers = Answers()
     home = environment_answer(answers, environment, workspace)
     refuse_existing(folder, f"stacks/Pulumi.{home}-{name}.yaml")
     question = "IAM members, such as group:vision@example.com; several with spaces"
@@ -211,7 +214,8 @@ def team(
     workspace = read_workspace(folder)
     _say_shares(workspace, home, amounts)
     groups = [member for member in of if member.startswith("group:")]
-    file, spec = workspace.stacks[home].source.file, workspace.stacks[home].environment
+    file = workspace.stacks[home].source.file
+    spec = workspace.stacks[home].environment
     if groups and spec and spec.clusters and not spec.google_groups_domain:
         domain = groups[0].rpartition("@")[2]
         say_folded(
@@ -226,10 +230,13 @@ def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
     from training_platform.checks.reports.conclusion import counted
     from training_platform.config.pools import flavor_name, pools
 
-    section, flavor = workspace.stacks[home].environment, ""
-    for pool in pools(section) if section else ():
+    section = workspace.stacks[home].environment
+    flavor = ""
+    written_pools = pools(section) if section else []
+    for pool in written_pools:
         if only in (None, pool.name):
-            flavor, unit = flavor_name(pool), "chip" if pool.machine.kind == "tpu" else "GPU"
+            flavor = flavor_name(pool)
+            unit = "chip" if pool.machine.kind == "tpu" else "GPU"
             say_folded(
                 f"  node pool {pool.name} in {pool.cluster}: up to {counted(pool.max_nodes, 'VM')} of "
                 f"{pool.machine.name} ({counted(pool.max_chips, unit)}) in {pool.zone or pool.region}, "
@@ -245,8 +252,8 @@ def _say_next(workspace: Workspace, home: str) -> None:
     from training_platform.quota.snapshot import FOLDER
 
     section = workspace.stacks[home].environment
-    known = section is not None and (workspace.root / FOLDER / f"{section.project}.yaml").exists()
-    click.echo(f"Next: {'' if known else 'training-platform quota init, then '}training-platform check.")
+    has_snapshot = section is not None and (workspace.root / FOLDER / f"{section.project}.yaml").exists()
+    click.echo(f"Next: {'' if has_snapshot else 'training-platform quota init, then '}training-platform check.")
 
 
 def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence[str]) -> Amounts:
@@ -254,43 +261,49 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
     from training_platform.config.workspace import unpromised
 
     section = workspace.stacks[home].environment
+    clusters = list(section.clusters) if section else []
     rows = {
-        f"{at}/{name}": flavor
-        for at in (section.clusters if section else ())
-        for name, flavor in workspace.flavors(home, at).items()
+        f"{cluster}/{name}": flavor for cluster in clusters for name, flavor in workspace.flavors(home, cluster).items()
     }
-    known, left = list(rows), unpromised(workspace, home)
+    names = list(rows)
+    left = unpromised(workspace, home)
 
     def share_of(text: str) -> tuple[str, str, int]:
         named, _, amount = text.partition("=")
-        meant = [row for row in known if named in (row, row.partition("/")[2])]
+        meant = [row for row in names if named in (row, row.partition("/")[2])]
         meant = meant or [row for row, flavor in rows.items() if named == flavor.accelerator.name]
         if len(meant) != 1:
-            among(meant or known)(named)
-        at, _, flavor = meant[0].partition("/")
-        return at, flavor, fitting(at, flavor, whole(amount))
+            among(meant or names)(named)
+        cluster, _, flavor = meant[0].partition("/")
+        return cluster, flavor, fitting(cluster, flavor, whole(amount))
 
-    def fitting(at: str, flavor: str, amount: int) -> int:
+    def fitting(cluster: str, flavor: str, amount: int) -> int:
         """Return an amount that is whole VMs or slices, and that no other team has."""
-        size, most = rows[f"{at}/{flavor}"].chips_per_slice, left.get(at, {}).get(flavor, 0)
+        row = rows[f"{cluster}/{flavor}"]
+        size = row.chips_per_slice
+        most = left.get(cluster, {}).get(flavor, 0)
         if amount % size:
-            unit = "slice" if rows[f"{at}/{flavor}"].accelerator.kind == "tpu" else "VM"
+            unit = "slice" if row.accelerator.kind == "tpu" else "VM"
             nearest = max(size, min(most, amount // size * size))
             raise ValueError(
-                f"{flavor}={amount} is no whole number of {unit}s: one {unit} is {size}. Nearest: {flavor}={nearest}."
+                f"{flavor}={amount} must be a multiple of {size}, one {unit}. Nearest: {flavor}={nearest}."
             )
         if amount > most:
             raise ValueError(
-                f"{flavor}={amount} is more than teams have left of {flavor} in {at}: {most}. Nearest: "
+                f"{flavor}={amount} is more than teams have left of {flavor} in {cluster}: {most}. Nearest: "
                 f"{flavor}={most}, or a lower nominal_quota of another team, or more VMs in its pools."
             )
         return amount
 
     amounts: Amounts = {}
     for share in shares:
-        at, flavor, amount = answers.of(share, "--share", "", share_of, example=f"{known[0]}=0" if known else None)
-        amounts.setdefault(at, {})[flavor] = amount
-    return amounts if shares else {at: free for at, flavors in left.items() if (free := _positive(flavors))}
+        example = f"{names[0]}=0" if names else None
+        cluster, flavor, amount = answers.of(share, "--share", "", share_of, example=example)
+        amounts.setdefault(cluster, {})[flavor] = amount
+    if shares:
+        return amounts
+    free = {cluster: _positive(flavors) for cluster, flavors in left.items()}
+    return {cluster: flavors for cluster, flavors in free.items() if flavors}
 
 
 def _positive(amounts: Mapping[str, int]) -> dict[str, int]:
@@ -301,11 +314,11 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
     """Print what a new team has, and how the next one gets a share."""
     from training_platform.config.workspace import unpromised
 
-    for at, flavors in amounts.items():
+    for cluster, flavors in amounts.items():
         for flavor, amount in flavors.items():
-            row = workspace.flavors(home, at)[flavor]
+            row = workspace.flavors(home, cluster)[flavor]
             unit = "chips" if row.accelerator.kind == "tpu" else "GPUs"
-            say_folded(f"  share of {flavor} in {at}: {amount:,} of {row.queue_chips:,} {unit}")
+            say_folded(f"  share of {flavor} in {cluster}: {amount:,} of {row.queue_chips:,} {unit}")
     if not amounts:
         say_folded(f"  no share: {home} has no capacity that is assigned to no team")
     if not unpromised(workspace, home):
@@ -313,10 +326,10 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
             stack.source.file
             for stack, other, _ in workspace.teams()
             if other.environment == home
-            and any(row.nominal_quota for own in other.shares.values() for row in own.values())
+            and any(share.nominal_quota for flavors in other.shares.values() for share in flavors.values())
         )
         if files := ", ".join(of_home):
-            if amounts and not any(amount for given in amounts.values() for amount in given.values()):
+            if amounts and not any(amount for flavors in amounts.values() for amount in flavors.values()):
                 say_folded(f"It can only borrow: for GPUs or chips of its own, lower a nominal_quota in {files} first.")
                 return
             way = "or give it --share FLAVOR=0, to borrow"

@@ -52,16 +52,16 @@ def pull(
     for region in regions:
         if region not in REGIONS:
             fail(f"--region {region!r} is not a region. Nearest: {find_nearest(region, REGIONS)}.")
-    wanted = set(regions) or _regions(read_workspace(folder))
-    if not wanted:
+    chosen = set(regions) or _regions(read_workspace(folder))
+    if not chosen:
         fail("No stack file that could be read names a region; name one: training-platform prices pull --region REGION")
     api = CloudBilling(endpoint)
     with progress_bar() as progress:
-        pulled = pull_prices(api, wanted, clock(folder, today), progress)
+        pulled = pull_prices(api, chosen, clock(folder, today), progress)
     if not dry_run:
         write_files({folder / LISTED_FILE: pulled.text})
-    what = f"{len(pulled.machines):,} machine types and {len(pulled.services):,} services"
-    say(f"{LISTED_FILE}: {'not written' if dry_run else 'written'}; {what} in {', '.join(pulled.regions)}")
+    counts = f"{len(pulled.machines):,} machine types and {len(pulled.services):,} services"
+    say(f"{LISTED_FILE}: {'not written' if dry_run else 'written'}; {counts} in {', '.join(pulled.regions)}")
     unknown = [f"{name} ({count:,})" for name, count in pulled.unknown.most_common()]
     for title, names in (
         ("without a list price", pulled.missing),

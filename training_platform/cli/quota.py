@@ -61,10 +61,10 @@ def show(
     from training_platform.checks.reports.quota import overview_json, overview_markdown, print_overview, quota_console
     from training_platform.quota.overview import Selection, select
 
-    wanted = Selection(projects=projects, regions=regions, quotas=quotas, stacks=stacks, teams=teams)
+    selection = Selection(projects=projects, regions=regions, quotas=quotas, stacks=stacks, teams=teams)
     overview = overview_of(root, today)
     try:
-        chosen = select(overview, wanted)
+        chosen = select(overview, selection)
     except UserError as error:
         say_not_counted(overview)
         fail(str(error))
@@ -134,7 +134,8 @@ def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder:
     from training_platform.quota.snapshot import placeholder_text, unmarked
 
     for ledger in overview.ledgers:
-        file, snapshot = folder / f"{ledger.project}.yaml", ledger.snapshot
+        file = folder / f"{ledger.project}.yaml"
+        snapshot = ledger.snapshot
         needs = {line.key: line.used for line in ledger.lines}
         needs |= {key: amount for key, amount in of_jobs.items() if key.project == ledger.project}
         if not file.exists():
@@ -202,11 +203,11 @@ def overview_of(root: Path | None, today: str | None) -> Overview:
     return read_overview(folder, clock(folder, today))
 
 
-def _projects(asked: Iterable[str], overview: Overview) -> list[str]:
-    """Return the projects to read; one that no stack has may be asked for, if its name can be one."""
+def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
+    """Return the projects to read; a selected project need not be one of the stacks'."""
     from training_platform.config.reading.section import ProjectId, fits
 
-    names = list(dict.fromkeys(asked)) or [ledger.project for ledger in overview.ledgers]
+    names = list(dict.fromkeys(selected)) or [ledger.project for ledger in overview.ledgers]
     for name in names:
         if not fits(ProjectId, name):
             fail(f"{name!r} is not a project id: 6 to 30 lower-case letters, digits and dashes.")
@@ -216,13 +217,13 @@ def _projects(asked: Iterable[str], overview: Overview) -> list[str]:
 
 
 def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
-    """Return a snapshot's text, None where there is none; ends the command where it is unreadable."""
+    """Return a snapshot's text, if it exists; ends the command if it is unreadable."""
     from training_platform.quota.snapshot import FOLDER
 
     file = f"{FOLDER}/{project}.yaml"
     spoilt = {finding.file for finding in snapshots.findings if finding.severity == "error"}
     if file in spoilt or file in snapshots.unreadable:
-        fail(f"{file} cannot be kept as it is: mend it, or delete it to have a new one; nothing was written.")
+        fail(f"{file} cannot be updated: fix its findings, or delete it for a new one; nothing was written.")
     path = folder / file
     return path.read_text(encoding="utf-8-sig") if path.exists() else None
 
@@ -278,7 +279,7 @@ def request(
     overview = overview_of(root, today)
     say_not_counted(overview)
     if overview.not_counted:
-        fail("what the stacks need cannot be said before that is mended; nothing was written.")
+        fail("the needs of the stacks are unknown until that is fixed; nothing was written.")
     if not fits(Email | None, contact):
         fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
     chosen = select(overview, Selection(projects=projects))

@@ -83,7 +83,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=_WHOLE)) for name in names])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; an error that its user can mend ends it with exit code 2 and one sentence."""
+        """Run a command; an error that its user can fix ends it with exit code 2 and one sentence."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -140,7 +140,7 @@ def repository(path: Path | None) -> Path:
 
 
 def root_around(path: Path | None = None) -> Path | None:
-    """Return the repository's root as ``repository`` does, and None where there is none."""
+    """Return the repository's root as ``repository`` does, or None."""
     start = (path or Path()).resolve()
     folders = (start,) if path else (start, *start.parents)
     roots = (folder for folder in folders if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir())
@@ -155,7 +155,7 @@ def installed() -> str:
 
 
 def _version(root: Path) -> str | None:
-    """Return the version of a clone of this project, None for a folder that holds stacks alone."""
+    """Return the version of a clone of this project, or None for a folder of only stacks."""
     path = root / "pyproject.toml"
     if not path.is_file():
         return None
@@ -188,7 +188,8 @@ def _job_files() -> list[str]:
     return sorted(os.path.relpath(path) for path in (root / "jobs").glob("*/*.yaml")) if root else []
 
 
-complete_stacks, complete_jobs = completion(_stack_names), completion(_job_files)
+complete_stacks = completion(_stack_names)
+complete_jobs = completion(_job_files)
 
 
 def fail(message: str, *, code: int = 2) -> NoReturn:

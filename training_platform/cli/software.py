@@ -41,7 +41,8 @@ def outdated(output_format: Format, root: Path | None) -> None:
     from training_platform.config.workspace import read_workspace
 
     client = Registries()
-    rows, unasked = [], []
+    rows = []
+    unasked = []
     for used_by, name, chart, repo, version in _charts(read_workspace(repository(root))):
         try:
             row = _row(client, chart, repo, version)
@@ -58,8 +59,8 @@ def outdated(output_format: Format, root: Path | None) -> None:
                 for key, says in (("patch", "of its minor version"), ("newest", "newest"))
                 if row[key]
             ]
-            said = f"newer: {', '.join(newer)}" if newer else "the newest"
-            say(f"{row['chart']} {row['version']} ({row['used_by']}): {said}")
+            verdict = f"newer: {', '.join(newer)}" if newer else "the newest"
+            say(f"{row['chart']} {row['version']} ({row['used_by']}): {verdict}")
     for sentence in unasked:
         say(f"training-platform: {sentence}", err=True)
     sys.exit(2 if unasked else int(any(row["patch"] for row in rows)))
@@ -72,7 +73,7 @@ _CATALOGUE = "training_platform/catalog/data/software.yaml"
 @click.option("--write", is_flag=True, help=f"Write them to {_CATALOGUE}.")
 @root_option
 def digests(root: Path | None, *, write: bool) -> None:
-    """Ask registries for the digests of the catalogue's images that are named by a tag alone.
+    """Ask registries for the digests of the catalogue's images that have only a tag.
 
     Needs the network; Google's registries are asked with application default credentials. A digest says which image
     the tag means today, not whether the image is right. Exit code 1: an image has no digest in the catalogue. 2: a
@@ -117,15 +118,16 @@ def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]
     """Return who uses a chart, its name, place, repository and version: the catalogue's, and environments' own."""
     from training_platform.catalog import CHARTS
 
-    found = {name: [("catalogue", name, row.chart, row.repository, row.version)] for name, row in CHARTS.items()}
-    for stack in workspace.stacks.values():
-        for name, own in stack.environment.charts.items() if stack.environment else ():
+    charts = {name: [("catalogue", name, row.chart, row.repository, row.version)] for name, row in CHARTS.items()}
+    for stack, environment in workspace.environments():
+        for name, setting in environment.charts.items():
             row = CHARTS[name]
-            chart, version = own.chart or row.chart, own.version or row.version
-            if chart.startswith("oci://") or own.repository or own.chart is None:  # a folder has no versions
-                repo = own.repository or (None if own.chart else row.repository)
-                found[name].append((stack.name, name, chart, repo, version))
-    return [each for rows in found.values() for each in dict.fromkeys(rows)]
+            chart = setting.chart or row.chart
+            version = setting.version or row.version
+            if chart.startswith("oci://") or setting.repository or setting.chart is None:  # a folder has no versions
+                repository = setting.repository or (None if setting.chart else row.repository)
+                charts[name].append((stack.name, name, chart, repository, version))
+    return [chart for rows in charts.values() for chart in dict.fromkeys(rows)]
 
 
 def _row(client: Registries, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
@@ -133,10 +135,11 @@ def _row(client: Registries, chart: str, repo: str | None, version: str) -> dict
     from training_platform.clients.registries import parse
     from training_platform.clients.rest import ApiError
 
-    versions, now = client.versions(chart, repo), parse(version)
+    versions = client.versions(chart, repo)
+    now = parse(version)
     if not versions:
-        raise ApiError(f"{chart}: there is no release.")
-    same = [each for each in versions if parse(each)[:2] == now[:2]]
+        raise ApiError(f"{chart} has no release.")
+    same = [release for release in versions if parse(release)[:2] == now[:2]]
     patch = same[-1] if same and parse(same[-1]) > now else None
     newest = versions[-1] if parse(versions[-1]) > now and versions[-1] != patch else None
     return {"patch": patch, "newest": newest}

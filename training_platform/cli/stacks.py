@@ -55,7 +55,10 @@ def stacks(
 
     workspace = read_workspace(repository(root))
     before, last = environment_order(workspace)
-    names = [*before, *last] if production is None else last if production else before
+    if production is None:
+        names = [*before, *last]
+    else:
+        names = last if production else before
     if environment is not None:
         if environment not in (*before, *last):
             nearest = find_nearest(environment, [*before, *last])
@@ -92,7 +95,7 @@ def _kept(stack: Stack) -> list[str]:
 
 
 def _ordered(names: list[str], environment: str, workspace: Workspace, base: str) -> list[str]:
-    """Return an environment's stacks in the order that the change since ``base`` wants; exit where there is none."""
+    """Return an environment's stacks in the order that the change since ``base`` needs; exit if there is none."""
     from training_platform.checks.comparison.base_files import base_tree
     from training_platform.checks.comparison.refusals import deployment_order
     from training_platform.config.workspace import read_workspace

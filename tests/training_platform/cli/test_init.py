@@ -187,7 +187,7 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
     again = init(root, *ENVIRONMENT)
 
     assert again.exit_code == 2
-    assert "stacks/Pulumi.dev.yaml is there already" in again.stderr
+    assert "stacks/Pulumi.dev.yaml already exists" in again.stderr
     assert file.read_text() == "config: {}\n"
 
 
@@ -233,9 +233,9 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
     [
         (("team", "vision", "--member", "me", "--share", "h1000=8", "--share", "h100-spot=all"),
          ["--member 'me' is not in the right form", "--share 'h1000' is unknown. Allowed: us-central1/h100-spot.",
-          "--share 'all' is not a whole number."]),
+          "--share 'all' is not an integer."]),
         ((*TEAM, "--share", "h100=4"),
-         ["--share h100-spot=4 is no whole number of VMs: one VM is 8. Nearest: h100-spot=8"]),
+         ["--share h100-spot=4 must be a multiple of 8, one VM. Nearest: h100-spot=8"]),
         ((*TEAM, "--share", "h100=16"),
          ["more than teams have left of h100-spot in us-central1: 8. Nearest: h100-spot=8,"]),
         ((*TEAM, "--environment", "prod"), ["--environment 'prod' is unknown. Allowed: dev."]),

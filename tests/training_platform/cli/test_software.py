@@ -174,7 +174,7 @@ def test_an_image_without_a_digest_hides_no_other(
 
 def test_the_page_lists_the_images_that_have_no_digest() -> None:
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-    listed = re.search(r"named by a tag alone: ([^.]*)\.", page)
+    listed = re.search(r"have only a tag: ([^.]*)\.", page)
 
     assert listed is not None
     assert re.findall(r"`([^`]+)`", listed[1]) == [name for name, image in IMAGES.items() if "@" not in image]
@@ -189,7 +189,7 @@ def test_the_page_lists_the_images_that_have_no_digest() -> None:
         (Answer("<html>"), "the answer cannot be read"),
         (Answer([1]), "the answer is no object."),
         (Answer({"tags": None}), "its registry lists no tags."),
-        (Answer({"tags": ["latest"]}), "there is no release."),
+        (Answer({"tags": ["latest"]}), "has no release."),
     ],
 )
 def test_a_registry_that_does_not_answer_as_it_should_is_one_sentence_and_exit_code_2(
