@@ -55,9 +55,8 @@ def stacks(
 
     workspace = read_workspace(repository(root))
     before, last = environment_order(workspace)
-    if production is None:
-        names = [*before, *last]
-    else:
+    names = [*before, *last]
+    if production is not None:
         names = last if production else before
     if environment is not None:
         if environment not in (*before, *last):
