@@ -41,7 +41,6 @@ OTHERS = {
     "job debug", "job exec", "job port-forward", "job requeue", "job usage",
     "quota init", "quota pull", "quota request", "prices pull", "software outdated", "software digests",
     "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
-    "sandbox faults add", "sandbox faults list", "sandbox faults clear",
     "persistent-resource list", "persistent-resource reboot", "recommend", "trace make", "trace import",
     "trace pull", "plan", "pipeline-accounts",
 }  # fmt: skip

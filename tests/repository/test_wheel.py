@@ -83,7 +83,6 @@ COMMANDS = {
     "job list": "jobs",
     "job usage": "jobs",
     "quota pull": "quota",
-    "sandbox faults list": "sandbox",
     "sandbox serve": "sandbox",
     "sandbox status": "sandbox",
     "sandbox up dev": "sandbox",

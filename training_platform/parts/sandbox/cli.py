@@ -1,4 +1,4 @@
-"""``training-platform sandbox``: the real engine against a local Google Cloud, and the faults of that cloud."""
+"""``training-platform sandbox``: the real engine against a local Google Cloud."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from training_platform.parts.sandbox.run.faults import FaultControl
     from training_platform.parts.sandbox.run.folder import SandboxFolder
     from training_platform.parts.sandbox.run.reports import Summary
     from training_platform.parts.sandbox.run.session import Session
 
 app = Commands("sandbox", help="Run the real Pulumi engine against a local Google Cloud.")
-faults = Commands("faults", help="Faults injected into the cloud of `sandbox serve`.")
 
 _stack = click.argument("stack", metavar="STACK", shell_complete=complete_stacks, help="A stack of stacks/.")
 _durations = click.option(
@@ -252,42 +250,3 @@ def _print(summary: Summary) -> None:
     from training_platform.parts.sandbox.run.reports import as_text
 
     say(as_text(summary))
-
-
-@faults.command("list", epilog=example("training-platform sandbox faults list"))
-@_where
-def list_faults(**chosen: Any) -> None:
-    """List the faults, and the hits of each. Needs a running `sandbox serve`."""
-    options = SandboxOptions(**chosen)  # before the import, for which the extra is needed
-    from training_platform.parts.sandbox.run.faults import fault_lines
-
-    for line in fault_lines(_served(options).listed(), {}):
-        say(line)
-
-
-@faults.command(
-    "add", epilog=example("training-platform sandbox faults add training_platform/parts/sandbox/scenarios/bad-day.yaml")
-)
-@click.argument("scenario", type=PATH, metavar="FILE", help="A scenario file.")
-@_where
-def add(scenario: Path, **chosen: Any) -> None:
-    """Add the faults of a scenario file; their times begin now. Needs a running `sandbox serve`."""
-    say(f"added: {', '.join(_served(SandboxOptions(**chosen)).add(scenario))}")
-
-
-@faults.command("clear", epilog=example("training-platform sandbox faults clear h100-sold-out"))
-@click.argument("names", nargs=-1, metavar="[NAME]...", help="Faults; all of them without.")
-@_where
-def clear(names: tuple[str, ...], **chosen: Any) -> None:
-    """Remove faults; operations that waited for them continue. Needs a running `sandbox serve`."""
-    _served(SandboxOptions(**chosen)).clear(names)
-
-
-def _served(options: SandboxOptions) -> FaultControl:
-    """Return the faults of the server that runs. Raises CannotRun where there is none."""
-    from training_platform.parts.sandbox.run.faults import served_faults
-
-    return served_faults(options.folder())
-
-
-app.add_command(faults)

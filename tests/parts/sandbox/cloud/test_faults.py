@@ -146,42 +146,6 @@ def test_a_failed_delete_leaves_the_resource_and_the_next_removes_it(http: Fault
     assert http.get(f"/{NETWORKS}/it").status_code == 404
 
 
-@pytest.mark.parametrize(("fault", "seconds"), [({"factor": 2.5}, 250), ({"seconds": 40}, 140)])
-def test_a_slow_operation_takes_longer_by_so_much(http: Faulty, fault: Json, seconds: int) -> None:
-    http.last("container.nodePools", 100.0)
-    http.add("slow_operations", kind="container.nodePools", **fault)
-    http.create(pool())
-
-    http.wait(seconds - 1)
-    assert http.status() == "PROVISIONING"
-    http.wait(1)
-    assert http.status() == "RUNNING"
-
-
-def test_a_stuck_pool_is_provisioning_until_the_fault_is_lifted(http: Faulty) -> None:
-    http.add("stuck_pools", cluster="one", name="c?u")
-    operation = http.create(pool())
-    http.create(pool("other"))
-    http.wait(100_000)
-
-    assert http.status() == "PROVISIONING"
-    assert http.status("other") == "RUNNING"
-    http.delete("/_sandbox/faults/planned")
-
-    assert http.status() == "RUNNING"
-    assert http.operation(operation)["status"] == "DONE"
-
-
-def test_a_pool_is_stuck_for_a_time(http: Faulty) -> None:
-    http.add("stuck_pools", for_seconds=900)
-    http.create(pool())
-
-    http.wait(899)
-    assert http.status() == "PROVISIONING"
-    http.wait(1)
-    assert http.status() == "RUNNING"
-
-
 def test_a_sold_out_machine_fails_the_operation_and_leaves_the_pool_in_error_until_there_are_some(http: Faulty) -> None:
     http.add("stockouts", machine_type="e2-standard-4", location="us-central1-a", after_seconds=60, for_seconds=3600)
 
@@ -264,19 +228,6 @@ def test_a_pool_that_grows_into_a_sold_out_zone_runs_with_an_error_and_one_that_
     assert http.status() == "RUNNING"
 
 
-def test_a_topology_runs_out_while_others_of_the_machine_are_there(http: Faulty) -> None:
-    def slice_of(topology: str, nodes: int) -> Json:
-        body = pool(topology, nodes, ("us-central1-b",), machineType="ct6e-standard-4t", diskType="hyperdisk-balanced")
-        body["nodePool"] |= {"name": f"tpu-{topology}", "placementPolicy": {"type": "COMPACT", "tpuTopology": topology}}
-        return body
-
-    http.add("stockouts", machine_type="ct6e-standard-4t", location="us-central1-b", topology="4x4")
-
-    for topology, nodes, status in (("4x4", 4, "ERROR"), ("2x4", 2, "RUNNING")):
-        http.create(slice_of(topology, nodes))
-        assert http.status(f"tpu-{topology}") == status
-
-
 def test_a_cluster_whose_first_pool_finds_no_vms_is_in_error(http: Faulty) -> None:
     http.add("stockouts", machine_type="e2-standard-4", location="us-central1-f")
     first = pool(zones=("us-central1-f",))["nodePool"]
@@ -304,7 +255,7 @@ def test_a_persistent_resource_fails_in_a_sold_out_region(http: Faulty) -> None:
 def test_a_burst_turns_requests_away_so_often_and_then_lets_them_through(
     http: Faulty, code: int, status: str, reason: str
 ) -> None:
-    http.add("bursts", code=code, service="compute", verb="POST", path="v1/*/networks", times=2, retry_after_seconds=7)
+    http.add("bursts", code=code, service="compute", verb="POST", path="v1/*/networks", times=2)
     body = {"name": "it", "autoCreateSubnetworks": False}
 
     for _ in range(2):
@@ -312,7 +263,6 @@ def test_a_burst_turns_requests_away_so_often_and_then_lets_them_through(
         error = refused.json()["error"]
         assert (refused.status_code, error["code"], error["status"]) == (code, code, status)
         assert error["errors"][0]["reason"] == reason
-        assert refused.headers["retry-after"] == "7"
         assert http.get(f"/{NETWORKS}/it").status_code == 404
 
     assert http.post(f"/{NETWORKS}", json=body).status_code == 200
@@ -328,19 +278,6 @@ def test_a_burst_lasts_from_a_time_for_a_time(http: Faulty) -> None:
         seen.append(http.get(f"/{NETWORKS}").status_code)
 
     assert seen == [200, 503, 503, 200]
-    assert "retry-after" not in http.get(f"/{NETWORKS}").headers
-
-
-def test_an_expired_token_is_401_with_the_reason_and_a_challenge(http: Faulty) -> None:
-    http.add("expired_tokens", service="container", times=1)
-
-    refused = http.get(f"/{CLUSTER}")
-
-    error = refused.json()["error"]
-    assert (refused.status_code, error["status"]) == (401, "UNAUTHENTICATED")
-    assert error["details"][0]["reason"] == "ACCESS_TOKEN_EXPIRED"
-    assert 'error="invalid_token"' in refused.headers["www-authenticate"]
-    assert http.get(f"/{CLUSTER}").status_code == 200
 
 
 def test_an_answer_that_is_lost_closes_the_connection_after_the_effect(http: Faulty) -> None:
@@ -352,15 +289,6 @@ def test_an_answer_that_is_lost_closes_the_connection_after_the_effect(http: Fau
 
     assert http.get(f"/{NETWORKS}/it").status_code == 200
     assert http.post(f"/{NETWORKS}", json=body).status_code == 409
-
-
-def test_an_answer_that_is_lost_may_look_like_an_outage(http: Faulty) -> None:
-    http.add("lost_responses", client_sees="unavailable", path="*/networks", times=1)
-
-    lost = http.post(f"/{NETWORKS}", json={"name": "it", "autoCreateSubnetworks": False})
-
-    assert (lost.status_code, lost.json()["error"]["status"]) == (503, "UNAVAILABLE")
-    assert http.get(f"/{NETWORKS}/it").status_code == 200
 
 
 def test_reads_and_refusals_are_not_lost(http: Faulty) -> None:
@@ -382,11 +310,6 @@ def test_a_fault_of_a_project_leaves_the_others_alone(ask: Client, http: Faulty)
     assert http.get("/storage/v1/b/example-other-data").status_code == 503
     assert http.get("/storage/v1/b", params={"project": PROJECT}).status_code == 200
 
-    http.post("/_sandbox/reset", params={"project": PROJECT})
-    assert http.get(f"/compute/v1/projects/{OTHER}/global/networks").status_code == 503
-    http.post("/_sandbox/reset", params={"project": OTHER})
-    assert http.get("/_sandbox/faults").json() == []
-
 
 def test_after_a_restart_nothing_goes_wrong_and_what_waited_goes_on(
     make: Callable[..., LocalCloud], tmp_path: Path
@@ -396,15 +319,13 @@ def test_after_a_restart_nothing_goes_wrong_and_what_waited_goes_on(
     before.enable(PROJECT, "compute", "container")
     before.network()
     before.cluster()
-    scenario = "stuck_pools: {a: {name: held}}\nstockouts: {b: {machine_type: e2-standard-4, location: us-central1}}"
+    scenario = "stockouts: {sold-out: {machine_type: e2-standard-4, location: us-central1}}"
     before.cloud.faults.add(parse_scenario(scenario, "s.yaml"))
-    for name in ("held", "short"):
-        machine = "e2-standard-2" if name == "held" else "e2-standard-4"
-        before.done("POST", POOLS, pool(name, machineType=machine))
-    assert [before.done("GET", f"{POOLS}/{name}")["status"] for name in ("held", "short")] == ["PROVISIONING", "ERROR"]
+    before.done("POST", POOLS, pool())
+    assert before.done("GET", f"{POOLS}/cpu")["status"] == "ERROR"
 
     after = Client(make(file))
-    assert [after.done("GET", f"{POOLS}/{name}")["status"] for name in ("held", "short")] == ["RUNNING", "RUNNING"]
+    assert after.done("GET", f"{POOLS}/cpu")["status"] == "RUNNING"
 
 
 def test_a_pool_made_anew_is_not_taken_for_the_one_that_waited(http: Faulty) -> None:

@@ -61,15 +61,6 @@ def test_settings_and_time_are_a_persons_to_change(http: httpx.Client) -> None:
     assert http.put("/_sandbox/settings", json={"speed": 1}).status_code == 400
 
 
-def test_a_reset_forgets_one_project_or_all(http: httpx.Client) -> None:
-    http.put("/_sandbox/projects/example-more")
-    assert "example-more" in http.get("/_sandbox/state").json()["projects"]
-
-    http.post("/_sandbox/reset", params={"project": PROJECT})
-
-    assert http.get("/_sandbox/state", params={"project": PROJECT}).json()["names"] == []
-
-
 def test_a_fault_of_ours_is_an_answer_and_a_line_in_the_log(
     cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -191,7 +182,7 @@ def test_a_full_disk_is_one_sentence_and_the_change_did_not_take_place(
     assert Client(make(tmp_path / "cloud.json"))("GET", f"{NETWORKS.removeprefix('/')}/net").code == 200
 
 
-RESET = "/_sandbox/reset"
+SETTINGS = "/_sandbox/settings"
 FROM_PAGES = (
     {"Origin": "https://example.com"},
     {"Origin": "null"},
@@ -205,13 +196,13 @@ FROM_PAGES = (
 
 @pytest.mark.parametrize("headers", FROM_PAGES)
 def test_what_a_page_sends_is_refused_and_changes_nothing(http: httpx.Client, headers: dict[str, str]) -> None:
-    names = http.get("/_sandbox/state").json()["names"]
+    before = http.get(SETTINGS).json()
 
-    assert http.post(RESET, headers=headers).status_code == 403
+    assert http.put(SETTINGS, json={"check_services": False}, headers=headers).status_code == 403
     assert http.post(NETWORKS, json={"name": "net"}, headers=headers).status_code == 403
-    assert http.get("/_sandbox/state", headers=headers).status_code == 403
-    assert names
-    assert http.get("/_sandbox/state").json()["names"] == names
+    assert http.get(SETTINGS, headers=headers).status_code == 403
+    assert http.get(SETTINGS).json() == before
+    assert http.get(f"{NETWORKS}/net").status_code == 404
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
@@ -224,13 +215,13 @@ def test_what_a_form_can_send_is_no_body(http: httpx.Client, kind: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "localhost:8080", "[::1]:8080"])
 def test_programs_of_this_machine_are_answered(http: httpx.Client, host: str) -> None:
-    assert http.get("/_sandbox/state", headers={"Host": host}).status_code == 200
-    assert http.get("/_sandbox/state", headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
+    assert http.get(SETTINGS, headers={"Host": host}).status_code == 200
+    assert http.get(SETTINGS, headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
     sent = http.post(NETWORKS, content=b'{"name": "net"}', headers={"Host": host})
     assert sent.status_code == 200
 
 
-@pytest.mark.parametrize("path", [NETWORKS, "/_sandbox/state", "/elsewhere"])
+@pytest.mark.parametrize("path", [NETWORKS, SETTINGS, "/elsewhere"])
 @pytest.mark.parametrize("verb", ["OPTIONS", "TRACE", "HEAD"])
 def test_a_verb_that_no_api_has_is_refused_in_googles_form(http: httpx.Client, verb: str, path: str) -> None:
     answer = http.request(verb, path)
@@ -240,7 +231,7 @@ def test_a_verb_that_no_api_has_is_refused_in_googles_form(http: httpx.Client, v
 
 
 def test_a_verb_that_a_control_path_lacks_is_refused_in_googles_form(http: httpx.Client) -> None:
-    answer = http.delete("/_sandbox/state")
+    answer = http.delete(SETTINGS)
 
     assert answer.status_code == answer.json()["error"]["code"] == 404
 
@@ -260,9 +251,9 @@ def test_no_log_and_no_list_of_the_cloud_has_a_value_that_can_be_a_secret(
     wrong: list[Any] = [token, [token], [{"name": "A", "value": [token]}], [{"name": "A", "valu": token}]]
     refused = [http.post(path, json=body(env)) for env in wrong]
     refused.append(http.post(path, content=f'{{"displayName": "{token}" "type"}}'))
-    shown = [http.get("/_sandbox/state").text, http.get("/_sandbox/faults").text]
+    shown = http.get("/_sandbox/faults").text
 
     assert kept.status_code == 200
     assert [answer.status_code for answer in refused] == [400] * 5
     assert "customJobs 400" in caplog.text
-    assert token not in "".join([caplog.text, *(answer.text for answer in refused), *shown])
+    assert token not in "".join([caplog.text, *(answer.text for answer in refused), shown])

@@ -197,25 +197,6 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-def test_faults_of_a_server_are_added_listed_and_cleared(served: Servers, command: Command, scenario: Path) -> None:
-    assert command("faults", "add", str(scenario)) == (0, "added: away\n")
-    assert command("faults", "list") == (0, "Hit nothing: away (bursts).\n")
-    assert command("faults", "add", str(scenario))[0] == 2
-    code, said = command("faults", "clear", "awy")
-    assert code == 2
-    assert "there is no fault 'awy'. Nearest: away." in said
-    assert command("faults", "clear", "away") == (0, "")
-    assert FaultControl(served.cloud).listed() == []
-    assert command("faults", "clear") == (0, "")
-
-
-def test_without_a_server_there_are_no_faults_to_speak_of(command: Command) -> None:
-    code, said = command("faults", "list")
-
-    assert code == 2
-    assert "training-platform sandbox serve" in said
-
-
 @pytest.mark.parametrize("args", [("up", "dev"), ("refresh", "dev"), ("destroy", "dev"), ("serve",)])
 def test_a_scenario_that_cannot_be_played_ends_with_2_before_anything_runs(
     command: Command, scenario: Path, args: tuple[str, ...]

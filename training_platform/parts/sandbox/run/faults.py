@@ -13,8 +13,7 @@ import httpx
 
 from training_platform.parts.sandbox.cloud.faults.scenario import ScenarioError, read_scenario
 from training_platform.parts.sandbox.run.engine import ENABLED
-from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
-from training_platform.parts.sandbox.run.servers import served
+from training_platform.parts.sandbox.run.folder import CannotRun
 
 _MOST_EVENTS: Final = 3  # of a fault in a line; the server's list has all
 _SECONDS: Final = 30
@@ -40,9 +39,9 @@ class FaultControl:
         return added
 
     def clear(self, names: Sequence[str]) -> None:
-        """Remove faults, all of them where none is named. Raises CannotRun for a name that does not exist."""
-        for path in [f"_sandbox/faults/{quote(name)}" for name in names] or ["_sandbox/faults"]:
-            _ask(self._port, "DELETE", path)
+        """Remove faults. Raises CannotRun for a name that does not exist."""
+        for name in names:
+            _ask(self._port, "DELETE", f"_sandbox/faults/{quote(name)}")
 
 
 def check_scenario(path: Path) -> None:
@@ -51,17 +50,6 @@ def check_scenario(path: Path) -> None:
         read_scenario(path)
     except ScenarioError as error:
         raise CannotRun(f"the scenario cannot be played:\n{error}") from error
-
-
-def served_faults(folder: SandboxFolder) -> FaultControl:
-    """Return the faults of the server that ``sandbox serve`` runs. Raises CannotRun where it does not."""
-    servers = served(folder)
-    if servers is None:
-        raise CannotRun(
-            "no server is running: faults live as long as one does. Run `training-platform sandbox serve`, or give "
-            "the file to a run, as --scenario."
-        )
-    return FaultControl(servers.cloud)
 
 
 @contextmanager

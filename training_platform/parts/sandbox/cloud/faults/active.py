@@ -1,8 +1,8 @@
 """The faults of a server: which there are, and which requests and operations they hit. Without faults nothing changes.
 
-They are not in the server's file: after a restart nothing fails any more, and earlier damage stays. Messages:
-quoted in googleapis/google-api-php-client no. 1391 (401) and GoogleCloudPlatform/python-docs-samples no. 3482 (429),
-read 2026-11-21; that of 503, and the reasons, general knowledge.
+They are not in the server's file: after a restart nothing fails any more, and earlier damage stays. The message of 429
+is quoted in GoogleCloudPlatform/python-docs-samples no. 3482, read 2026-11-21; that of 503, and the reasons, general
+knowledge.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TypeVar
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.faults.scenario import (
     Burst,
-    ExpiredToken,
     Fault,
     LostResponse,
     RequestFault,
@@ -90,11 +89,9 @@ class ActiveFaults:
         """Remove a fault. Raises KeyError for an unknown name."""
         del self._active[name]
 
-    def clear_all(self, project: str | None = None) -> None:
-        """Remove every fault, or those that are limited to a project."""
-        self._active = {
-            name: active for name, active in self._active.items() if project not in (None, active.fault.project)
-        }
+    def clear_all(self) -> None:
+        """Remove every fault."""
+        self._active = {}
 
     def over(self, name: str, at: float) -> bool:
         """Whether a fault is cleared, or its time is over at ``at``."""
@@ -149,50 +146,29 @@ class IncomingRequest:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class FaultAnswer:
-    """The answer of a fault; without ``error`` the client's connection is closed unanswered."""
-
-    error: Refusal | None
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-def before_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer | None:
-    """Return the answer of a fault by which a request is not served; None where it is served."""
-    service = f"{request.service}.googleapis.com"
-    if faults.first(ExpiredToken, request.project, str(request), request.fits):
-        message = (
-            "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
-            "valid authentication credential. See "
-            "https://developers.google.com/identity/sign-in/web/devconsole-project."
-        )
-        details = error_info("ACCESS_TOKEN_EXPIRED", {"service": service})
-        challenge = 'Bearer realm="https://accounts.google.com/", error="invalid_token"'
-        return FaultAnswer(error=Refusal(401, message, details=(details,)), headers={"WWW-Authenticate": challenge})
+def refusal_unserved(faults: ActiveFaults, request: IncomingRequest) -> Refusal | None:
+    """Return the refusal by which a fault keeps a request from being served, if one does."""
     hit = faults.first(Burst, request.project, str(request), request.fits)
     if hit is None:
         return None
-    error, wait = unavailable(), hit[1].retry_after_seconds
-    if hit[1].code == 429:
-        kind = "Read" if request.verb == "GET" else "Write"
-        consumer = number(request.project) if request.project else "0"
-        message = (
-            f"Quota exceeded for quota metric '{kind} requests' and limit '{kind} requests per minute' of service "
-            f"'{service}' for consumer 'project_number:{consumer}'."
-        )
-        details = error_info("RATE_LIMIT_EXCEEDED", {"service": service, "consumer": f"projects/{consumer}"})
-        error = Refusal(429, message, details=(details,))
-    return FaultAnswer(error=error, headers={} if wait is None else {"Retry-After": str(wait)})
+    if hit[1].code == 503:
+        return unavailable()
+    service = f"{request.service}.googleapis.com"
+    kind = "Read" if request.verb == "GET" else "Write"
+    consumer = number(request.project) if request.project else "0"
+    message = (
+        f"Quota exceeded for quota metric '{kind} requests' and limit '{kind} requests per minute' of service "
+        f"'{service}' for consumer 'project_number:{consumer}'."
+    )
+    details = error_info("RATE_LIMIT_EXCEEDED", {"service": service, "consumer": f"projects/{consumer}"})
+    return Refusal(429, message, details=(details,))
 
 
-def after_effect(faults: ActiveFaults, request: IncomingRequest) -> FaultAnswer | None:
-    """Return the answer of a fault to a request that took effect; None where it gets its own answer."""
+def loses_answer(faults: ActiveFaults, request: IncomingRequest) -> bool:
+    """Whether a fault loses the answer to a change that took effect."""
     if request.verb == "GET":
-        return None
-    hit = faults.first(LostResponse, request.project, str(request), request.fits)
-    if hit is None:
-        return None
-    return FaultAnswer(error=None if hit[1].client_sees == "closed" else unavailable())
+        return False
+    return faults.first(LostResponse, request.project, str(request), request.fits) is not None
 
 
 def unavailable() -> Refusal:

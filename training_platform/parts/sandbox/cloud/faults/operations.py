@@ -17,10 +17,8 @@ from training_platform.parts.sandbox.cloud.faults.active import ActiveFaults
 from training_platform.parts.sandbox.cloud.faults.scenario import (
     FailedOperation,
     OperationFault,
-    SlowOperation,
     SpotPreemption,
     Stockout,
-    StuckPool,
 )
 from training_platform.parts.sandbox.cloud.state.operations import JobShortage, StartingOperation, TrainingJob
 from training_platform.parts.sandbox.cloud.state.store import Record
@@ -39,14 +37,8 @@ class OperationFaults:
         self.over = faults.over
 
     def strike(self, starting: StartingOperation, meta: Json, now: float) -> None:
-        """Apply the faults that fit to an operation; of those that end it, only the first."""
+        """Apply the first fault that fits to an operation."""
         project, what = starting.work.project, str(starting)
-        slow = self._faults.first(SlowOperation, project, what, lambda fault: _fits(fault, starting))
-        if slow is not None:
-            meta["due"] = now + (meta["due"] - now) * (slow[1].factor or 1) + (slow[1].seconds or 0)
-        stuck = self._faults.first(StuckPool, project, what, lambda fault: _holds_back(fault, starting))
-        if stuck is not None:
-            meta["held_by"] = stuck[0]
         stockout = self._faults.first(
             Stockout, project, what, lambda fault: any(vms.missing(fault) for vms in _requested(starting))
         )
@@ -57,7 +49,7 @@ class OperationFaults:
         if failed is not None:
             fault = failed[1]
             meta["due"] = now + (meta["due"] - now) * fault.at
-            meta["error"] = [fault.code, fault.message]
+            meta["error"] = ["INTERNAL", fault.message]
             meta["changes"] = _changes_of_failure(starting, fault.message, meta["changes"])
 
     def shortage(self, job: TrainingJob) -> JobShortage | None:
@@ -101,15 +93,6 @@ def _fits(fault: OperationFault, starting: StartingOperation) -> bool:
     )
 
 
-def _holds_back(fault: StuckPool, starting: StartingOperation) -> bool:
-    parts = starting.work.target.split("/")
-    return (
-        (starting.kind, starting.work.action) == (_POOL, "create")
-        and fnmatchcase(parts[-1], fault.name)
-        and fnmatchcase(parts[-3], fault.cluster)
-    )
-
-
 def _changes_of_failure(starting: StartingOperation, message: str, changes: list[Any]) -> list[Any]:
     """Return the changes at the end of an operation that fails."""
     kind, target, action = starting.kind, starting.work.target, starting.work.action
@@ -140,13 +123,12 @@ class _RequestedVms:
     """VMs of one machine type: how many, and where, each place getting as many as the others."""
 
     machine_type: str
-    topology: str | None
     nodes: int
     places: list[str]  # zones, or the region where Vertex AI chooses a zone
 
     def missing(self, fault: Stockout) -> list[str]:
         """Return the places that have none left."""
-        if self.machine_type != fault.machine_type or fault.topology not in (None, self.topology):
+        if self.machine_type != fault.machine_type:
             return []
         return [place for place in self.places if fault.location in (place, region_of(place))]
 
@@ -204,7 +186,6 @@ def _requested(starting: StartingOperation) -> Iterator[_RequestedVms]:
             machine = pool.get("machineSpec", {})
             yield _RequestedVms(
                 machine_type=machine.get("machineType", ""),
-                topology=machine.get("tpuTopology"),
                 nodes=int(pool.get("replicaCount", 1)),
                 places=[region],
             )
@@ -215,7 +196,6 @@ def _requested(starting: StartingOperation) -> Iterator[_RequestedVms]:
         if record.meta.get("nodes") and affinity != "SPECIFIC_RESERVATION":
             yield _RequestedVms(
                 machine_type=config["machineType"],
-                topology=record.body.get("placementPolicy", {}).get("tpuTopology"),
                 nodes=record.meta["nodes"],
                 places=list(record.body["locations"]),
             )

@@ -9,8 +9,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.topologies import legal_for, nearest_topology
 from training_platform.config.reading.rejection import RULE, rejections
 from training_platform.config.reading.section import Location, MachineTypeName, Name, OneOf, ProjectId, Section
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, read_source
@@ -75,7 +73,7 @@ class Fault(Section):
 
 
 class Stockout(Fault):
-    """A zone, or each zone of a region, has no VMs of a machine type left, or no slice of a TPU topology.
+    """A zone, or each zone of a region, has no VMs of a machine type left.
 
     The operation that asks for them fails ``after_seconds`` (half an hour at Google). GKE leaves the pool in an error
     state and keeps asking: once the fault is over, the pool is well; before ``after_seconds``, so is the operation.
@@ -85,18 +83,7 @@ class Stockout(Fault):
 
     machine_type: MachineTypeName
     location: Location
-    topology: Pattern | None = None
     after_seconds: float = Field(default=0, ge=0)
-
-    @model_validator(mode="after")
-    def _topology_of_the_machine(self) -> Self:
-        machine = MACHINE_TYPES[self.machine_type]
-        if self.topology is not None and not legal_for(machine, self.topology):
-            nearest = nearest_topology(machine, self.topology)
-            context = {"at": ("topology",), "allowed": f"a topology of {machine.name}", "nearest": nearest}
-            message = f"{self.topology!r} is not a valid topology for {machine.name}".replace("{", "{{")
-            raise PydanticCustomError("topology", message, context)
-        return self
 
 
 class OperationFault(Fault):
@@ -115,28 +102,7 @@ class FailedOperation(OperationFault):
     """
 
     at: float = Field(default=0.5, ge=0, le=1)
-    code: Literal["INTERNAL", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION"] = "INTERNAL"
     message: str = Field(default="Internal error.", min_length=1)
-
-
-class SlowOperation(OperationFault):
-    """An operation that takes ``factor`` times its time, or ``seconds`` more."""
-
-    factor: float | None = Field(default=None, gt=1)
-    seconds: float | None = Field(default=None, gt=0)
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.factor is None) is (self.seconds is None):
-            raise PydanticCustomError("slow", "takes either factor or seconds", {"allowed": "exactly one of them"})
-        return self
-
-
-class StuckPool(Fault):
-    """A node pool that stays PROVISIONING, its operation under way, until the fault is over."""
-
-    cluster: Pattern = "*"
-    name: Pattern = "*"
 
 
 class SpotPreemption(Fault):
@@ -159,26 +125,16 @@ class RequestFault(Fault):
 
 
 class Burst(RequestFault):
-    """Requests that are refused unserved: too many of them (429), or the service is away (503).
-
-    Google's services rarely send Retry-After; ``retry_after_seconds`` adds it.
-    """
+    """Requests that are refused unserved: too many of them (429), or the service is away (503)."""
 
     code: Literal[429, 503]
-    retry_after_seconds: int | None = Field(default=None, ge=0)
 
 
 class LostResponse(RequestFault):
-    """A change that takes place, and whose answer never arrives.
+    """A change that takes place, and whose answer never arrives: the client sees its connection closed.
 
-    The client sees its connection closed, or a 503. Reads and refusals are answered: nothing took place.
+    Reads and refusals are answered: nothing took place.
     """
-
-    client_sees: Literal["closed", "unavailable"] = "closed"
-
-
-class ExpiredToken(RequestFault):
-    """Requests whose access token has expired: 401, until the fault is over."""
 
 
 class Scenario(Section):
@@ -186,12 +142,9 @@ class Scenario(Section):
 
     stockouts: dict[Name, Stockout] = Field(default_factory=dict)
     failed_operations: dict[Name, FailedOperation] = Field(default_factory=dict)
-    slow_operations: dict[Name, SlowOperation] = Field(default_factory=dict)
-    stuck_pools: dict[Name, StuckPool] = Field(default_factory=dict)
     preemptions: dict[Name, SpotPreemption] = Field(default_factory=dict)
     bursts: dict[Name, Burst] = Field(default_factory=dict)
     lost_responses: dict[Name, LostResponse] = Field(default_factory=dict)
-    expired_tokens: dict[Name, ExpiredToken] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_once(self) -> Self:

@@ -1,8 +1,6 @@
-"""The server's own API below ``/_sandbox``: state, settings, time, quota and faults, for tests and the command line."""
+"""The server's own API below ``/_sandbox``: settings, time, faults, and resources to forget."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -15,7 +13,6 @@ from training_platform.parts.sandbox.cloud.faults.scenario import ScenarioError,
 from training_platform.parts.sandbox.cloud.http.guard import read_bytes, read_json
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota import finite
 
 
 def routes(cloud: LocalCloud) -> list[Route]:
@@ -26,13 +23,9 @@ def routes(cloud: LocalCloud) -> list[Route]:
         Route("/_sandbox/faults", control.add_faults, methods=["POST"]),
         Route("/_sandbox/faults", control.clear_faults, methods=["DELETE"]),
         Route("/_sandbox/faults/{name}", control.clear_fault, methods=["DELETE"]),
-        Route("/_sandbox/state", control.show_state, methods=["GET"]),
-        Route("/_sandbox/reset", control.reset, methods=["POST"]),
         Route("/_sandbox/resources/{name:path}", control.remove_resource, methods=["DELETE"]),
         Route("/_sandbox/settings", control.settings, methods=["GET", "PUT"]),
         Route("/_sandbox/clock", control.advance_clock, methods=["POST"]),
-        Route("/_sandbox/projects/{project}", control.add_project, methods=["PUT"]),
-        Route("/_sandbox/projects/{project}/quota", control.show_quota, methods=["GET"]),
     ]
 
 
@@ -58,35 +51,6 @@ class _Control:
         self._cloud.settle()
         self._cloud.store.flush()
         return JSONResponse({"now": self._cloud.time()})
-
-    async def add_project(self, request: Request) -> Response:
-        self._cloud.projects.add(request.path_params["project"])
-        return JSONResponse({"projects": self._cloud.projects.ids()})
-
-    async def show_quota(self, request: Request) -> Response:
-        rows = [
-            {"service": key.service, "quota": str(key), "used": used, "limit": finite(self._cloud.quota.limit(key))}
-            for key, used in self._cloud.quota.used(request.path_params["project"]).items()
-        ]
-        return JSONResponse(rows)
-
-    async def show_state(self, request: Request) -> Response:
-        """Return projects, and the resources by kind and by name."""
-        self._cloud.settle()
-        records = self._cloud.store.all(request.query_params.get("project"))
-        names = [record.name for record in records if "/operations/" not in record.name]
-        kinds = Counter("/".join([name.split("/")[0], name.split("/")[-2]]) for name in names)
-        return JSONResponse(
-            {"projects": self._cloud.projects.ids(), "counts": dict(sorted(kinds.items())), "names": names}
-        )
-
-    async def reset(self, request: Request) -> Response:
-        """Forget every resource and fault, or those of a project."""
-        project = request.query_params.get("project")
-        self._cloud.faults.clear_all(project)
-        self._cloud.store.clear(project)
-        self._cloud.store.flush()
-        return JSONResponse({})
 
     async def remove_resource(self, request: Request) -> Response:
         """Forget a resource, as if somebody deleted it elsewhere."""
@@ -114,9 +78,9 @@ class _Control:
             return JSONResponse({"error": str(error)}, 409)
         return JSONResponse({"added": names})
 
-    async def clear_faults(self, request: Request) -> Response:
-        """Clear every fault, or those of a project."""
-        self._cloud.faults.clear_all(request.query_params.get("project"))
+    async def clear_faults(self, _request: Request) -> Response:
+        """Clear every fault."""
+        self._cloud.faults.clear_all()
         return self._remaining_faults()
 
     async def clear_fault(self, request: Request) -> Response:

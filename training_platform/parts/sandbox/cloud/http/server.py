@@ -19,10 +19,9 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from training_platform.parts.sandbox.cloud.faults.active import (
-    FaultAnswer,
     IncomingRequest,
-    after_effect,
-    before_effect,
+    loses_answer,
+    refusal_unserved,
     unavailable,
 )
 from training_platform.parts.sandbox.cloud.http import control
@@ -87,15 +86,14 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
         incoming = IncomingRequest(
             verb=verb, service=service, path=path, project=cloud.project_named(path, dict(query))
         )
-        fault = before_effect(cloud.faults, incoming)
-        if fault is not None:
-            return await _faulty(request, service, fault)
+        refusal = refusal_unserved(cloud.faults, incoming)
+        if refusal is not None:
+            return JSONResponse(refusal.body(service), refusal.code)
         code, content = cloud.handle(service, verb, path, query, body, caller=caller_of(request.headers))
         message = "" if code == 200 else content.get("error", {}).get("message", "")
         LOG.info("%s /%s/%s %d %s", verb, service, path, code, message)
-        fault = after_effect(cloud.faults, incoming) if code == 200 else None
-        if fault is not None:
-            return await _faulty(request, service, fault)
+        if code == 200 and loses_answer(cloud.faults, incoming):
+            return await _lost(request, service)
         if code == 200 and verb == "DELETE" and service == "storage":
             return Response(status_code=204)
         return JSONResponse(content, code)
@@ -119,15 +117,15 @@ def _upload(cloud: LocalCloud) -> Endpoint:
     return answer
 
 
-async def _faulty(request: Request, service: str, fault: FaultAnswer) -> Response:
-    """Return the answer of a fault; without one, close the connection where the server gives it away."""
+async def _lost(request: Request, service: str) -> Response:
+    """Close the connection where the server gives it away; nobody reads what is then answered."""
     transport = getattr(request.state, _TRANSPORT, None)
-    if fault.error is None and transport is not None:
+    if transport is not None:
         transport.abort()
         while not await request.is_disconnected():
             await asyncio.sleep(0)
-    error = fault.error or unavailable()
-    return JSONResponse(error.body(service), error.code, fault.headers)
+    error = unavailable()
+    return JSONResponse(error.body(service), error.code)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

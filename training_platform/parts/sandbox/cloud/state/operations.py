@@ -1,8 +1,8 @@
 """Operations: a change while it is under way; and the clock by which it ends.
 
 An operation is a resource too, and so survives a restart: its ``meta`` holds when it is due and the changes that then
-happen, as data. Every request first ends the operations that are due. A fault may hold an operation back, or let it
-fail; that is undone once the fault is over, be it before the operation's end or after.
+happen, as data. Every request first ends the operations that are due. A fault may let an operation fail; that is undone
+once the fault is over, be it before the operation's end or after.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Operations:
         self._pending = {name for name in self._pending if name in self._store}
         for record in self._under_way():
             self._relieve(record, now)
-        due = [record for record in self._under_way() if record.meta["due"] <= now and not self._is_held(record, now)]
+        due = [record for record in self._under_way() if record.meta["due"] <= now]
         for record in sorted(due, key=lambda record: (record.meta["due"], record.meta["serial"])):
             self._end(record)
         for name in [*self._recovering]:
@@ -234,16 +234,6 @@ class Operations:
             meta |= {"due": max(now, well["due"]), "changes": well["changes"]}
             self._store.put(record)
 
-    def _is_held(self, record: Record, now: float) -> bool:
-        """Whether a fault holds an operation back; where the fault is over, the operation ends now."""
-        fault = record.meta.get("held_by")
-        if fault is None:
-            return False
-        if not self._faults.over(fault, now):
-            return True
-        record.meta["due"] = now
-        return False
-
     def _end(self, record: Record) -> None:
         self._pending.discard(record.name)
         meta = record.meta
@@ -252,7 +242,7 @@ class Operations:
         target = self._store.get(meta["target"])
         _write_end(record.body, meta, target.body if target else {})
         meta["ended"] = meta["due"]
-        for key in ("due", "changes", "response", "held_by"):
+        for key in ("due", "changes", "response"):
             meta.pop(key, None)
         self._store.put(record)
         if "recovers" in meta and target is not None:

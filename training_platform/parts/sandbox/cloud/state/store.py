@@ -88,12 +88,6 @@ class Store:
         self._changed = True
         return self._serial
 
-    def clear(self, project: str | None = None) -> None:
-        """Forget everything, or one project."""
-        for record in self.all(project):
-            del self._records[record.name]
-        self._changed = True
-
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
         """Undo the block's changes where it raises, or where they cannot be written at its end."""
