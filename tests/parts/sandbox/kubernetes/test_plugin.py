@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
-import yaml
 from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
@@ -16,7 +14,7 @@ from tests.parts.sandbox.kubernetes.client import CallRefused, Client, connect
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
 from training_platform.parts.sandbox.kubernetes import plugin
-from training_platform.parts.sandbox.kubernetes.plugin import changed_settings, configured, refused_settings, serve
+from training_platform.parts.sandbox.kubernetes.plugin import changed_settings, configured, serve
 from training_platform.parts.sandbox.kubernetes.store import Key, ObjectStore
 from training_platform.views.inputs import at
 
@@ -251,15 +249,6 @@ def test_a_name_of_ours_lets_the_replacement_come_first(cluster: Client) -> None
     assert cluster.diff(CONFIG_MAP, "cm", old, new) == (True, {"data.a": "UPDATE_REPLACE"}, ["data.a"], False)
 
 
-def test_a_provider_may_let_config_maps_and_secrets_change(cluster: Client) -> None:
-    cluster.configure(enableConfigMapMutable="true", enableSecretMutable="true")
-
-    assert cluster.diff(CONFIG_MAP, "cm", obj(data={"a": "1"}), obj(data={"a": "2"})).replaces == []
-    assert cluster.diff(SECRETS, "s", obj(data={"a": "1"}), obj(data={"a": "2"})).replaces == []
-    frozen = obj(data={"a": "1"}, immutable=True)
-    assert cluster.diff(CONFIG_MAP, "cm", frozen, obj(data={"a": "2"}, immutable=True)).replaces == ["data.a"]
-
-
 def test_a_providers_namespace_is_given_to_what_has_none(cluster: Client) -> None:
     cluster.configure(namespace="vision")
 
@@ -355,11 +344,12 @@ def test_a_settings_check_and_difference_reach_the_engine(cluster: Client) -> No
     def settings(**args: str) -> Any:
         return {"news": pb.CheckRequest(news=_struct(args)).news}
 
-    checked = cluster.call("CheckConfig", pb.CheckRequest(**settings(renderYamlToDirectory="out", kubeconfig="x")))
+    checked = cluster.call("CheckConfig", pb.CheckRequest(**settings(clusterIdentifier="b")))
     olds = _struct({"clusterIdentifier": "a"})
     changed = cluster.call("DiffConfig", pb.DiffRequest(olds=olds, **settings(clusterIdentifier="b")))
 
-    assert [failure.property for failure in checked.failures] == ["kubeconfig"]
+    assert list(checked.failures) == []
+    assert checked.inputs["clusterIdentifier"] == "b"
     assert list(changed.replaces) == list(changed.diffs) == ["clusterIdentifier"]
 
 
@@ -383,47 +373,20 @@ def test_serving_leaves_no_thread_behind() -> None:
 URN = "urn:pulumi:dev::p::pulumi:providers:kubernetes::a"
 
 
-def kubeconfig(server: str = "https://a.example.com", user: str = "me") -> Json:
-    return {
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": user}}],
-        "current-context": "x",
-        "users": [{"name": user, "user": {}}],
-    }
-
-
-def test_a_cluster_is_its_identifier_before_its_server_before_its_provider() -> None:
-    config = json.dumps(kubeconfig())
-
-    assert configured(URN, {"clusterIdentifier": "id", "kubeconfig": config}).cluster == "id"
-    assert configured(URN, {"kubeconfig": {SIGNATURE: SECRET, "value": config}}).cluster == "https://a.example.com"
+def test_a_cluster_is_its_identifier_before_its_provider() -> None:
+    assert configured(URN, {"clusterIdentifier": "id", "kubeconfig": "x"}).cluster == "id"
     assert configured(URN, {}).cluster == URN
-
-
-@pytest.mark.parametrize("broken", ["~/.kube/config", "a: [", "contexts: 3", "clusters: [1]\ncurrent-context: x"])
-def test_a_kubeconfig_that_cannot_be_read_names_no_cluster(broken: str) -> None:
-    assert configured(URN, {"kubeconfig": broken}).cluster == URN
-
-
-@pytest.mark.parametrize(("written", "mutable"), [("true", True), (True, True), ("false", False), (None, False)])
-def test_booleans_arrive_as_json_text(written: object, mutable: bool) -> None:
-    settings = configured(URN, {"enableSecretMutable": written, "enableConfigMapMutable": written})
-
-    assert (settings.secret_mutable, settings.config_map_mutable) == (mutable, mutable)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "changed", "replaces"),
     [
-        ({"kubeconfig": kubeconfig()}, {"kubeconfig": kubeconfig()}, [], []),
-        ({"kubeconfig": kubeconfig()}, {"kubeconfig": kubeconfig(user="you")}, ["kubeconfig"], []),
-        ({"kubeconfig": kubeconfig()}, {"kubeconfig": kubeconfig("https://b")}, ["kubeconfig"], ["kubeconfig"]),
-        ({"kubeconfig": kubeconfig()}, {"kubeconfig": UNKNOWN_ON_WIRE}, ["kubeconfig"], ["kubeconfig"]),
+        ({"clusterIdentifier": "a"}, {"clusterIdentifier": "a"}, [], []),
         ({"namespace": "a"}, {"namespace": "b"}, ["namespace"], []),
         ({"clusterIdentifier": "a"}, {"clusterIdentifier": "b"}, ["clusterIdentifier"], ["clusterIdentifier"]),
         ({}, {"clusterIdentifier": "b"}, ["clusterIdentifier"], []),
         (
-            {"clusterIdentifier": "a", "kubeconfig": kubeconfig()},
+            {"clusterIdentifier": "a", "kubeconfig": "x"},
             {"clusterIdentifier": "a", "kubeconfig": UNKNOWN_ON_WIRE},
             ["kubeconfig"],
             [],
@@ -434,16 +397,3 @@ def test_a_change_replaces_the_provider_only_where_it_means_another_cluster(
     old: Json, new: Json, changed: list[str], replaces: list[str]
 ) -> None:
     assert changed_settings(old, new) == (changed, replaces)
-
-
-def test_a_kubeconfig_as_text_means_what_it_means_as_a_map() -> None:
-    as_text = {"kubeconfig": yaml.safe_dump(kubeconfig("https://b"))}
-
-    assert changed_settings({"kubeconfig": kubeconfig("https://b")}, as_text) == (["kubeconfig"], [])
-    assert changed_settings({"kubeconfig": kubeconfig()}, as_text) == (["kubeconfig"], ["kubeconfig"])
-
-
-def test_rendering_is_refused_and_first_of_all_beside_a_kubeconfig() -> None:
-    assert refused_settings({"kubeconfig": "x"}) == []
-    assert [name for name, _ in refused_settings({"renderYamlToDirectory": "out"})] == ["renderYamlToDirectory"]
-    assert [name for name, _ in refused_settings({"renderYamlToDirectory": "out", "kubeconfig": "x"})] == ["kubeconfig"]

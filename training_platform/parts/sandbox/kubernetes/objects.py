@@ -90,8 +90,6 @@ class ProviderSettings:
     cluster: str
     default_namespace: str = "default"
     forces_namespace: bool = False  # the provider names a namespace, which inputs without one are given
-    secret_mutable: bool = False
-    config_map_mutable: bool = False
 
 
 class ResourceCall(NamedTuple):
@@ -148,17 +146,14 @@ class Objects:
             failures += failures_by(check, readable(inputs))
         return inputs, failures
 
-    def fixed(self, call: ResourceCall, olds: Json) -> Iterator[PropertyPath]:
-        """Yield the fields whose change replaces the object with these readable inputs."""
+    def fixed(self, call: ResourceCall) -> Iterator[PropertyPath]:
+        """Yield the fields whose change replaces an object."""
         yield from (("kind",), ("metadata", "name"), ("metadata", "namespace"))
         group, _, kind = call.kind
         yield from (tuple(path.split(".")) for path in _TABLE["immutable"].get(group, {}).get(kind, ()))
-        frozen = at(olds, ("immutable",)) is True
         if (group, kind) == ("", "Secret"):
-            yield ("type",)
-            if frozen or not call.settings.secret_mutable:
-                yield from (("data",), ("stringData",))
-        if (group, kind) == ("", "ConfigMap") and (frozen or not call.settings.config_map_mutable):
+            yield from (("type",), ("data",), ("stringData",))
+        if (group, kind) == ("", "ConfigMap"):
             yield from (("data",), ("binaryData",))
 
     def in_the_way(self, olds: Json, news: Json) -> bool:
@@ -199,9 +194,7 @@ class Objects:
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Update in place; as a server's dry run, a preview refuses the same, unless a value is unknown."""
         cluster, key, plain = call.settings.cluster, _key(call.kind, identity), readable(inputs)
-        live, schema = self._store.read(cluster, key), self._schemas.get(call.kind)
-        if problems := schema.errors(inputs, live) if schema and live else []:
-            raise ObjectRefused(f'{call.kind.kind} "{key.name}" is invalid: {"; ".join(problems)}')
+        live = self._store.read(cluster, key)
         if not preview:
             live = self._store.update(cluster, key, plain, call.kind.resource)
         elif not holds_unknown(plain):
@@ -251,7 +244,7 @@ class Releases:
             inputs.setdefault("timeout", TIMEOUT_SECONDS)
         return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
 
-    def fixed(self, _call: ResourceCall, _olds: Json) -> Iterator[PropertyPath]:
+    def fixed(self, _call: ResourceCall) -> Iterator[PropertyPath]:
         """A release of another name or namespace is another release."""
         yield from (("name",), ("namespace",))
 

@@ -9,7 +9,6 @@ providers so far mean one cluster.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-import yaml
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
@@ -37,9 +35,7 @@ from training_platform.parts.sandbox.kubernetes.objects import (
 )
 from training_platform.parts.sandbox.kubernetes.store import ObjectRefused, ObjectStore, changes, from_struct
 from training_platform.parts.sandbox.kubernetes.wire import readable, wire_struct
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import RELEASE
-from training_platform.views.inputs import at
 
 if TYPE_CHECKING:
     from training_platform.parts.sandbox.kubernetes.controllers import ApiStore
@@ -117,9 +113,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
 
     @override
     def CheckConfig(self, request: pb.CheckRequest, context: Any) -> pb.CheckResponse:
-        refused = refused_settings(readable(from_struct(request.news)))
-        failures = [pb.CheckFailure(property=name, reason=reason) for name, reason in refused]
-        return pb.CheckResponse(inputs=request.news, failures=failures)
+        return pb.CheckResponse(inputs=request.news)
 
     @override
     def DiffConfig(self, request: pb.DiffRequest, context: Any) -> pb.DiffResponse:
@@ -160,7 +154,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         ignored = {mark for name in request.ignoreChanges for mark in (f"{name}.", f"{name}[")}
         changed = [change for change in changes(olds, news) if not f"{change}.".startswith(tuple(ignored))]
         family = self._family(request)
-        fixed = list(family.fixed(call, olds))
+        fixed = list(family.fixed(call))
         replaces = [str(change) for change in changed if any(change.within(path) for path in fixed)]
         details = {}
         for change in changed:
@@ -237,78 +231,26 @@ def _some(changed: Sequence[object]) -> pb.DiffResponse.DiffChanges.ValueType:
     return pb.DiffResponse.DIFF_SOME if changed else pb.DiffResponse.DIFF_NONE
 
 
-_CLUSTER: Final = ("kubeconfig", "context", "cluster")  # settings that name a cluster
-
-
 def configured(urn: str, args: Json) -> ProviderSettings:
     """Read the arguments of ``Configure``.
 
-    A cluster is known by ``clusterIdentifier``, else by the server that the kubeconfig points to, so that several
-    stacks see one cluster; without either it is the provider's own.
+    A cluster is known by ``clusterIdentifier``, so that several stacks see one cluster; without it, by the provider.
     """
     settings = readable(args)
     namespace = settings.get("namespace")
-    active = _active_cluster(settings)
-    server = active.get("server") if isinstance(active, dict) else None
     return ProviderSettings(
-        cluster=settings.get("clusterIdentifier") or server or urn,
+        cluster=settings.get("clusterIdentifier") or urn,
         default_namespace=namespace or "default",
         forces_namespace=bool(namespace),
-        secret_mutable=_true(settings.get("enableSecretMutable")),
-        config_map_mutable=_true(settings.get("enableConfigMapMutable")),
     )
-
-
-def refused_settings(settings: Json) -> list[tuple[str, str]]:
-    """Property and reason of settings that the provider refuses, or that this stand-in does not have."""
-    rendering = "renderYamlToDirectory"
-    if not settings.get(rendering):
-        return []
-    clashes = [name for name in _CLUSTER if settings.get(name)]
-    return [(name, f'"{name}" arg is not compatible with "{rendering}" arg') for name in clashes] or [
-        (rendering, "the stand-in provider renders no YAML")
-    ]
 
 
 def changed_settings(old: Json, new: Json) -> tuple[list[str], list[str]]:
     """Changed properties, and those of them that replace the provider and with it all of its resources.
 
-    With an unchanged ``clusterIdentifier`` none does, and a changed one does. Without one, another active cluster in
-    the kubeconfig does, and so does a kubeconfig that is not known yet.
+    Another ``clusterIdentifier`` does. A provider without one is never replaced here; none of the platform's lacks it.
     """
     before, after = readable(old), readable(new)
     changed = sorted({str(change.path[0]) for change in changes(before, after)})
     old_id, new_id = before.get("clusterIdentifier"), after.get("clusterIdentifier")
-    if old_id and new_id:
-        return changed, ["clusterIdentifier"] if old_id != new_id else []
-    unknown = [name for name in _CLUSTER if after.get(name) is UNKNOWN]
-    if unknown:
-        return changed, unknown[:1]
-    old_cluster, new_cluster = _active_cluster(before), _active_cluster(after)
-    if old_cluster is None or new_cluster is None or old_cluster == new_cluster:
-        return changed, []
-    return changed, [name for name in _CLUSTER if name in changed]
-
-
-def _active_cluster(settings: Json) -> Any:
-    """The cluster entry that a kubeconfig, as text or as a map, points to; ``None`` where it names none."""
-    config = settings.get("kubeconfig")
-    if isinstance(config, str):
-        try:
-            config = yaml.safe_load(config)
-        except yaml.YAMLError:
-            return None
-    if not isinstance(config, dict):
-        return None
-    context = _named(config, "contexts", settings.get("context") or config.get("current-context"), "context")
-    return _named(config, "clusters", settings.get("cluster") or at(context, ("cluster",)), "cluster")
-
-
-def _named(config: Json, section: str, name: Any, field: str) -> Any:
-    entries = config[section] if isinstance(config.get(section), list) else ()
-    return next((at(entry, (field,)) for entry in entries if at(entry, ("name",)) == name), None)
-
-
-def _true(value: Any) -> bool:
-    """SDKs send a provider's booleans as JSON text."""
-    return value is True or (isinstance(value, str) and json.loads(value or "false") is True)
+    return changed, ["clusterIdentifier"] if old_id and new_id and old_id != new_id else []
