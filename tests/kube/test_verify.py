@@ -1,8 +1,7 @@
 """Probes of clusters on a real API server with Kueue and JobSet: clean as deployed, each refuted by its planted fault.
 
 No container runs: a stand-in for kubelets ends a probe's pods with the message of ``MESSAGES`` and tells their lines,
-one for GKE's autoscaler accepts requests, and one for Cloud Logging has a job's events and lines. Pods of
-Helm releases are objects.
+and one for Cloud Logging has a job's events and lines. Pods of Helm releases are objects.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import re
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,8 +40,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
 OF_CLUSTERS = [name for name, one in probes().items() if "kubeconfig" in one.needs]
-OPTIONS: Mapping[Any, str] = {"group": "vision@example.com", "pool": "main.a100"}
-POOLS = {"pools-bandwidth": "main.h100", "pools-slice": "v5e", "queues-request": "queued"}  # for which a100 is not
+OPTIONS: Mapping[Any, str] = {"group": "vision@example.com"}
 FURTHER = """\
     private_services_range: 10.200.0.0/20
     lustre:
@@ -50,9 +48,6 @@ FURTHER = """\
     clusters:"""
 LARGE = f"""\
 {HOME.replace("    clusters:", FURTHER)}\
-          h100: {{machine_type: a3-highgpu-8g, max_nodes: 2, capacity: spot}}
-          queued: {{machine_type: a2-highgpu-1g, max_nodes: 2, capacity: queued-provisioning}}
-          v5e: {{machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 1}}
 """
 NLP = TEAM.replace("vision", "nlp").partition("    buckets:")[0]
 MESSAGES = {
@@ -62,14 +57,9 @@ MESSAGES = {
     "lustre": "write=410\nread=450\n",
     "bucket": "write=\nread=180\n",
     "image": "ImageStreaming",
-    "node": "all=yes\ngpus=8\ndriver=580.65.06\n",
-    "slice": "all=yes\nchips=16\n",
-    "direct": "busbw=86.4\ngpus=16\n",
-    "plain": "busbw=9.8\ngpus=16\n",
     "job": "1",  # the first attempt that succeeds
     "lines": "attempt {attempt} of {run}\n",
     "record": "AllJobsCompleted",
-    "request": "Accepted",
 }
 NODE = "/api/v1/nodes/gke-lab-main-a100-0"
 
@@ -83,9 +73,8 @@ class Site(NamedTuple):
     kubeconfig: str
     messages: dict[str, str]
 
-    def platform(self, folder: Path, probe: str = "", **fields: Any) -> Any:
-        options = {**OPTIONS, "pool": POOLS.get(probe, OPTIONS["pool"])}
-        return self.lab.platform(folder, self.kubeconfig, options=options, seconds=10.0, **fields)
+    def platform(self, folder: Path, **fields: Any) -> Any:
+        return self.lab.platform(folder, self.kubeconfig, options=OPTIONS, seconds=10.0, **fields)
 
 
 Fault = AbstractContextManager[object]
@@ -194,7 +183,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             )
         )
         queues, server = Queues(kueue.client), ApiServer(kueue.client)
-        counts = {"a100": 1, "system": 1, "h100": 2, "queued": 1, "v5e-0": 4}
+        counts = {"a100": 1, "system": 1}
         bodies = {name: lab.body(f"{CLUSTER}/nodePools/{name}$") for name in counts}
         nodes = node_objects(SimulatedPool("lab-main", name, body, counts[name]) for name, body in bodies.items())
         messages = dict(MESSAGES)
@@ -211,7 +200,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         config.write_text(kueue.server.kubeconfig("lab-main"), encoding="utf-8")
         made = Site(queues, kueue.client, lab, str(config), messages)
         ended = threading.Event()
-        thread = threading.Thread(target=_play, args=(made, list(nodes.values()), ended), daemon=True)
+        thread = threading.Thread(target=_play, args=(made, ended), daemon=True)
         thread.start()
         yield made
         ended.set()
@@ -253,13 +242,11 @@ def _apply(queues: Queues, server: ApiServer, lab: Lab) -> None:
     queues.deploy_all([body for body in bodies if body["kind"] in PATHS])
 
 
-def _play(site: Site, nodes: Sequence[Json], ended: threading.Event) -> None:
-    """End a probe's pods as kubelets would, and answer requests for VMs as GKE's autoscaler would."""
+def _play(site: Site, ended: threading.Event) -> None:
+    """End a probe's pods as kubelets would."""
     while not ended.wait(0.1):
         for pod in site.queues.get("/api/v1/pods")["items"]:
             _tried(_end, site, pod)
-        for request in site.queues.get("/apis/autoscaling.x-k8s.io/v1/provisioningrequests")["items"]:
-            _tried(_accept, site, nodes, request)
 
 
 def _end(site: Site, pod: Json) -> None:
@@ -334,15 +321,6 @@ def logged(messages: Mapping[str, str], asked: str) -> list[Json]:
     return [{"timestamp": "2026-11-23T12:00:04Z", "textPayload": text, "resource": {"labels": labels}}]
 
 
-def _accept(site: Site, nodes: Sequence[Json], request: Json) -> None:
-    """Answer a request for VMs of a pool that is there."""
-    template = site.queues.get(f"/api/v1/namespaces/{request['metadata']['namespace']}/podtemplates/request")
-    selector = template["template"]["spec"]["nodeSelector"]
-    fits = any(selector.items() <= node["metadata"]["labels"].items() for node in nodes)
-    if fits and not (request.get("status") or {}).get("conditions"):
-        site.queues.says(request, site.messages["request"])
-
-
 def _tried(call: Callable[..., object], *arguments: object) -> None:
     """Call, for an object that may be gone meanwhile."""
     try:
@@ -364,12 +342,8 @@ def ran(platform: Platform, *names: str) -> dict[str, list[str]]:
 def test_a_deployed_cluster_refutes_nothing_and_keeps_nothing(site: Site, tmp_path: Path) -> None:
     before = {kind: _names(site, kind) for kind in ("namespaces", "persistentvolumes")}
     with site.platform(tmp_path) as platform:
-        said = ran(platform, *(name for name in OF_CLUSTERS if name not in POOLS))
+        said = ran(platform, *OF_CLUSTERS)
         made = platform.maker.ledger.made
-    for name in POOLS:
-        with site.platform(tmp_path, name) as platform:
-            for verdict, lines in ran(platform, name).items():
-                said[verdict] += lines
 
     assert (said["refuted"], said["undecided"]) == ([], [])
     assert {line.partition(":")[0] for line in said["proven"]} == set(OF_CLUSTERS)
@@ -449,7 +423,6 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         lambda site: changed(site, NODE, metadata={"labels": {"node.kubernetes.io/instance-type": "a2-highgpu-4g"}}),
         "is a a2-highgpu-4g",
     ),
-    "a driver that sees 7 of 8 GPUs": ("pools-node", lambda site: told(site, "node", "all=7 of 8\n"), "7 of 8"),
     "an open way out": (
         "network-egress",
         lambda site: told(site, "egress", MESSAGES["egress"].replace("internet=no", "internet=yes")),
@@ -467,13 +440,6 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         "cluster-images",
         lambda site: told(site, "image", "Pulled"),
         "stream images: the whole image was pulled",
-    ),
-    "a slice with a lost chip": ("pools-slice", lambda site: told(site, "slice", "all=15 of 16\n"), "15 of 16"),
-    "a slow network": ("pools-bandwidth", lambda site: told(site, "direct", "busbw=31\n"), "busbw is 31, of at least"),
-    "GPUDirect that is not used": (
-        "pools-bandwidth",
-        lambda site: told(site, "plain", "busbw=90\n"),
-        "is faster than its VMs' plain network",
     ),
     "a job that fails twice": ("queues-job", lambda site: told(site, "job", "2"), "fails once restarts, and ends"),
     "lines of another program": (
@@ -493,7 +459,6 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         lambda site: replaced(site, f"{KUEUE}/workloadpriorityclasses/high", value=0),
         "a job of priority high is admitted before others",
     ),
-    "a request that fails": ("queues-request", lambda site: told(site, "request", "Failed"), "GKE accepts a request"),
     "a role beyond the team": ("tenancy-rights", let_in, "a member may list pods in nlp"),
     "a policy out of force": ("tenancy-writes", without_policy, "a member may say that Kueue admitted it"),
 }
@@ -506,7 +471,7 @@ def test_each_probe_of_clusters_has_a_fault() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_refuted_by_its_probe(site: Site, tmp_path: Path, fault: str) -> None:
     name, spoil, says = FAULTS[fault]
-    with spoil(site), site.platform(tmp_path, name) as platform:
+    with spoil(site), site.platform(tmp_path) as platform:
         try:
             said = verdicts(answers_of(name, platform))
         finally:

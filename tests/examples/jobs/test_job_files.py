@@ -17,7 +17,7 @@ from training_platform.parts.sandbox.cloud.requests.validation import read_body
 from training_platform.parts.sandbox.kubernetes.definitions import load_crds
 
 SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas" / "jobset"
-GKE = {"pretrain_jax": "nlp", "fsdp_torch": "vision", "wandb_launch": "vision"}
+GKE = {"pretrain_jax": "nlp", "fsdp_torch": "vision", "all_gather": "vision", "wandb_launch": "vision"}
 VERTEX = {"finetune_vit": "customJobs", "tune": "hyperparameterTuningJobs", "dask_cluster": "customJobs"}
 
 

@@ -12,14 +12,13 @@ import pytest
 from tests.parts.verify.lab import PROJECT, Lab, answers_of, change, let_in, verdicts
 from training_platform.parts.verify.probes import probes
 from training_platform.parts.verify.run import go_on
-from training_platform.resources.resource_types import SERVICE_ACCOUNT
 
 pytestmark = pytest.mark.timeout(300)
 READING = [name for name, one in probes().items() if not one.needs and not one.makes]
 MAIN = f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main"
 
 
-@pytest.mark.parametrize("name", [*READING, "vertex-jobs", "monitoring-page"])
+@pytest.mark.parametrize("name", [*READING, "monitoring-page"])
 def test_a_project_as_planned_refutes_nothing_and_keeps_nothing(lab: Lab, tmp_path: Path, name: str) -> None:
     def there() -> set[str]:
         return {record.name for record in lab.cloud.store.all() if "/operations/" not in record.name}
@@ -157,11 +156,6 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
         "a tile beyond the columns of its dashboard: let in",
     ),
     "a refusal of another kind": ("vertex-refusals", answer("GET .*/networks/verify-", 409), "409, expected 404"),
-    "jobs that fail": (
-        "vertex-jobs",
-        answer("GET .*/customJobs/", 200, state="JOB_STATE_FAILED"),
-        "first job: JOB_STATE_FAILED",
-    ),
     "somebody may act as jobs": ("tenancy-accounts", let_in("user:eve@example.com"), "which no stack file grants"),
 }
 
@@ -182,15 +176,6 @@ def test_a_stockout_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
 
     assert said["refuted"] == []
     assert len(said["undecided"]) == 1
-
-
-def test_a_persistent_resource_whose_jobs_have_no_account_gets_no_job(lab: Lab, tmp_path: Path) -> None:
-    with lab.platform(tmp_path) as platform:
-        platform.resources = [one for one in platform.resources if one.type != SERVICE_ACCOUNT]
-        said = verdicts(answers_of("vertex-jobs", platform))
-
-    assert (said["refuted"], said["proven"], len(said["undecided"])) == ([], [], 1)
-    assert not platform.maker.ledger.made
 
 
 def test_probes_after_a_refuted_one_are_not_decided(lab: Lab, tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from tests.parts.adopt.seeding import served
 from tests.parts.verify.lab import PROJECT, Lab, change, let_in
 from training_platform.catalog.reading import table
 from training_platform.cli.main import app
-from training_platform.parts.verify import cli, google_cloud, report, run
+from training_platform.parts.verify import cli, google_cloud, run
 from training_platform.parts.verify import probes as probing
 from training_platform.parts.verify.ledger import Ledger
-from training_platform.parts.verify.probes import STAGES, chosen, priced, probes
+from training_platform.parts.verify.probes import STAGES, chosen, probes
 
 pytestmark = pytest.mark.timeout(300)
 TWO = ["storage-ready", "tenancy-accounts"]
@@ -129,47 +129,13 @@ def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
     assert result.exit_code == 0
 
 
-def test_a_plan_leaves_out_what_is_above_the_price_and_says_so(lab: Lab) -> None:
-    result = verify(lab, "--plan", "--at-most", "0.01")
-
-    assert "storage-disk" not in picked(result)
-    assert "Left out by --at-most: storage-disk, up to 0.05 USD." in result.stdout
-    assert "0.00 USD" in result.stdout
-
-
-def test_what_starts_machines_or_sends_messages_is_chosen_by_name_alone(lab: Lab) -> None:
+def test_what_sends_messages_is_chosen_by_name_alone(lab: Lab) -> None:
     by_name = {one.name for one in probes().values() if one.by_name}
 
-    assert by_name >= {"pools-node", "pools-slice", "pools-bandwidth", "storage-lustre", "monitoring-page"}
-    assert not by_name & picked(verify(lab, "--plan", "--at-most", "1000"))
-    assert "pools-node" in picked(verify(lab, "--plan", "--probe", "pools-node", "--at-most", "60"))
+    assert by_name == {"storage-lustre", "monitoring-page"}
+    assert not by_name & picked(verify(lab, "--plan"))
+    assert "storage-lustre" in picked(verify(lab, "--plan", "--probe", "storage-lustre"))
     assert picked(verify(lab, "--plan", "--page", "--probe", "storage-ready")) == {"storage-ready", "monitoring-page"}
-
-
-def test_a_report_has_the_price_that_the_plan_showed(lab: Lab, tmp_path: Path) -> None:
-    words = ["--probe", "pools-node", "--pool", "main.a100", "--at-most", "60"]
-    plan = verify(lab, "--plan", *words).stdout
-    usd = priced(lab.environment, "main.a100")["pools-node"]
-    files = {form: tmp_path / f"report.{form}" for form in ("html", "json", "txt")}
-    reports = [word for path in files.values() for word in ("--report", str(path))]
-
-    with served(lab.seeded) as address:
-        result = verify(lab, *words, "--anew", "--yes", "--local-cloud", address, *reports)
-
-    assert usd != probes()["pools-node"].usd
-    assert f"minutes and {usd:,.2f} USD" in plan
-    document = json.loads(files["json"].read_text())
-    rows = {row["probe"]: row["at_most_usd"] for row in document["probes"]}
-    assert (rows["pools-node"], rows["cluster-answers"], document["at_most_usd"]) == (usd, 0, usd)
-    for text in (files["html"].read_text(), files["txt"].read_text(), result.stdout):
-        assert f"planned, at most: pools-node {usd:,.2f} USD" in text
-        assert f"planned at {usd:,.2f} USD at most" in text
-
-
-def test_a_run_that_was_begun_without_prices_has_none_in_its_report() -> None:
-    head = {"environment": "lab", "where": "local cloud", "began": "2026-11-23T12:00:00Z"}
-
-    assert report.headline(report.document(head, {}, ended=True)).endswith("0 proven")
 
 
 def test_a_page_is_sent_once_and_a_terminal_is_asked_for_its_code(lab: Lab) -> None:
@@ -207,7 +173,7 @@ def test_stages_and_what_asks_the_page_are_named_as_the_table_of_probes_has_them
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--probe", "pools-nodse"], "'pools-nodse' is not a probe. Nearest: pools-node"),
+        (["--probe", "pools-nodse"], "'pools-nodse' is not a probe. Nearest: pools-nodes"),
         (["--report", "report.pdf"], "report.pdf: a report is called .html, .json or .txt."),
         (["--stage", "pool"], "'pool' is not one of"),
     ],

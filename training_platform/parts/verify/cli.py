@@ -40,10 +40,8 @@ _WIDTH = 160
 @click.option(
     "--probe", "names", multiple=True, metavar="NAME", help="Only this probe and those before it. Repeatable."
 )
-@click.option("--at-most", type=click.FloatRange(0), default=5.0, metavar="USD", help="The most that the run may cost.")
 @click.option("--kubeconfig", help="Ask the clusters by this kubeconfig; default: do not ask them.")
 @click.option("--group", metavar="ADDRESS", help="Test group of a team, which is impersonated to try its limits.")
-@click.option("--pool", metavar="CLUSTER.POOL", help="Node pool in which probes chosen by name start VMs.")
 @click.option("--page", is_flag=True, help="Send a test alert to the environment's addresses, and ask for its code.")
 @click.option(
     "--report", "files", multiple=True, type=PATH, help="Also write FILE.html, FILE.json or FILE.txt. Repeatable."
@@ -60,10 +58,8 @@ def verify(
     environment: str,
     stages: tuple[str, ...],
     names: tuple[str, ...],
-    at_most: float,
     kubeconfig: str | None,
     group: str | None,
-    pool: str | None,
     page: bool,
     files: tuple[Path, ...],
     only_facts: bool,
@@ -78,7 +74,7 @@ def verify(
 
     What differs from the plan is shown by `pulumi preview --refresh --expect-no-changes`: run that first.
 
-    Needs the extra `adopt`, and application default credentials unless with --local-cloud. Shows a plan and its cost
+    Needs the extra `adopt`, and application default credentials unless with --local-cloud. Shows a plan
     first. Objects that a probe creates are in a ledger in .verify/ before they are in a cluster, and are deleted after
     the probe; if the command is killed, its next start deletes them and goes on. Nothing else is ever deleted. The
     report has no address of a person, no project and no secret. Exit code 0: nothing is refuted. 1: something is. 2:
@@ -94,7 +90,7 @@ def verify(
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.verify import report, run
     from training_platform.parts.verify.ledger import Ledger, alone
-    from training_platform.parts.verify.probes import chosen, priced
+    from training_platform.parts.verify.probes import chosen
 
     folder = repository(root)
     formats = {path: {".html": "html", ".json": "json", ".txt": "text"}.get(path.suffix, "") for path in files}
@@ -108,14 +104,13 @@ def verify(
     if only_facts:
         _say_facts(environment, spec, local_cloud)
         return
-    further, usd = [_PAGE] if page else [], priced(spec, pool or "")
-    picked, dear = chosen(stages=stages, names=names, further=further, at_most=at_most, usd=usd)
-    _say_plan(picked, dear)
+    picked = chosen(stages=stages, names=names, further=[_PAGE] if page else [])
+    _say_plan(picked)
     if only_plan:
         return
     place = run.folder_of(folder, environment)
     head = run.head_of(
-        folder, environment, project, local_cloud, picked, options=(pool or "", group or "", kubeconfig or "")
+        folder, environment, project, local_cloud, picked, options=(group or "", kubeconfig or "")
     )  # fmt: skip
     with alone(place):
         old = Ledger.latest(place)
@@ -130,7 +125,7 @@ def verify(
             progress("planning stacks and reading the project")
             platform = run.read_platform(
                 folder, environment, ledger, kubeconfig=kubeconfig, local_cloud=local_cloud,
-                options={"group": group or "", "pool": pool or "", "page": "yes" if page else ""}, seconds=wait,
+                options={"group": group or "", "page": "yes" if page else ""}, seconds=wait,
                 confirm=_ask_for if asks else None,
             )  # fmt: skip
             if old is not None and old.open:
@@ -203,16 +198,13 @@ def _say_facts(environment: str, spec: Environment, local_cloud: str | None) -> 
     sys.exit(2 if not asked else 1 if differ else 0)
 
 
-def _say_plan(picked: Sequence[Probe], dear: Sequence[Probe]) -> None:
-    """Print what a run asks, and what it costs at most."""
+def _say_plan(picked: Sequence[Probe]) -> None:
+    """Print what a run asks, and how long it takes at most."""
     from training_platform.checks.reports.text import section_lines
     from training_platform.parts.verify.report import plan_section
 
     say(section_lines(plan_section(picked), min(line_width(), _WIDTH)).rstrip("\n"))
-    minutes, usd = sum(one.minutes for one in picked), sum(one.usd for one in picked)
-    say(f"{len(picked)} probes, at most {minutes:,.0f} minutes and {usd:,.2f} USD.")
-    for one in dear:
-        say(f"Left out by --at-most: {one.name}, up to {one.usd:,.2f} USD.")
+    say(f"{len(picked)} probes, at most {sum(one.minutes for one in picked):,.0f} minutes.")
 
 
 def _say_progress(what: str, done: int = 0, total: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 Reads lists of a project and nothing else: machine types (Compute Engine), ids of quotas (Cloud Quotas), versions that
 GKE offers, and regions of Vertex AI; and in registries whether charts and images are there. Versions of add-ons and
-drivers are in no list: ``pools-node`` reads a driver's. Vertex AI lists no machine types, only refuses a job's. A
+drivers are in no list. Vertex AI lists no machine types, only refuses a job's. A
 zone or a machine type that a project does not list refutes nothing, since lists may be shortened for a project. The
 change is a patch for ``git apply``, with a comment that says where each value is from: a project, by day, not by id.
 """

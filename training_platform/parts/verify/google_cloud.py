@@ -12,17 +12,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from training_platform.catalog import IMAGES
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions, permissions_of
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.clients.google_api import GoogleApi, GoogleError
+from training_platform.clients.google_api import GoogleError
 from training_platform.clients.kubernetes_api import ApiKind
 from training_platform.clients.project_contents import POLICY
 from training_platform.clients.quota_pull import CloudQuotas
 from training_platform.parts.adopt.matches import Match
-from training_platform.parts.verify.ledger import ENDED, found, wait_for
+from training_platform.parts.verify.ledger import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
 from training_platform.quota.charges import QuotaKey, shown
 from training_platform.resources import resource_types
@@ -172,49 +171,6 @@ def _region(platform: Platform) -> dict[str, str]:
     places = [match.path.split("/")[3] for match in platform.found(resource_types.CLUSTER)]
     place = places[0] if places else "us-central1"
     return {"region": place.rpartition("-")[0] if place.count("-") > 1 else place, "location": place}
-
-
-def vertex_jobs(platform: Platform) -> Iterator[Answer]:
-    """Answer for two jobs on each persistent resource, on a machine as its first pool has: the second finds it free."""
-    for match in platform.found(resource_types.PERSISTENT_RESOURCE):
-        _, _, _, region, _, resource = match.path.split("/")
-        pool = ((match.body or {}).get("resourcePools") or [{}])[0]
-        worker = {
-            "machineSpec": pool.get("machineSpec") or {}, "replicaCount": "1",
-            "containerSpec": {"imageUri": IMAGES["vertex-training-cpu"], "command": ["true"]},
-        }  # fmt: skip
-        accounts = (
-            str(one.inputs["accountId"]) for one in platform.resources
-            if one.stack == match.planned.stack and one.type == resource_types.SERVICE_ACCOUNT
-        )  # fmt: skip
-        if (account := next((name for name in accounts if name.endswith("-jobs")), None)) is None:
-            yield undecided(f"{resource} was given no job", f"{match.planned.stack} plans no account for jobs")
-            continue
-        spec = {
-            "persistentResourceId": resource, "workerPoolSpecs": [worker],
-            "serviceAccount": f"{account}@{platform.contents.project}.iam.gserviceaccount.com",
-            **{name: (match.body or {}).get(name) for name in ("network", "pscInterfaceConfig")},
-        }  # fmt: skip
-        kind = ApiKind(f"projects/{platform.contents.project}/locations/{region}/customJobs", "customJobs")
-        for order in ("a first", "a second"):
-            body = {"displayName": platform.maker.name(order.split()[-1]), "jobSpec": spec}
-            job = str(platform.maker.make_in_project("aiplatform", region, kind, body, "labels")["name"])
-            api = platform.api("aiplatform", region)
-            ended = wait_for(lambda: _job_in(api, job, *ENDED), platform.seconds)  # noqa: B023 # asked at once
-            last = ended or found(api, job) or {}
-            says, state = f"{resource} takes {order} job", str(last.get("state", "nowhere"))
-            if state == ENDED[0]:
-                times = f"from {last.get('startTime')} to {last.get('endTime')}"
-                yield proven(says, f"{job.rpartition('/')[2]}: {times}")
-            elif ended:
-                yield refuted(f"{says}: {state}", str((last.get("error") or {}).get("message", "no reason is given")))
-            else:
-                yield undecided(f"{says}: {state} after {platform.seconds:.0f} s", job.rpartition("/")[2])
-
-
-def _job_in(api: GoogleApi, job: str, *states: str) -> Json | None:
-    body = found(api, job)
-    return body if body and body.get("state") in states else None
 
 
 def monitoring_series(platform: Platform) -> Iterator[Answer]:

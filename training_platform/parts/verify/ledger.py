@@ -268,9 +268,6 @@ class Maker:
         if _number(body, creation) != creation.nonce or body[creation.labels].get(_RUN) != self.ledger.run:
             return _LEFT
         name = str(body["name"])
-        if creation.api == "aiplatform" and str(body.get("state")) not in ENDED:
-            api.call("POST", f"{name}:cancel", {})
-            wait_for(lambda: str((found(api, name) or {}).get("state")) in {*ENDED, "None"}, self.seconds)
         try:
             api.call("DELETE", name)
         except GoogleError as error:
@@ -279,16 +276,6 @@ class Maker:
         if not wait_for(lambda: found(api, name) is None, self.seconds):
             raise GoogleError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
         return "deleted"
-
-
-ENDED: Final = (
-    "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED",
-    "JOB_STATE_PARTIALLY_SUCCEEDED",
-)  # fmt: skip
-"""States of a custom job that has ended; that Vertex AI deletes no other job is (unverified).
-
-Source: discovery document of Vertex AI v1beta1, 20261106, JobState.
-"""
 
 
 def found(api: GoogleApi, name: str) -> Json | None:

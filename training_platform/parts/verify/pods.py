@@ -1,4 +1,4 @@
-"""Probes by pods that try: connections, volumes, images, a VM's devices, a slice, the network between two VMs.
+"""Probes by pods that try: connections, volumes, images.
 
 A pod runs in a namespace of the run's own and tells its result by its termination message, so that no right to read
 logs or to open a shell is needed. ``pods.yaml`` has the programs.
@@ -13,30 +13,21 @@ from training_platform.catalog import IMAGES
 from training_platform.catalog.locations import MULTI_REGIONS, region_of, serves
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.clients.kubernetes_api import EVENTS, JOBSETS, PODS, ApiKind, ClusterApi
-from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.config.pools import ExpandedPool, flavors, pools
-from training_platform.parts.jobs.gke.gpu_direct import GpuDirect, flavor_direct
-from training_platform.parts.jobs.gke.pods import ROLE, job_spec, pod_template
-from training_platform.parts.jobs.runs.on_gke import JOBSET_LABEL
-from training_platform.parts.verify.clusters import cluster_of, short, waiting
+from training_platform.clients.kubernetes_api import EVENTS, PODS, ApiKind, ClusterApi
+from training_platform.parts.verify.clusters import short, waiting
 from training_platform.parts.verify.ledger import wait_for
-from training_platform.parts.verify.probes import Answer, Platform, is_stockout, pool_named, proven, refuted, undecided
+from training_platform.parts.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
 from training_platform.resources import resource_types
 from training_platform.resources.data_sets import FUSE, LUSTRE
-from training_platform.resources.gpu_direct import NodeAccess
-from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.notebooks import FUSE_ANNOTATION
 
 NAMESPACES: Final = ApiKind("api/v1", "namespaces")
 CLAIMS: Final = ApiKind("api/v1", "persistentvolumeclaims")
 VOLUMES: Final = ApiKind("api/v1", "persistentvolumes")
 POLICIES: Final = ApiKind("apis/networking.k8s.io/v1", "networkpolicies")
-_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _SMALL: Final[Json] = {"requests": {"cpu": "100m", "memory": "128Mi"}}
 _LINES: Final = 400  # characters of a message in an answer
 _BUCKET: Final = "gcp-public-data-landsat"  # public, of Google's; that its index is some 700 MB is unverified
-_SHARE: Final = 0.6  # of a machine's bandwidth that a collective over GPUDirect has to reach; a bound of our own
 # GKE's event for an image that starts before it is pulled is about the node, so it is where events of nodes are;
 # Kubernetes' own is about the pod. Sources: events of GKE clusters as three users published them, read 2026-11-23
 # (unverified: no page of GKE's that shows it was read); Kubernetes, pkg/kubelet/images/image_manager.go.
@@ -89,24 +80,21 @@ def pod_of(
     resources: Mapping[str, Any] = _SMALL,
     mounts: Sequence[Json] = (),
     volumes: Sequence[Json] = (),
-    direct: GpuDirect | None = None,
     **spec: Any,
 ) -> Json:
-    """Return the spec of a pod that runs a program; ``direct`` is its GPUDirect, ``spec`` are its further fields."""
-    seen, variables = direct.access if direct else NodeAccess(volumes=(), mounts=()), direct.variables if direct else {}
+    """Return the spec of a pod that runs a program; ``spec`` are its further fields."""
     only: Json = {
         "name": container,
         "image": {**IMAGES, **platform.environment.node_images}.get(program.image, program.image),
         "command": ["/bin/sh", "-c", program.script],
-        "env": [{"name": key, "value": value} for key, value in {**variables, **(env or {})}.items()],
+        "env": [{"name": key, "value": value} for key, value in (env or {}).items()],
         "resources": dict(resources),
-        "volumeMounts": [*mounts, *seen.mounts],
+        "volumeMounts": list(mounts),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {"capabilities": {"add": list(seen.capabilities)}},
     }
     return {
         "restartPolicy": "Never", "automountServiceAccountToken": False, "containers": [only],
-        "initContainers": list(seen.daemons), "volumes": [*volumes, *seen.volumes], **spec,
+        "volumes": list(volumes), **spec,
     }  # fmt: skip
 
 
@@ -121,20 +109,12 @@ def run(
     name: str,
     program: PodProgram,
     *,
-    pods: int = 0,
     annotations: Mapping[str, str] | None = None,
     **pod: Any,
 ) -> Ran:
-    """Run a program in a pod, or in a JobSet of some ``pods`` laid out as jobs are, and return the end of the first."""
+    """Run a program in a pod, and return its end."""
     namespace, own, api = namespace_of_run(platform, cluster), platform.maker.name(name), platform.clusters[cluster]
     about, spec = {"name": own, "namespace": namespace}, pod_of(platform, program, **pod)
-    if pods:
-        template = {"spec": job_spec(pods, pod_template(annotations or {}, spec))}
-        sets = {"replicatedJobs": [{"name": ROLE, "replicas": 1, "template": template}]}
-        body = {"apiVersion": JOBSETS.api_version, "kind": "JobSet", "metadata": about, "spec": sets}
-        platform.maker.make(cluster, JOBSETS, body)
-        first = f"{JOBSET_LABEL}={own},{_INDEX}=0"
-        return _ran(platform, api, program, lambda: next(api.objects(PODS, namespace, first), None))
     marked = {**about, "annotations": dict(annotations or {})}
     platform.maker.make(cluster, PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": marked, "spec": spec})
     return _ran(platform, api, program, lambda: api.get(PODS, namespace, own))
@@ -326,92 +306,3 @@ def _measured(platform: Platform, cluster: str, name: str, volume: Json, **pod: 
     mounts = [{"name": "data", "mountPath": "/data"}]
     program = programs()[name.partition("-")[0]]
     yield from tried(platform, cluster, name, program, mounts=mounts, volumes=[{"name": "data", **volume}], **pod)
-
-
-class NamedPool(NamedTuple):
-    """The pool of --pool, its cluster by path, and what a pod for one of its VMs asks for."""
-
-    pool: ExpandedPool
-    cluster: str
-    vm: Mapping[str, Any]
-
-
-def named_pool(platform: Platform) -> Iterator[NamedPool | Answer]:
-    """Yield the pool of --pool, CLUSTER.POOL or POOL, or why it cannot be tried."""
-    wanted = platform.options["pool"]
-    pool = pool_named(platform.environment, wanted)
-    if pool is None:
-        known = ", ".join(f"{one.cluster}.{one.name}" for one in pools(platform.environment))
-        yield undecided(f"{platform.name} has no pool {wanted}", f"its pools: {known}")
-        return
-    cluster = cluster_of(platform, pool)
-    if not cluster or not pool.gke_pools:
-        yield undecided(f"{wanted} cannot be tried", "its cluster cannot be asked, or GKE makes the pool by itself")
-        return
-    chips = {pool.accelerator.resource: str(pool.machine.chips)}
-    selector = {POOL_LABEL: node_pool_name(pool, pool.gke_pools[0])}
-    yield NamedPool(
-        pool,
-        cluster,
-        {"nodeSelector": selector, "tolerations": [{"operator": "Exists"}], "resources": {"limits": chips}},
-    )
-
-
-def pools_node(platform: Platform) -> Iterator[Answer]:
-    """Answer for all chips of one VM by nvidia-smi or JAX. A flex-start VM is asked for by such a pod as well."""
-    for named in named_pool(platform):
-        if isinstance(named, Answer):
-            yield named
-            continue
-        program, chips = programs()[named.pool.accelerator.kind], str(named.pool.machine.chips)
-        yield from tried(platform, named.cluster, "node", program, env={"CHIPS": chips, "HOSTS": "1"}, **named.vm)
-
-
-def pools_slice(platform: Platform) -> Iterator[Answer]:
-    """Answer for the first slice of a pool whose slices have several VMs."""
-    for named in named_pool(platform):
-        if isinstance(named, Answer):
-            yield named
-        elif not named.pool.multi_host:
-            yield undecided(f"{named.pool.name} has no slice of several VMs", "pools-node counts the chips of one VM")
-        else:
-            program, hosts = programs()["tpu"], named.pool.hosts
-            env = {"CHIPS": str(named.pool.chips_per_slice), "HOSTS": str(hosts)}
-            yield from tried(platform, named.cluster, "slice", program, pods=hosts, env=env, **named.vm)
-
-
-def pools_bandwidth(platform: Platform) -> Iterator[Answer]:
-    """Answer for an all-gather over all GPUs of two VMs: the bus bandwidth of NCCL's tests, by PyTorch.
-
-    It is algorithm bandwidth times (n - 1)/n (NCCL's tests, doc/PERFORMANCE.md). The JobSet is one as jobs are.
-    """
-    for named in named_pool(platform):
-        if isinstance(named, Answer):
-            yield named
-            continue
-        pool, machine = named.pool, named.pool.machine
-        of_cluster = flavors(pool.cluster, platform.environment.clusters[pool.cluster])
-        flavor = next(one for one in of_cluster.values() if pool in one.pools)
-        direct = flavor_direct(flavor, 2, pool.cluster, platform.environment)
-        if direct is None or not machine.max_gbps:
-            yield undecided(f"{pool.name} has no GPUDirect", f"{machine.name} of {pool.max_nodes} VMs at most")
-            continue
-        measured: dict[str, float | None] = {}
-        for name, parts in (("direct", direct), ("plain", None)):
-            own = platform.maker.name(name)
-            env = {"GPUS": str(machine.chips), "FIRST": f"{own}-{ROLE}-0-0", "SET": own}
-            program = programs()["bandwidth"]
-            if parts is None:
-                env["NCCL_NET"] = "Socket"
-            else:
-                program = program._replace(least={"busbw": round(_SHARE * machine.max_gbps / 8, 1)})
-            about = parts.annotations if parts else {}
-            ran = run(
-                platform, named.cluster, name, program, pods=2, annotations=about, env=env, direct=parts, **named.vm
-            )
-            yield from judged(ran, program)
-            measured[name] = _number(ran, "busbw")
-        with_it, without = measured["direct"], measured["plain"]
-        if with_it is not None and without is not None:
-            says = f"GPUDirect of {pool.name} is faster than its VMs' plain network"
-            yield (proven if with_it > without else refuted)(says, f"{with_it:g} and {without:g} GB/s")

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from typing import Final, Literal, NamedTuple, get_args
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.prices import machines_cost
 from training_platform.catalog.reading import table
 from training_platform.clients.google_api import GoogleApi, GoogleError, local_endpoint
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api
 from training_platform.clients.rest import ApiError
 from training_platform.config.model.environment import Environment
-from training_platform.config.pools import ExpandedPool, pools
 from training_platform.config.reading.finding import UserError, bug
 from training_platform.parts.adopt.matches import Match, matches, object_matches
 from training_platform.parts.verify.ledger import Maker, found
@@ -34,11 +32,10 @@ Key = tuple[str, str, str]  # of a planned resource: its stack, type and name
 Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 Verdict = Literal["failed", "refuted", "undecided", "proven"]  # the worst first
-Need = Literal["kubeconfig", "group", "pool", "page"]
+Need = Literal["kubeconfig", "group", "page"]
 _NEEDS: Final[Mapping[Need, str]] = {
     "kubeconfig": "--kubeconfig names no kubeconfig",
     "group": "--group names no test group",
-    "pool": "--pool names no node pool",
     "page": "--page sends a message to people, and was not given",
 }
 _ROOM: Final = "training_platform.parts.verify"
@@ -84,8 +81,8 @@ def is_stockout(text: str) -> bool:
 class Platform:
     """What probes ask: an environment with its teams as planned, its project as listed, and its clusters by path.
 
-    ``demand`` is the need of all stacks in the project by quota. ``options`` are the command's: the test group, the
-    pool to start a node of. ``seconds`` is the longest wait for a controller, ``local_cloud`` asked in Google's place,
+    ``demand`` is the need of all stacks in the project by quota. ``options`` are the command's, such as the test
+    group. ``seconds`` is the longest wait for a controller, ``local_cloud`` asked in Google's place,
     ``confirm`` asks a person for a text, None where there is no terminal.
     """
 
@@ -172,9 +169,7 @@ class Probe:
     after: Sequence[str] = ()
     needs: Sequence[Need] = ()
     makes: str = ""
-    usd: float = 0.0
     minutes: float = 1.0
-    vms: Literal["one", "two", "slice"] | None = None
     by_name: bool = False
 
     def run(self, platform: Platform) -> Iterator[Answer]:
@@ -202,41 +197,13 @@ def probes() -> Mapping[str, Probe]:
     return ordered
 
 
-def pool_named(environment: Environment, wanted: str) -> ExpandedPool | None:
-    """Return a pool by CLUSTER.POOL or POOL."""
-    every = pools(environment)
-    return next((pool for pool in every if wanted in (pool.name, f"{pool.cluster}.{pool.name}")), None)
-
-
-def priced(environment: Environment, wanted: str) -> dict[str, float]:
-    """Return the list price of the VMs of a pool that probes start, for their minutes, in USD by probe."""
-    pool = pool_named(environment, wanted)
-    if pool is None:
-        return {}
-    counts, usd = {"one": 1, "two": 2, "slice": pool.hosts}, dict[str, float]()
-    for one in probes().values():
-        vms = counts[one.vms] if one.vms else 0
-        cost = machines_cost(pool.machine, "on-demand", pool.region, vms, vms)
-        if vms and not cost.unpriced:
-            usd[one.name] = round(cost.most * one.minutes / 60, 2)
-    return usd
-
-
-def chosen(
-    *,
-    stages: Collection[str] = (),
-    names: Collection[str] = (),
-    further: Collection[str] = (),
-    at_most: float | None = None,
-    usd: Mapping[str, float] | None = None,
-) -> tuple[list[Probe], list[Probe]]:
-    """Return the probes to run, and those that are too expensive. Raises UserError for an unknown name.
+def chosen(*, stages: Collection[str] = (), names: Collection[str] = (), further: Collection[str] = ()) -> list[Probe]:
+    """Return the probes to run. Raises UserError for an unknown name.
 
     Names choose alone; stages choose all of theirs but the ``by_name`` ones, and neither chooses the default list. The
-    ``further`` ones are added, and so is each that a chosen one has to come after. ``at_most`` is in USD, for all
-    together: cheap ones first. ``usd`` are costs by probe where they are known better than in the table.
+    ``further`` ones are added, and so is each that a chosen one has to come after.
     """
-    known = {name: replace(one, usd=(usd or {}).get(name, one.usd)) for name, one in probes().items()}
+    known = probes()
     for name in (*names, *further):
         if name not in known:
             raise UserError(f"{name!r} is not a probe. Nearest: {find_nearest(name, known)}.")
@@ -248,12 +215,7 @@ def chosen(
     for one in reversed(list(known.values())):  # those that come after others are behind them
         if one.name in wanted:
             wanted.update(one.after)
-    kept, spent = set[str](), 0.0
-    for one in sorted((known[name] for name in wanted), key=lambda one: one.usd):
-        if at_most is None or spent + one.usd <= at_most:
-            kept.add(one.name)
-            spent += one.usd
-    return [one for one in known.values() if one.name in kept], [known[name] for name in sorted(wanted - kept)]
+    return [one for one in known.values() if one.name in wanted]
 
 
 class Asked(NamedTuple):

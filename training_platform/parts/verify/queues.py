@@ -16,17 +16,15 @@ from training_platform.clients.kubernetes_api import (
     COHORTS,
     JOBSETS,
     LOCAL_QUEUES,
-    PROVISIONING_REQUESTS,
     WORKLOADS,
     ApiKind,
-    ClusterApi,
 )
 from training_platform.parts.jobs.gke.pods import CONTAINER, ROLE, job_spec, pod_template
 from training_platform.parts.jobs.runs.logs import earlier_attempts, gke_logs, recorded_end
 from training_platform.parts.jobs.runs.on_gke import condition, gke_run, holds, words, workload_of
 from training_platform.parts.verify.clusters import short
 from training_platform.parts.verify.ledger import wait_for
-from training_platform.parts.verify.pods import named_pool, namespace_of_run, pod_of, programs
+from training_platform.parts.verify.pods import namespace_of_run, pod_of, programs
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources.kueue import API_VERSION, PRIORITY_LABEL, QUEUE_LABEL
 from training_platform.resources.scope import TEAM_LABEL
@@ -35,7 +33,6 @@ FLAVORS: Final = ApiKind("apis/kueue.x-k8s.io/v1beta2", "resourceflavors")
 JOBS: Final = ApiKind("apis/batch/v1", "jobs")
 # The label that counts a pod's restarts. Source: JobSet v0.12.0, RestartsKey and pkg/controllers/jobset_controller.go.
 _ATTEMPT: Final = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
-POD_TEMPLATES: Final = ApiKind("api/v1", "podtemplates")
 RESOURCE: Final = "verify.training-platform.invalid/piece"
 """A resource that no machine has; a queue of the run has two pieces of it."""
 
@@ -195,35 +192,3 @@ class _Cohort:
         if workload is None:
             return refuted(f"{says}: Kueue does not see the job", f"{job}: no Workload")
         return refuted(says, f"{job}: {words(workload, 'QuotaReserved') or 'Kueue says nothing'}")
-
-
-def queues_request(platform: Platform) -> Iterator[Answer]:
-    """Answer for a pool of queued provisioning; VMs that come before the deletion cost their minutes."""
-    for named in named_pool(platform):
-        if isinstance(named, Answer):
-            yield named
-            continue
-        if named.pool.spec.capacity != "queued-provisioning":
-            yield undecided(f"pool {named.pool.name} has no queued provisioning", named.pool.spec.capacity)
-            continue
-        api, namespace = platform.clusters[named.cluster], namespace_of_run(platform, named.cluster)
-        about, spec = {"name": "request", "namespace": namespace}, pod_of(platform, programs()["gpu"], **named.vm)
-        template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": about, "template": {"spec": spec}}
-        platform.maker.make(named.cluster, POD_TEMPLATES, template)
-        request = {
-            "apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": about,
-            "spec": {"provisioningClassName": "queued-provisioning.gke.io",
-                     "podSets": [{"count": 1, "podTemplateRef": {"name": "request"}}]},
-        }  # fmt: skip
-        platform.maker.make(named.cluster, PROVISIONING_REQUESTS, request)
-
-        def asked(api: ClusterApi = api, namespace: str = namespace) -> Json | None:
-            return api.get(PROVISIONING_REQUESTS, namespace, "request")
-
-        says = f"GKE accepts a request for a VM of {named.pool.name}"
-        if wait_for(lambda: holds(asked(), "Accepted"), platform.seconds):
-            yield proven(says, "Accepted")
-        elif condition(asked(), "Failed"):
-            yield refuted(says, words(asked(), "Failed"))
-        else:
-            yield undecided(says, "GKE has not answered yet")

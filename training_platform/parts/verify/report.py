@@ -30,7 +30,7 @@ _BILLING: Final = re.compile(r"\b[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}\b")
 
 def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) -> Json:
     """Return a run as one document, fit to be sent; ``done`` are the ledger's records by probe."""
-    known, usd = probes(), head.get("usd", {})
+    known = probes()
     rows = [
         {
             "probe": name,
@@ -38,7 +38,6 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
             "proves": known[name].proves if name in known else "",
             "verdict": Asked(name, tuple(Answer(*row) for row in record["answers"])).verdict,
             "seconds": record["seconds"],
-            "at_most_usd": usd.get(name),
             "answers": [{"verdict": row[0], "says": row[1], "evidence": row[2]} for row in record["answers"]],
         }
         for name, record in done.items()
@@ -48,7 +47,6 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
     body = {
         **{field: head[field] for field in fields if field in head},
         "complete": ended,
-        "at_most_usd": round(sum(usd.values()), 2) if usd else None,
         "summary": {WORDS[verdict]: counts[verdict] for verdict in VERDICTS},
         "probes": sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] else 99),
     }
@@ -76,9 +74,7 @@ def headline(report: Json) -> str:
     counts = ", ".join(f"{count} {word}" for word, count in report["summary"].items())
     unfinished = "" if report["complete"] else "; the run is not complete"
     where = report.get("where", "")
-    usd = report.get("at_most_usd")  # not of a run that was begun before reports had prices
-    planned = "" if usd is None else f"; planned at {usd:,.2f} USD at most"
-    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}{planned}{unfinished}"
+    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}{unfinished}"
     broken = [row for row in report["probes"] if row["stage"] == "tenancy" and row["verdict"] == "refuted"]
     let_in = [one["says"] for row in broken for one in row["answers"] if one["verdict"] == "refuted"]
     bugs = [one["says"] for row in report["probes"] for one in row["answers"] if one["verdict"] == "failed"]
@@ -96,23 +92,17 @@ def sections(report: Json) -> Iterator[ReportSection]:
             if row["stage"] == stage
             for one in sorted(row["answers"], key=lambda one: VERDICTS.index(one["verdict"]))
         ]
-        prices = {row["probe"]: row["at_most_usd"] for row in report["probes"] if row["stage"] == stage}
-        dear = ", ".join(f"{name} {usd:,.2f} USD" for name, usd in prices.items() if usd)
-        note = f"planned, at most: {dear}" if dear else ""
         if rows:
-            yield ReportSection(title=stage, columns=columns, rows=rows, grouped=True, noted=True, note=note)
+            yield ReportSection(title=stage, columns=columns, rows=rows, grouped=True, noted=True)
 
 
 def plan_section(chosen: Sequence[Probe]) -> ReportSection:
-    """Return the plan of a run: its probes, their cost, the objects that they make, and below the roles of all."""
-    rows = [
-        ReportRow((one.stage, one.name, f"{one.usd:,.2f}", f"{one.minutes:g}", one.makes or "only reads"))
-        for one in chosen
-    ]
+    """Return the plan of a run: its probes, the objects that they make, and below the roles of all."""
+    rows = [ReportRow((one.stage, one.name, f"{one.minutes:g}", one.makes or "only reads")) for one in chosen]
     roles = sorted({role for one in chosen for role in one.roles})
     return ReportSection(
         title="plan",
-        columns=("stage", "probe", ">USD at most", ">minutes", "creates"),
+        columns=("stage", "probe", ">minutes", "creates"),
         rows=rows,
         subject=1,
         grouped=True,
@@ -145,7 +135,7 @@ def _page(report: Json) -> str:
         (
             section.title,
             section.title[:1].upper() + section.title[1:],
-            joined(section_table(section.title, section), *([el("p", section.note)] if section.note else [])),
+            section_table(section.title, section),
         )
         for section in sections(report)
     ]

@@ -64,10 +64,7 @@ def head_of(
     *,
     options: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the first record of a ledger: what the run is about, with a digest of options, which can be addresses.
-
-    ``usd`` is the price of each probe as the plan showed it.
-    """
+    """Return the first record of a ledger: what the run is about, with a digest of options, which can be addresses."""
     return {
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
@@ -77,7 +74,6 @@ def head_of(
         "versions": _installed_versions(),
         "stacks": stacks_digest(root),
         "probes": [one.name for one in probes],
-        "usd": {one.name: one.usd for one in probes},
         "options": digest(options),
     }
 
