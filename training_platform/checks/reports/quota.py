@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal, NamedTuple, get_args
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from training_platform.catalog.types import Json
@@ -37,7 +37,7 @@ from training_platform.checks.reports.sections import (
     taken,
     unpromised_label,
 )
-from training_platform.checks.reports.text import FULLNESS, PrintableConsole, heading, plain_width, section_text
+from training_platform.checks.reports.text import PrintableConsole, plain_width, section_text
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Line
 from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
@@ -46,7 +46,6 @@ from training_platform.quota.snapshot import not_known
 
 By = Literal["project", "region", "quota", "stack", "team"]
 GROUPINGS: tuple[By, ...] = get_args(By)
-WIDE = 110  # columns from which holders have a column of their own
 LOG_WIDTH = 120  # columns where no terminal says how wide it is
 NO_HOME = "No environment stack has this project: ask for the limits in its console."
 _SERVERS = "of it model servers, at most"
@@ -109,97 +108,54 @@ def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
             for place, line, own in limits
         ]
         unit = notes.get(title, "")
-        yield ReportSection(title=title, unit=unit, columns=columns, rows=rows, subject=1, stressed=3 if owned else 2)
+        stressed = 3 if owned else 2
+        yield ReportSection(
+            title=title, unit=unit, columns=columns, rows=rows, subject=1, stressed=stressed, grouped=True, noted=True
+        )
 
 
-def _capacity_section(overview: Overview) -> ReportSection:
-    """Return each flavor of a cluster, then what teams have of it, and what nobody was promised."""
-    rows = []
+def _capacity_sections(overview: Overview) -> Iterator[ReportSection]:
+    """Yield the flavors of each cluster, and of each what teams have of it and what nobody was promised."""
+    lines: dict[str, list[CapacityLine]] = defaultdict(list)
     for line in overview.capacity:
-        names = (f"{line.environment} {line.cluster}", line.flavor.name)
-        numbers = (shown(line.promised), "", "", f"{line.capacity:,}", shown(line.headroom))
-        rows.append(ReportRow((*names, "all", *numbers), "over" if line.over else "fits"))
-        for share in line.shares:
-            borrow, lend = may_borrow(line, share, overview.workspace), may_lend(line, share, overview.workspace)
-            rows.append(
-                ReportRow((*names, share.holder.label, shown(share.amount), shown(borrow), shown(lend), "", ""))
-            )
-            if served := of_servers(line, share, overview.workspace):
-                rows.append(ReportRow((*names, _SERVERS, shown(served), "", "", "", "")))
-        if line.unpromised:
-            rows.append(
-                ReportRow((*names, unpromised_label(line), "", "", shown(line.lent), "", shown(line.unpromised)))
-            )
-    return ReportSection(
-        title="capacity of the clusters",
-        unit="chips or GPUs; guaranteed is a team's nominal quota",
-        columns=("cluster", "flavor", "team", ">guaranteed", ">may borrow", ">may lend", ">pools hold", ">free"),
-        rows=rows,
-        stressed=3,
-    )
+        lines[f"{line.environment} {line.cluster}"].append(line)
+    for cluster, flavors in lines.items():
+        yield ReportSection(
+            title=f"capacity of {cluster}",
+            unit="chips or GPUs",
+            columns=("flavor", "team", ">guaranteed", ">may borrow", ">may lend", ">pools hold", ">free"),
+            rows=[row for line in flavors for row in _capacity_rows(line, overview)],
+            subject=1,
+            stressed=2,
+            grouped=True,
+        )
+
+
+def _capacity_rows(line: CapacityLine, overview: Overview) -> Iterator[ReportRow]:
+    name, workspace = line.flavor.name, overview.workspace
+    whole = (shown(line.promised), "", "", f"{line.capacity:,}", shown(line.headroom))
+    yield ReportRow((name, "all", *whole), "over" if line.over else "fits")
+    for share in line.shares:
+        amounts = (share.amount, may_borrow(line, share, workspace), may_lend(line, share, workspace))
+        yield ReportRow((name, share.holder.label, *map(shown, amounts), "", ""))
+        if served := of_servers(line, share, workspace):
+            yield ReportRow((name, _SERVERS, shown(served), "", "", "", ""))
+    if line.unpromised:
+        yield ReportRow((name, unpromised_label(line), "", "", shown(line.lent), "", shown(line.unpromised)))
 
 
 def print_overview(overview: Overview, by: By, console: Console) -> None:
     """Print the holders of every limit, then of every flavor, then what the snapshots leave open."""
-    for section in _limit_sections(overview, by):
-        title = Text.assemble(f"{by} ", (section.title, "bold"), (f"  {section.unit}" if section.unit else "", "dim"))
-        table = _limit_table(section, by, console.width >= WIDE)
-        console.print(heading(title, console.width), Padding(table, (0, 0, 0, 2), expand=False), Text())
-    if overview.capacity:
-        section = _capacity_section(overview)
-        title = Text.assemble(section.title, (f"  {section.unit}", "dim"))
-        table = _capacity_table(section)
-        console.print(heading(title, console.width), Padding(table, (0, 0, 0, 2), expand=False), Text())
+    sections = [replace(section, title=f"{by} {section.title}") for section in _limit_sections(overview, by)]
+    sections += _capacity_sections(overview)
     if overview.files:
-        console.print(section_text(file_section(overview.files), console.width), Text())
+        sections.append(file_section(overview.files))
+    for section in sections:
+        console.print(section_text(section, console.width), Text())
     for sentence in overview.unknown():
         console.print(Text(f"not known: {sentence}.", style="dim"))
     for sentence in overview.not_counted:
         console.print(Text(f"not counted: {sentence}", style="bold red"), soft_wrap=True)
-
-
-def _limit_table(section: ReportSection, by: By, wide: bool) -> Table:
-    """Return limits below their places; holders have a column of their own where it is ``wide``."""
-    first = "limit of" if by == "quota" else f"{section.columns[0]} and quota"
-    numbers = [column.removeprefix(">") for column in section.columns[2:-1]]
-    if numbers[0] == "has":
-        numbers[1] = "all need"
-    table = _table(first, *numbers, *(["held by"] if wide else []))
-    last = None
-    for (where, quota, *cells, holders), state in section.rows:
-        if where != last:
-            table.add_row(Text(where, style="bold" if by != "quota" else ""))
-            last = where
-        name = Padding(Text(quota, style=FULLNESS[state]), (0, 0, 0, 2))
-        below = Padding(Text(holders, style="dim"), (0, 0, 0, 4))
-        amounts = [Text(cell, style=FULLNESS[state]) for cell in cells]
-        if by in ("stack", "team"):
-            amounts[0].style = ""
-        beside = [Text(holders, style="dim")] if wide else []
-        table.add_row(name if wide else Group(name, below), *amounts, *beside)
-    return table
-
-
-def _capacity_table(section: ReportSection) -> Table:
-    """Return flavors below their clusters, and teams below flavors."""
-    table = _table("flavor and team", *(column.removeprefix(">") for column in section.columns[3:]))
-    last = None
-    for (cluster, flavor, team, *cells), state in section.rows:
-        if cluster != last:
-            table.add_row(Text(cluster, style="bold"))
-            last = cluster
-        name = f"  {flavor}" if team == "all" else f"      {team}" if team == _SERVERS else f"    {team}"
-        style = FULLNESS[state] if team == "all" else "dim"
-        table.add_row(*(Text(cell, style=style) for cell in (name, *cells)))
-    return table
-
-
-def _table(first: str, *rest: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(first, overflow="fold")
-    for name in rest:
-        table.add_column(name, justify="left" if name == "held by" else "right", overflow="fold")
-    return table
 
 
 def print_plans(plans: Iterable[ProjectPlan], console: Console) -> None:
@@ -260,8 +216,8 @@ def overview_markdown(overview: Overview, by: By) -> str:
     for section in _limit_sections(overview, by):
         note = f", {section.unit}" if section.unit else ""
         parts.append(f"### {by.capitalize()} {escaped(section.title)}{note}\n\n{section_table(section)}")
-    if overview.capacity:
-        parts.append("### Capacity of the clusters\n\n" + section_table(_capacity_section(overview)))
+    capacity = _capacity_sections(overview)
+    parts += [f"### {section.title.capitalize()}\n\n{section_table(section)}" for section in capacity]
     if overview.files:
         files = file_section(overview.files)
         parts.append(f"### File capacity\n\nIn {files.note}.\n\n" + section_table(files))

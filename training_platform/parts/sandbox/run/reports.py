@@ -14,10 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 REFERENCE: Final = "pulumi:pulumi:StackReference"
@@ -40,7 +38,7 @@ _NAMING: Final = {
 }  # by command, the steps that are named
 _COMPUTED: Final = ("__", "effectiveLabels", "pulumiLabels")  # the bridge's own, which follow from other fields
 _MOST_CHANGES: Final = 40
-_MOST_UNDER_WAY: Final = 8  # operations that the progress shows, the longest first
+_MOST_UNDER_WAY: Final = 5  # operations that the progress shows, the longest first
 
 
 class RunFailed(Exception):
@@ -327,37 +325,20 @@ def _short(kind: str) -> str:
 
 
 @contextmanager
-def live_progress(console: Console, title: str, timeline: Timeline, total: int | None) -> Iterator[None]:
-    """Show a run on a terminal for as long as the block runs, in a pipe nothing.
-
-    ``total`` is how many steps the run has, one for each resource and component, None where nobody knows.
-    """
+def live_progress(console: Console, title: str, timeline: Timeline) -> Iterator[None]:
+    """Show on a terminal, for as long as the block runs, how many steps are done and which are under way."""
     if not console.is_terminal:
         yield
         return
-    with Live(
-        get_renderable=lambda: picture(title, timeline, total), console=console, refresh_per_second=4, transient=True
-    ):
+
+    def line() -> Text:
+        under_way = [step.name for step in timeline.under_way()]
+        more = f" and {len(under_way) - _MOST_UNDER_WAY} more" if len(under_way) > _MOST_UNDER_WAY else ""
+        names = ", ".join(under_way[:_MOST_UNDER_WAY])
+        return Text(f"{title}: {timeline.done()} steps, {timeline.elapsed():.0f} s; under way: {names or 'none'}{more}")
+
+    with Live(get_renderable=line, console=console, refresh_per_second=4, transient=True):
         yield
-
-
-def picture(title: str, timeline: Timeline, total: int | None) -> RenderableType:
-    """Return the lines that are shown: how much is done, and which operations are under way."""
-    done, elapsed = timeline.done(), timeline.elapsed()
-    count = f"{done}/{max(total, done)}" if total else str(done)
-    head = Table.grid(padding=(0, 1))
-    head.add_row(
-        Text(title, style="bold"),
-        ProgressBar(total=max(total, done) if total else None, completed=done, width=30, pulse=not total),
-        Text(f"{count} steps, {elapsed:.0f} s"),
-    )
-    steps = timeline.under_way()
-    rows = Table.grid(padding=(0, 2))
-    for step in steps[:_MOST_UNDER_WAY]:
-        rows.add_row(Text(f"  {step.op}"), Text(step.name), Text(f"{elapsed - step.began:.0f} s", style="dim"))
-    if len(steps) > _MOST_UNDER_WAY:
-        rows.add_row(Text(f"  and {len(steps) - _MOST_UNDER_WAY} more", style="dim"))
-    return Group(head, rows)
 
 
 @contextmanager

@@ -59,8 +59,6 @@ from training_platform.parts.sandbox.run.reports import (
 )
 from training_platform.parts.sandbox.run.servers import Servers, api_server_programs, provider_settings, running
 from training_platform.parts.sandbox.run.status import kubernetes_notes, quota_rows
-from training_platform.resources.plan import PlanError
-from training_platform.resources.stack_plan import stack_plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,9 +164,8 @@ class Session:
         hits = {fault["name"]: fault["fired"] for fault in faults.listed()}
         timeline = Timeline()
         problem: RunFailed | None = None
-        total = self._total(name, command, len(before))
         stack = self.workspace.stacks.get(name)
-        with patient(self.say), live_progress(self.console, f"{command} {name}", timeline, total):
+        with patient(self.say), live_progress(self.console, f"{command} {name}", timeline):
             try:
                 engine.perform(command, timeline)
             except RunFailed as error:
@@ -198,16 +195,6 @@ class Session:
                 message += f"\nTo go on: {resume}, which first clears away what is half made."
             raise RunFailed(message, summary)
         return summary
-
-    def _total(self, name: str, command: str, kept: int) -> int | None:
-        """Return how many steps a run will take, from the plan if a person watches; None if nobody knows."""
-        if kept or not self.console.is_terminal or command not in {"up", "preview"}:
-            return kept or None
-        try:
-            plan = stack_plan(self.workspace.stacks[name], self.workspace)
-        except PlanError:
-            return None  # the engine runs into the same, and says more
-        return len(plan.planned()) if plan else None
 
     def _resumed(self, name: str, engine: Engine) -> list[str]:
         """Take over from a killed run: lift its lock, and import the creates that took place into the state."""
