@@ -156,7 +156,8 @@ class Lab:
             self.cloud.silent, self.cloud.answers = "none", {}
             self.limits = limits
             self.set_limits()
-            self.cloud.store.clear()
+            for record in self.cloud.store.all():
+                self.cloud.store.delete(record.name)
             for record in before:
                 self.cloud.store.put(record)
 

@@ -72,10 +72,10 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: P
             raise KeyboardInterrupt
 
     with served(lab.seeded) as address, lab.platform(tmp_path) as platform:
-        begun = chosen(names=TWO)[0]
+        begun = chosen(names=TWO)
         folder = run.folder_of(lab.root, "lab")
         folder.mkdir(parents=True, exist_ok=True)
-        head = run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", "", ""))
+        head = run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", ""))
         ledger = Ledger.begin(folder, head)
         platform.maker.ledger = ledger
         with pytest.raises(KeyboardInterrupt):
