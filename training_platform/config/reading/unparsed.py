@@ -150,24 +150,20 @@ def _end_of_block(lines: Sequence[str], start: int) -> int:
 
 def _odd_keys(text: str) -> int | None:
     """Return how many keys of a text have no value or are given twice; None where it is not YAML."""
-    odd, inside = 0, list[tuple[bool, list[str]]]()  # whether it is a mapping; its keys, and the values between them
     try:
-        for event in yaml.parse(text, Loader=LOADER):
-            if isinstance(event, yaml.CollectionEndEvent):
-                inside.pop()
-            elif isinstance(event, yaml.NodeEvent):
-                value = str(event.value) if isinstance(event, yaml.ScalarEvent) else "value"
-                empty = isinstance(event, yaml.ScalarEvent) and not (event.value or event.style)
-                if inside:
-                    mapping, parts = inside[-1]
-                    is_key = len(parts) % 2 == 0
-                    odd += mapping and (value in parts[::2] if is_key else empty)
-                    parts.append(value)
-                if isinstance(event, yaml.CollectionStartEvent):
-                    inside.append((isinstance(event, yaml.MappingStartEvent), []))
-    except yaml.YAMLError:
+        return _odd_below(yaml.compose(text, Loader=LOADER))
+    except (yaml.YAMLError, RecursionError):
         return None
-    return odd
+
+
+def _odd_below(node: yaml.Node | None) -> int:
+    if isinstance(node, yaml.SequenceNode):
+        return sum(map(_odd_below, node.value))
+    if not isinstance(node, yaml.MappingNode):
+        return 0
+    keys = {str(key.value) for key, _ in node.value}
+    empty = sum(isinstance(value, yaml.ScalarNode) and not (value.value or value.style) for _, value in node.value)
+    return len(node.value) - len(keys) + empty + sum(_odd_below(value) for _, value in node.value)
 
 
 def _indent(line: str) -> int:
