@@ -1,4 +1,4 @@
-"""Programs of probes' pods, run by this machine's sh with stand-ins for devices, disks and connections."""
+"""Programs of probes' pods, run by this machine's sh with stand-ins for disks and connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from training_platform.parts.verify.pods import programs
 
 DD = "echo '1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.1 s, {} {}' >&2"
-GPUS = 'case "$1" in -L) for n in 1 2 3 4 5 6 7 {}; do echo "GPU $n: NVIDIA A100"; done;; *) echo 580.65.06;; esac'
 NOBODY: Mapping[str, str] = {"getent": "exit 2", "timeout": "exit 124"}
 OPEN = {"getent": "exit 0", "timeout": 'case "$*" in *computeMetadata*) echo "$EMAIL";; *1.1.1.1*) exit 1;; esac'}
 
@@ -57,13 +56,6 @@ def test_a_pod_tells_what_a_volume_gives_in_megabytes(
     assert list((tmp_path / "data").iterdir()) == []
 
 
-@pytest.mark.parametrize(("eighth", "all_of_them"), [("8", "yes"), ("", "7 of 8")])
-def test_a_pod_counts_the_gpus_that_its_driver_sees(tmp_path: Path, eighth: str, all_of_them: str) -> None:
-    said = message(tmp_path, "gpu", {"nvidia-smi": GPUS.format(eighth)}, CHIPS="8")
-
-    assert (said["all"], said["driver"]) == (all_of_them, "580.65.06")
-
-
 def test_a_pod_reads_a_file_that_is_there_and_leaves_it(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "index").write_text("a")
@@ -72,48 +64,6 @@ def test_a_pod_reads_a_file_that_is_there_and_leaves_it(tmp_path: Path) -> None:
 
     assert said == {"write": "", "read": "70"}
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["index"]
-
-
-@pytest.mark.parametrize(("hosts", "asked"), [("1", "local_device_count"), ("4", "initialize")])
-@pytest.mark.parametrize(("count", "all_of_them"), [("4", "yes"), ("3", "3 of 4")])
-def test_a_pod_counts_the_chips_that_jax_sees(
-    tmp_path: Path, hosts: str, asked: str, count: str, all_of_them: str
-) -> None:
-    python = f'case "$*" in *{asked}*) echo {count};; *) exit 1;; esac'
-    said = message(tmp_path, "tpu", {"pip": "exit 0", "python3": python}, CHIPS="4", HOSTS=hosts)
-
-    assert said["all"] == all_of_them
-
-
-TORCH = """
-import time
-time.time = iter([0.0, 0.2]).__next__  # twenty gathers of 1 GiB
-uint8 = None
-class cuda:
-    set_device = synchronize = staticmethod(lambda *_: None)
-class empty:
-    def __init__(self, size, **_): self.size = size
-    def numel(self): return self.size
-ones = empty
-"""
-DISTRIBUTED = """
-init_process_group = all_gather_into_tensor = lambda *_: None
-get_rank, get_world_size = lambda: 0, lambda: 16
-"""
-
-
-def test_two_vms_tell_the_bus_bandwidth_as_nccls_tests_count_it(tmp_path: Path) -> None:
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "__init__.py").write_text(TORCH)
-    (tmp_path / "torch" / "distributed.py").write_text(DISTRIBUTED)
-    run = f'echo "$*" > {tmp_path}/words; for last; do :; done; exec python3 "$last"'
-    rank = {"JOB_COMPLETION_INDEX": "1", "GPUS": "8", "FIRST": "a-slice-0-0", "SET": "a", "LOCAL_RANK": "0"}
-
-    said = message(tmp_path, "bandwidth", {"torchrun": run}, PYTHONPATH=str(tmp_path), **rank)
-
-    assert said == {"busbw": f"{(1 << 30) / 0.01 * 15 / 16 / 1e9:.1f}", "gpus": "16"}
-    words = (tmp_path / "words").read_text()
-    assert "--node-rank=1 --nproc-per-node=8 --master-addr=a-slice-0-0.a" in words
 
 
 @pytest.mark.parametrize(("attempt", "code"), [("0", 1), ("1", 0)])
@@ -128,5 +78,5 @@ def test_a_job_fails_at_its_first_attempt_alone(attempt: str, code: int) -> None
 
 def test_every_program_is_run_here() -> None:
     assert set(programs()) == {
-        "egress", "disk", "files", "lustre", "bucket", "gpu", "tpu", "bandwidth", "attempt", "image"
+        "egress", "disk", "files", "lustre", "bucket", "attempt", "image"
     }  # fmt: skip

@@ -127,7 +127,6 @@ def _capacity_sections(overview: Overview) -> Iterator[ReportSection]:
             rows=[row for line in flavors for row in _capacity_rows(line, overview)],
             subject=1,
             stressed=2,
-            grouped=True,
         )
 
 
