@@ -283,7 +283,7 @@ def jobs_of(cloud: vertex_cloud.Cloud) -> int:
     ("scenario", "said"),
     [
         (
-            "expired_tokens: {a: {service: aiplatform}}",
+            "bursts: {a: {service: aiplatform, code: 401}}",
             "Vertex AI rejected your credentials; they may have expired. Log in",
         ),
         ("bursts: {a: {service: aiplatform, code: 503, verb: POST}}", "Vertex AI refuses (503) in projects/"),
@@ -307,7 +307,7 @@ def test_a_token_that_expired_after_the_submission_is_one_sentence(
 ) -> None:
     cloud, job, file = vertex
     run = job("submit", str(file)).stdout.strip()
-    cloud.cloud.faults.add(parse_scenario("expired_tokens: {a: {service: aiplatform}}", "scenario.yaml"))
+    cloud.cloud.faults.add(parse_scenario("bursts: {a: {service: aiplatform, code: 401}}", "scenario.yaml"))
 
     one_sentence(job(command, run), "Vertex AI rejected your credentials; ")
 

@@ -250,7 +250,11 @@ def test_a_persistent_resource_fails_in_a_sold_out_region(http: Faulty) -> None:
 
 @pytest.mark.parametrize(
     ("code", "status", "reason"),
-    [(429, "RESOURCE_EXHAUSTED", "rateLimitExceeded"), (503, "UNAVAILABLE", "backendError")],
+    [
+        (401, "UNAUTHENTICATED", "authError"),
+        (429, "RESOURCE_EXHAUSTED", "rateLimitExceeded"),
+        (503, "UNAVAILABLE", "backendError"),
+    ],
 )
 def test_a_burst_turns_requests_away_so_often_and_then_lets_them_through(
     http: Faulty, code: int, status: str, reason: str

@@ -116,7 +116,7 @@ operation = st.sampled_from(["container.nodePools", "compute.firewalls"]).map(la
 SECTIONS: dict[str, st.SearchStrategy[Json]] = {
     "stockouts": joined(times, st.just({"machine_type": "e2-standard-2", "location": "us-central1"})),
     "failed_operations": joined(times, operation, st.sampled_from([0, 0.25, 0.5, 1]).map(lambda at: {"at": at})),
-    "bursts": joined(times, targets, st.sampled_from([429, 503]).map(lambda code: {"code": code})),
+    "bursts": joined(times, targets, st.sampled_from([401, 429, 503]).map(lambda code: {"code": code})),
     "lost_responses": joined(times, targets),
 }
 
@@ -155,7 +155,7 @@ def test_whatever_goes_wrong_is_an_error_of_googles_and_nothing_that_took_place_
         after = names(cloud, collection)
         if answer is None and action == "create":  # the connection was closed, so it took effect
             assert name in after or any(each.body.get("error") for each in operations(cloud))
-        elif answer is not None and answer.status_code in (429, 503):
+        elif answer is not None and answer.status_code in (401, 429, 503):
             assert after == before
         elif answer is not None and answer.status_code == 200 and action == "create":
             assert name in after or "error" in answer.json()

@@ -32,15 +32,17 @@ bursts:
 stockouts:
   sold-out: {machine_type: e2-standard-8, location: us-central1-a, skip: 1, after_seconds: 600}
 """
-# The engine begins nothing new once a create has failed, so these two wait for each other.
+# The engine begins nothing new once a create has failed, so these three wait for each other.
 WAITING = """
 bursts:
   instance: {code: 503, service: file, verb: POST}
   subnet: {code: 503, service: compute, verb: POST, path: "*/subnetworks"}
+  router: {code: 503, service: compute, verb: POST, path: "*/routers"}
 """
 UNLIKE = """
 failed_operations: {broken-instance: {kind: file.instances, action: create, times: 1, message: The instance broke.}}
 lost_responses: {unheard-subnet: {service: compute, verb: POST, path: "*/subnetworks", times: 1}}
+bursts: {old-token: {code: 401, service: compute, verb: POST, path: "*/routers", times: 1}}
 """
 NO_CLUSTER = "stockouts: {gone: {machine_type: e2-standard-8, location: us-central1-a, after_seconds: 0.3}}"
 # Of two pools, one breaks seconds after the other's answer is lost: operations on pools take as long.
@@ -71,7 +73,7 @@ def test_what_passes_is_waited_for(never_failed: tuple[Sandbox, Ran]) -> None:
 def test_what_fails_is_said_and_the_resumed_stack_is_one_that_never_failed(
     sandbox: Sandbox, never_failed: tuple[Sandbox, Ran]
 ) -> None:
-    waiting = ("instance", "subnet")
+    waiting = ("instance", "subnet", "router")
     with faults_of(sandbox) as faults:
         unlike = up(sandbox, WAITING, faults, once=waiting, then=UNLIKE, lift=waiting)
         no_cluster = up(sandbox, NO_CLUSTER, faults)
@@ -80,6 +82,7 @@ def test_what_fails_is_said_and_the_resumed_stack_is_one_that_never_failed(
         again = sandbox("up", "small")
 
     refused(unlike, "filestore-homes-instance: .*: The instance broke.")
+    refused(unlike, "network-us-central1-router: .*: Request had invalid authentication credentials")
     refused(unlike, "-subnet: .* Error creating Subnetwork: .*: EOF")
     refused(
         no_cluster, "main-cluster: .* The zone 'projects/example-train-small/zones/us-central1-a' does not have enough"

@@ -1,8 +1,8 @@
 """The faults of a server: which there are, and which requests and operations they hit. Without faults nothing changes.
 
-They are not in the server's file: after a restart nothing fails any more, and earlier damage stays. The message of 429
-is quoted in GoogleCloudPlatform/python-docs-samples no. 3482, read 2026-11-21; that of 503, and the reasons, general
-knowledge.
+They are not in the server's file: after a restart nothing fails any more, and earlier damage stays. Messages:
+quoted in googleapis/google-api-php-client no. 1391 (401) and GoogleCloudPlatform/python-docs-samples no. 3482 (429),
+read 2026-11-21; that of 503, and the reasons, general knowledge.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from training_platform.parts.sandbox.cloud.requests.errors import Refusal, error
 from training_platform.parts.sandbox.cloud.state.operations import Clock, stamp
 from training_platform.parts.sandbox.cloud.state.quota import number
 
+_NO_CREDENTIALS = (
+    "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
+    "authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
+)
 _KEPT_EVENTS = 100  # of each fault; the number of all of them is counted
 
 Some = TypeVar("Some", bound=Fault)
@@ -154,6 +158,9 @@ def refusal_unserved(faults: ActiveFaults, request: IncomingRequest) -> Refusal 
     if hit[1].code == 503:
         return unavailable()
     service = f"{request.service}.googleapis.com"
+    if hit[1].code == 401:
+        expired = error_info("ACCESS_TOKEN_EXPIRED", {"service": service})
+        return Refusal(401, _NO_CREDENTIALS, details=(expired,))
     kind = "Read" if request.verb == "GET" else "Write"
     consumer = number(request.project) if request.project else "0"
     message = (

@@ -125,9 +125,9 @@ class RequestFault(Fault):
 
 
 class Burst(RequestFault):
-    """Requests that are refused unserved: too many of them (429), or the service is away (503)."""
+    """Requests that are refused unserved: their token expired (401), too many (429), the service is away (503)."""
 
-    code: Literal[429, 503]
+    code: Literal[401, 429, 503]
 
 
 class LostResponse(RequestFault):
