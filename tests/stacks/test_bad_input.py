@@ -166,9 +166,6 @@ SLIPS_OF_FIELDS: dict[str, tuple[Change, Change, str, str, str]] = {
         {}, {("directories", "sets", "size_gib"): 1025}, "file-capacity-exceeded", "directories.sets.size_gib",
         "at most 1,024 besides the others; or capacity_gib of files, up to 9,984",
     ),
-    "an order with a flavor that no pool is of": (
-        {}, {("fallback",): {"order": {"main": ["l44"]}}}, "stack-model", "fallback.order.main[0]", "l4",
-    ),
     "a capacity between two steps": (
         {(*FILES, "capacity_gib"): 1025}, {}, "filestore-capacity", "filestore.files.capacity_gib", "1280",
     ),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES, ZONES
-from training_platform.catalog.attachments import attached, gpu_counts
+from training_platform.catalog.attachments import attached, gpu_counts, vertex_counts
 from training_platform.catalog.types import Accelerator, MachineType
 
 T4, V100 = ACCELERATORS["t4"], ACCELERATORS["v100"]
@@ -109,6 +109,11 @@ def test_vertex_takes_fewer_pairs(vcpus: int, accelerator: str, count: int, take
 
     assert row.vertex is taken
     assert ("vertex" in row.unverified) == (accelerator == "t4")
+
+
+def test_vertex_gives_no_gpus_to_a_machine_that_it_does_not_take() -> None:
+    assert vertex_counts(MACHINE_TYPES["n1-standard-2"], T4) == ()
+    assert 1 in vertex_counts(MACHINE_TYPES["n1-standard-4"], T4)
 
 
 @pytest.mark.parametrize("accelerator", [T4, V100], ids=["t4", "v100"])

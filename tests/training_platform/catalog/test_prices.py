@@ -69,6 +69,11 @@ def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:
     assert cost.unpriced == ("local-ssd in us-central2", "licence of a3-highgpu-8g")
 
 
+def test_prices_of_half_of_the_vms_are_a_sum_and_of_less_are_none() -> None:
+    assert Cost(vms=2, vms_without=1).sums_up
+    assert not Cost(vms=3, vms_without=2).sums_up
+
+
 @pytest.mark.parametrize("machine", MACHINE_TYPES.values(), ids=MACHINE_TYPES)
 def test_a_price_is_dated_and_for_a_capacity_and_region_that_exist(machine: MachineType) -> None:
     if machine.price is None:

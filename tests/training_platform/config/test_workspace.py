@@ -325,6 +325,23 @@ def test_a_queue_that_kueue_would_not_serve_as_it_is_meant_is_found(
     assert (finding.path, finding.position.line, finding.nearest) == (path, 6, nearest)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "allowed", "nearest"),
+    [
+        ("us-west4", "tpu-v5e-2x4, tpu-v5e-4x8-reservation", "tpu-v5e-4x8-reservation"),
+        ("us-east1", "none in us-east1", None),
+    ],
+)
+def test_an_order_with_a_flavor_that_the_team_has_no_share_of_names_those_of_its_cluster(
+    copy: Path, cluster: str, allowed: str, nearest: str | None
+) -> None:
+    order = f"    name: nlp\n    fallback: {{order: {{{cluster}: [tpu-v5e-4x8-reserved]}}}}\n"
+    (finding,) = edit(copy, "prod-nlp", "    name: nlp\n", order).stacks["prod-nlp"].findings
+
+    assert (finding.path, finding.allowed) == (f"fallback.order.{cluster}[0]", allowed)
+    assert finding.nearest == nearest
+
+
 def test_borrowing_in_the_place_of_others_goes_without_fair_sharing(copy: Path) -> None:
     edit(
         copy, "prod", "    project: example-train-prod\n", "    project: example-train-prod\n    fair_sharing: false\n"
