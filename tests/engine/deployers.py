@@ -35,8 +35,13 @@ def set_up(workspace: Workspace, ask: Ask) -> None:
     for project in {project for project, _ in roles}:  # gcloud asks IAM of its own project, where it is enabled
         ask("POST", f"serviceusage/v1/projects/{project}/services:batchEnable", {"serviceIds": ["iam.googleapis.com"]})
     for (project, role), permissions in roles.items():
-        body = {"roleId": role, "role": {"includedPermissions": permissions.split(",")}}
-        ask("POST", f"iam/v1/projects/{project}/roles", body)
+        collection = f"iam/v1/projects/{project}/roles"
+        existing = {row["name"].rpartition("/")[2] for row in ask("GET", collection, None).get("roles", ())}
+        content = {"includedPermissions": permissions.split(",")}
+        if role in existing:  # the sandbox makes roles that stacks only refer to
+            ask("PATCH", f"{collection}/{role}", content)
+        else:
+            ask("POST", collection, {"roleId": role, "role": content})
     for account, project in sorted({*_ACCOUNT.findall(script)}):
         if project != ADMIN_PROJECT:
             ask("POST", f"iam/v1/projects/{project}/serviceAccounts", {"accountId": account})
