@@ -23,6 +23,7 @@ ROOMS: Final = (
     "modules",
     "tools",
     "training_platform/catalog",
+    "training_platform/checks",
     "training_platform/cli",
     "training_platform/config/model",
     "training_platform/parts/adopt",

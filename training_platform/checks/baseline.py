@@ -1,4 +1,4 @@
-"""The baseline: findings that were there when somebody began to check, and do not fail until they are mended.
+"""The baseline: findings from before checks began, which do not fail a check until they are fixed.
 
 ``stacks/baseline.yaml`` is written by ``check --write-baseline`` and lists findings by fingerprint. Unlike an exemption
 an entry needs no reason, no owner and no last day, and it covers one finding and no pattern.
@@ -25,13 +25,13 @@ from training_platform.rules.descriptions import EXEMPTIBLE
 FILE = "stacks/baseline.yaml"
 _HEAD = """\
 # Findings that were known when this file was written; they are shown and do not fail a check.
-# Written by `training-platform check --write-baseline`, which also drops what is mended. Excuse a finding for a reason
+# Written by `training-platform check --write-baseline`, which also drops what is fixed. Excuse a finding for a reason
 # and until a day in exemptions.yaml instead.
 """
 
 
 class BaselineEntry(Section):
-    """One known finding; all but ``fingerprint`` and ``since`` is there for whoever reads the file."""
+    """One known finding; all fields but ``fingerprint`` and ``since`` are for readers of the file."""
 
     fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
     rule: Annotated[str, OneOf("rule that can be known", EXEMPTIBLE)]
@@ -62,31 +62,31 @@ class Baseline:
         """
         if self.unreadable:
             return replace(report, failures=(*report.failures, *self.unreadable))
-        found = {mark for _, mark in fingerprinted(report.all_findings())}
+        marks = {mark for _, mark in fingerprinted(report.all_findings())}
         report = set_aside(report, {entry.fingerprint: f"in {FILE} since {entry.since}" for entry in self.entries})
-        stale = tuple(self._stale(entry) for entry in self._unneeded(report, found))
+        stale = tuple(self._stale(entry) for entry in self._unneeded(report, marks))
         return replace(report, findings=(*report.findings, *stale))
 
-    def undecided(self, report: Report, found: Collection[str]) -> list[BaselineEntry]:
+    def undecided(self, report: Report, marks: Collection[str]) -> list[BaselineEntry]:
         """Return the entries without a finding whose stack was not planned, so that they may hold still."""
-        unneeded = self._unneeded(report, found)
-        return [entry for entry in self.entries if entry.fingerprint not in found and entry not in unneeded]
+        unneeded = self._unneeded(report, marks)
+        return [entry for entry in self.entries if entry.fingerprint not in marks and entry not in unneeded]
 
-    def _unneeded(self, report: Report, found: Collection[str]) -> list[BaselineEntry]:
+    def _unneeded(self, report: Report, marks: Collection[str]) -> list[BaselineEntry]:
         decided = {stack.name for stack in report.stacks if stack.planned}
         return [
             entry
             for entry in self.entries
-            if entry.fingerprint not in found
+            if entry.fingerprint not in marks
             and (entry.stack in decided or (entry.stack is not None and entry.stack not in report.known_stacks))
         ]
 
     def _stale(self, entry: BaselineEntry) -> Finding:
         subject = entry.path or entry.resource or entry.stack
         return Finding(
-            rule="baseline-stale", severity="warning", message=f"{entry.rule} of {subject}: is found no more",
+            rule="baseline-stale", severity="warning", message=f"{entry.rule} of {subject}: is no longer found",
             stack=entry.stack, file=FILE, position=(self.places or {}).get(entry.fingerprint),
-            allowed="delete it, or write the baseline anew",
+            allowed="delete it, or write the baseline again",
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Which findings follow from another: each names its cause and advises nothing, since what mends the cause mends it.
+"""Which findings follow from another: each names its cause and gives no advice, since fixing the cause fixes it.
 
 Whoever raises a finding says which places it ``spoils`` and ``rests_on``; here they are put together.
 """

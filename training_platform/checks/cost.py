@@ -56,7 +56,8 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
 def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
     """Yield the costs of a disk for a data set; a bucket or an instance is paid for elsewhere."""
     if disk := data.hyperdisk_ml:
-        region, mibps = region_of(disk.zone), disk.throughput_mibps
+        region = region_of(disk.zone)
+        mibps = disk.throughput_mibps
         yield service_cost("hyperdisk-ml", region, disk.size_gib, disk.size_gib, book)
         if mibps:
             yield service_cost("hyperdisk-ml-throughput", region, mibps, mibps, book)
@@ -66,7 +67,8 @@ def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
 
 def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
     """Yield the costs of a pool: VMs, boot disks, and local SSD that is asked for beside what the machine has."""
-    spec, counts = pool.spec, (pool.min_nodes, pool.max_nodes)
+    spec = pool.spec
+    counts = (pool.min_nodes, pool.max_nodes)
     yield machines_cost(pool.machine, spec.charged, pool.region, *counts, book=book)
     yield _disks(spec.boot_disk.type_on(pool.machine), spec.boot_disk.size_gb, pool.region, *counts, book=book)
     if spec.local_ssd.count and not pool.machine.local_ssd.bundled:
@@ -77,7 +79,8 @@ def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
 def _cluster(cluster: ClusterSpec, book: PriceBook) -> Iterator[Cost]:
     region = region_of(cluster.location)
     for pool in cluster.pools_without_chips.values():
-        machine, counts = MACHINE_TYPES[pool.machine_type], (pool.min_nodes, pool.max_nodes)
+        machine = MACHINE_TYPES[pool.machine_type]
+        counts = (pool.min_nodes, pool.max_nodes)
         yield machines_cost(machine, "on-demand", region, *counts, book=book)
         yield _disks(pool.boot_disk.type_on(machine), pool.boot_disk.size_gb, region, *counts, book=book)
     yield service_cost("cluster-fee", region, 1, 1, book)

@@ -121,9 +121,9 @@ def branches(resources: Sequence[Planned]) -> tuple[Branch, ...]:
 def resource_tree(resources: Sequence[Planned]) -> tuple[Resource, ...]:
     """Return planned resources, each below its parent, in the order of the program."""
     below: dict[tuple[str, str] | None, list[Planned]] = {}
-    known = {resource.key for resource in resources}
+    keys = {resource.key for resource in resources}
     for resource in resources:
-        below.setdefault(resource.parent if resource.parent in known else None, []).append(resource)
+        below.setdefault(resource.parent if resource.parent in keys else None, []).append(resource)
 
     def children(parent: tuple[str, str] | None) -> tuple[Resource, ...]:
         return tuple(

@@ -28,17 +28,17 @@ def progress_bar() -> Iterator[Progress]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading stack files", total=None)
-        yield lambda what, done=0, total=0: bar.update(task, description=what, completed=done, total=total or None)
+        yield lambda step, done=0, total=0: bar.update(task, description=step, completed=done, total=total or None)
 
 
 class Progress(Protocol):
-    """Shows what is being done, and how much of it where that can be counted."""
+    """Shows the current step, and how much of it is done if that can be counted."""
 
-    def __call__(self, what: str, done: int = 0, total: int = 0) -> None:
-        """Show it; ``total`` is 0 where nothing is counted."""
+    def __call__(self, step: str, done: int = 0, total: int = 0) -> None:
+        """Show a step; ``total`` is 0 if nothing is counted."""
 
 
-def quiet(what: str, done: int = 0, total: int = 0) -> None:
+def quiet(step: str, done: int = 0, total: int = 0) -> None:
     """Show nothing."""
 
 
@@ -54,8 +54,8 @@ def ended_by_signals() -> Iterator[None]:
     def interrupt(number: int, _frame: FrameType | None) -> None:
         came.append(number)
         warnings.simplefilter("ignore")
-        for each in taken:
-            signal.signal(each, signal.SIG_IGN)
+        for ending in taken:
+            signal.signal(ending, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     taken = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]

@@ -1,4 +1,4 @@
-"""What a check found, as plain data; each format of a report is made from this alone."""
+"""What a check found, as plain data, from which each format of a report is made."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class StackReport:
     cost: Cost = field(default_factory=Cost)
     findings: tuple[Finding, ...] = ()
     exempted: tuple[Exempted, ...] = ()
-    known: tuple[Known, ...] = ()
+    known: tuple[Known, ...] = ()  # readable: in the baseline or the base
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Report:
     capacity: tuple[CapacityLine, ...] = ()
     files: tuple[FileLine, ...] = ()
     findings: tuple[Finding, ...] = field(default=())  # about no single stack
-    known: tuple[Known, ...] = ()  # of those
+    known: tuple[Known, ...] = ()  # readable: of those
     known_stacks: frozenset[str] = frozenset()  # every stack that has a file, checked or not
     failures: tuple[str, ...] = ()
     comparison: Comparison | None = None
@@ -97,10 +97,10 @@ class Report:
 
     def all_known(self) -> list[Known]:
         """Return every finding that does not count since it was there before."""
-        return [*(known for stack in self.stacks for known in stack.known), *self.known]
+        return [*(row for stack in self.stacks for row in stack.known), *self.known]
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return 0 for clean, 1 for findings (warnings only where ``strict``), 2 where something was not checked."""
+        """Return 0 for clean, 1 for findings (warnings only if ``strict``), 2 if something was not checked."""
         if self.failures:
             return 2
         severities = {"error", "warning"} if strict else {"error"}
@@ -122,8 +122,10 @@ def accelerator_rows(environment: Environment) -> tuple[AcceleratorRow, ...]:
 
 
 def stack_kind(stack: Stack) -> StackKind:
-    """Return what a stack is, ``rejected`` where the model does not take its file."""
-    return "environment" if stack.environment else "team" if stack.team else "rejected"
+    """Return the kind of a stack, ``rejected`` if the model refuses its file."""
+    if stack.environment:
+        return "environment"
+    return "team" if stack.team else "rejected"
 
 
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
@@ -131,12 +133,13 @@ def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
     ranks = {"error": 0, "warning": 1, "note": 2}
 
     def key(finding: Finding) -> tuple[int, str, tuple[int, int], int, str]:
-        file, position = finding.file or "", finding.position or (0, 0)
+        file = finding.file or ""
+        position = finding.position or (0, 0)
         return effect_rank(finding), file, position, ranks[finding.severity], finding.rule
 
     findings = list(findings)
     causes = {finding.place: key(finding) for finding in findings if not finding.follows}
-    return sorted(findings, key=lambda each: (causes.get(each.follows or "", key(each)), bool(each.follows), key(each)))
+    return sorted(findings, key=lambda row: (causes.get(row.follows or "", key(row)), bool(row.follows), key(row)))
 
 
 def effect_rank(finding: Finding) -> int:
@@ -153,7 +156,8 @@ def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ..
     for finding in findings:
         if finding.follows in causes:
             following.setdefault(finding.follows, []).append(finding)
-    return [(each, tuple(following.pop(each.place, ()))) for each in findings if each.follows not in causes]
+    first = [finding for finding in findings if finding.follows not in causes]
+    return [(finding, tuple(following.pop(finding.place, ()))) for finding in first]
 
 
 class FindingGroup(NamedTuple):
@@ -187,9 +191,9 @@ def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
 def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
     """Yield the fingerprint of each identity; of equal ones each has another."""
     seen: Counter[tuple[str, ...]] = Counter()
-    for each in identities:
-        seen[each] += 1
-        yield hashlib.sha256("\0".join((*each, str(seen[each]))).encode()).hexdigest()
+    for parts in identities:
+        seen[parts] += 1
+        yield hashlib.sha256("\0".join((*parts, str(seen[parts]))).encode()).hexdigest()
 
 
 def identity(finding: Finding) -> tuple[str, ...]:
@@ -199,9 +203,10 @@ def identity(finding: Finding) -> tuple[str, ...]:
     return (finding.rule, finding.file or finding.stack or "", finding.path, finding.resource or "", subject)
 
 
-def set_aside(report: Report, known: Mapping[str, str]) -> Report:
+def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:
     """Return the report in which findings with these fingerprints do not count; each has the reason."""
-    reasons = {id(finding): known[mark] for finding, mark in fingerprinted(report.all_findings()) if mark in known}
+    marked = fingerprinted(report.all_findings())
+    reasons = {id(finding): reason_by_mark[mark] for finding, mark in marked if mark in reason_by_mark}
 
     def split(findings: Iterable[Finding], before: tuple[Known, ...]) -> dict[str, Any]:
         aside = [Known(finding, reasons[id(finding)]) for finding in findings if id(finding) in reasons]

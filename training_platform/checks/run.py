@@ -34,12 +34,12 @@ def run_check(
     from training_platform.checks.comparison.compare import Base, check_against  # noqa: PLC0415 # nobody else waits
     from training_platform.checks.comparison.deployed import read_preview, read_state  # noqa: PLC0415
 
-    known = Base(
+    compared = Base(
         ref=base,
         states={state.stack: state for state in map(read_state, states)},
         previews={preview.stack: preview for preview in map(read_preview, previews)},
     )
-    return check_against(root, known, selected, options, baseline=baseline, new_only=new_only)
+    return check_against(root, compared, selected, options, baseline=baseline, new_only=new_only)
 
 
 def write_baseline(root: Path, options: CheckOptions, *, selected: Sequence[str] = ()) -> Report:

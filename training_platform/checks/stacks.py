@@ -76,7 +76,7 @@ class Checked:
 
     def safe(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings without the secrets of any plan."""
-        return [each.without_values() if self.secrets.shown_in(each.shown) else each for each in findings]
+        return [row.without_values() if self.secrets.shown_in(row.shown) else row for row in findings]
 
 
 def check_stacks(
@@ -246,6 +246,6 @@ def _exemption_findings(check: Checked, stacks: Sequence[StackReport]) -> Iterab
         checked={stack.name for stack in stacks},
         decided={stack.name for stack in stacks if stack.planned},
     )
-    known = check.workspace.stacks
+    stacks_with_files = check.workspace.stacks
     # A file that is no YAML has no name here, so an exemption for its stack may well be right.
-    return (finding for finding in findings if finding.stack in known or not check.workspace.unreadable)
+    return (finding for finding in findings if finding.stack in stacks_with_files or not check.workspace.unreadable)

@@ -83,7 +83,7 @@ def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next
     done = check(repository)
 
     assert done.exit_code == 0
-    stale = r"warning stacks/baseline.yaml:\d+:3: filestore-capacity of filestore.homes\S*: is found no more"
+    stale = r"warning stacks/baseline.yaml:\d+:3: filestore-capacity of filestore.homes\S*: is no longer found"
     assert re.search(stale, done.stdout)
     assert check(repository, "--strict").exit_code == 1
     check(repository, "--write-baseline")

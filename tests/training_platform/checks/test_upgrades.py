@@ -105,7 +105,7 @@ def test_another_version_of_kueue_says_what_it_touches_and_whose_queues(reposito
 
     assert (found.severity, found.path, found.stack) == ("warning", "charts.kueue.version", "small")
     assert "takes kueue from 0.19.2 to 0.19.1 in c: CRDs and webhooks go with the release" in found.message
-    assert found.message.endswith("1 ClusterQueues are there, of vision")
+    assert found.message.endswith("1 ClusterQueues exist, of vision")
     assert found.allowed == "the steps of docs/upgrade.md"
     assert resources(report, "small") == {(RELEASE, "c-kueue-release"): "changed"}
     assert "small-vision" not in {

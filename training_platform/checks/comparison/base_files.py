@@ -58,10 +58,11 @@ class _Git:
     """Runs git in one folder; it takes no locks, so that it never writes."""
 
     def __init__(self, folder: Path) -> None:
-        found = shutil.which("git")
-        if found is None:
+        command = shutil.which("git")
+        if command is None:
             raise UserError("--base needs git, and there is none on PATH: install it, or leave --base out.")
-        self._command, self._folder = found, folder
+        self._command = command
+        self._folder = folder
         inside = self.run("rev-parse", "--show-prefix")
         if inside is None:
             raise UserError(
@@ -106,8 +107,8 @@ def _merge_base(git: _Git, ref: str) -> str:
 
 
 def _unknown(git: _Git, ref: str) -> str:
-    known = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags") or ""
-    nearest = find_nearest(ref, known.split())
+    refs = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags") or ""
+    nearest = find_nearest(ref, refs.split())
     hint = f" Nearest: {nearest}." if nearest else ""
     if git.run("check-ref-format", "--branch", ref) is None:  # such as HEAD~999: nobody can fetch that
         return f"There is no commit {ref} in this clone: name another.{hint}"

@@ -64,7 +64,7 @@ class StackResult(_Plain):
 
 
 class QuotaUse(_Plain):
-    """What all stacks together hold of one limit; ``limit`` is None where it is not known, or there is none."""
+    """What all stacks together hold of one limit; ``limit`` is None if it is unknown, or if there is none."""
 
     key: QuotaKey
     unit: str
@@ -173,9 +173,11 @@ def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResourc
     old = {(resource.type, resource.name): resource for resource in before}
     new = {(resource.type, resource.name): resource for resource in after}
     graph = {  # a resource's provider, and those whose outputs it takes, are before it
-        key: {*chain.from_iterable(resource.inputs_from.values()), *([resource.provider] if resource.provider else ())}
-        for key, resource in new.items()
+        key: set(chain.from_iterable(resource.inputs_from.values())) for key, resource in new.items()
     }
+    for key, resource in new.items():
+        if resource.provider:
+            graph[key].add(resource.provider)
     changes: list[ResourceChange] = []
     replaced: set[_Key] = set()
     for key in TopologicalSorter(graph).static_order():
@@ -218,11 +220,9 @@ def _size(resource: FlatResource) -> str:
 
 
 def accelerator_changes(before: StackResult | None, after: StackResult | None) -> tuple[AcceleratorChange, ...]:
-    """Return the accelerators of a stack of which there are more or fewer; a side without the stack has none."""
-    old, new = (
-        {(row.region, row.flavor, row.unit): row.most for row in (side.accelerators if side else ())}
-        for side in (before, after)
-    )
+    """Return the accelerators that a stack gains or loses; a side without the stack has none."""
+    old = _accelerators(before)
+    new = _accelerators(after)
     return tuple(
         AcceleratorChange(region, flavor, unit, Amount(old.get(key, 0), new.get(key, 0)))
         for key in sorted({*old, *new})
@@ -238,8 +238,15 @@ def cost_changes(before: StackResult | None, after: StackResult | None) -> tuple
     return Amount(old[0], new[0]), Amount(old[1], new[1])
 
 
+def _accelerators(side: StackResult | None) -> dict[tuple[str, str, str], int]:
+    """Return the most chips or GPUs of a stack by region, flavor and unit."""
+    if side is None:
+        return {}
+    return {(row.region, row.flavor, row.unit): row.most for row in side.accelerators}
+
+
 def quota_changes(before: CheckResult, after: CheckResult) -> tuple[QuotaChange, ...]:
-    """Return the limits of which more or less is held, or that differ themselves."""
+    """Return the limits whose use or amount changes."""
     old, new = ({quota.key: quota for quota in side.quotas} for side in (before, after))
     changes = []
     for key in sorted({*old, *new}):
@@ -259,7 +266,8 @@ def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityC
     )
     changes = []
     for key in sorted({*old, *new}):
-        was, now = old.get(key, (0, 0)), new.get(key, (0, 0))
+        was = old.get(key, (0, 0))
+        now = new.get(key, (0, 0))
         if was != now:
             changes.append(CapacityChange(*key, Amount(was[0], now[0]), Amount(was[1], now[1])))
     return tuple(changes)
@@ -284,7 +292,7 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> 
 
 
 def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[str] | None) -> ResourceChange | None:
-    """Return a change of which the engine has decided whether it replaces: for ``forcing`` inputs, or None for none."""
+    """Return a change whose replacement the engine has decided: for ``forcing`` inputs, or None if it updates."""
     inputs = []
     reasons = None if forcing is None else tuple(forcing)
     for change in _inputs(old, new):
@@ -306,8 +314,8 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
 def against_state(old: Iterable[FlatResource], new: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
     """Return the changes of a plan against a state, where a value that one of them does not know is the same."""
     planned = {(resource.type, resource.name): resource for resource in new if not resource.type.startswith("pulumi:")}
-    known = [_as_planned(resource, planned.get((resource.type, resource.name))) for resource in old]
-    return resource_changes(known, planned.values())
+    deployed = [_as_planned(resource, planned.get((resource.type, resource.name))) for resource in old]
+    return resource_changes(deployed, planned.values())
 
 
 def _as_planned(deployed: FlatResource, plan: FlatResource | None) -> FlatResource:
@@ -328,7 +336,8 @@ def _is_unknown(value: Any) -> bool:
 def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
     before, after = _aligned(old.inputs, new.inputs)
     for path in sorted({*before, *after}):
-        was, now = before.get(path), after.get(path)
+        was = before.get(path)
+        now = after.get(path)
         if was == now or any(resource_types.covers(ignored, path) for ignored in new.ignored):
             continue
         if path == TRIGGER and None in (was, now):  # adding or removing one triggers nothing
@@ -343,7 +352,7 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
 
 
 def _aligned(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return inputs with the items of lists by their key, of each list of which one side has more.
+    """Return inputs with list items by their key, for each list that is longer on one side.
 
     By position, an item that goes would change all behind it: ``rules[Delete].age`` is the same on both sides.
     """
@@ -357,11 +366,12 @@ def _aligned(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[st
 
 def _item_keys(name: str, inputs: Mapping[str, Any]) -> dict[str, str] | None:
     """Return the key of each item of a list by its position; None if they have none, or two have the same."""
-    positions = {match[1] for path in inputs if (match := _ITEM.match(path, len(name))) and path.startswith(name)}
+    matches = [_ITEM.match(path, len(name)) for path in inputs if path.startswith(name)]
+    positions = {match[1] for match in matches if match}
     for key in _ITEM_KEYS:
-        names = {at: inputs.get(f"{name}[{at}].{key}") for at in positions}
+        names = {position: inputs.get(f"{name}[{position}].{key}") for position in positions}
         if all(isinstance(value, str) for value in names.values()) and len({*names.values()}) == len(positions):
-            return {at: str(value) for at, value in names.items()}
+            return {position: str(value) for position, value in names.items()}
     return None
 
 
@@ -381,7 +391,7 @@ def _unhidden(value: Any) -> Any:
 
 
 def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
-    """Return the outermost part of a path of which the other side has nothing: ``a`` or ``a[0]`` of ``a[0].b``."""
+    """Return the outermost part of a path that the other side lacks: ``a`` or ``a[0]`` of ``a[0].b``."""
     while True:
         above = path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]
         if not above or any(resource_types.covers(above, name) for name in other):

@@ -88,7 +88,8 @@ def check_against(
     ref = base.ref
     options.progress(f"reading {ref}")
     with base_tree(root, ref) as tree:
-        head_files, base_files = read_workspace(root), read_workspace(tree.root)
+        head_files = read_workspace(root)
+        base_files = read_workspace(tree.root)
         scope = _scope(tree, base, head_files, base_files, selected)
         head = check_stacks(root, scope.head, replace(options, before=base_files), inputs=True)
         options.progress(f"planning {ref}")
@@ -247,7 +248,9 @@ def _stacks(
     for name in scope.head:
         was = scope.renamed.get(name, name)
         change = _stack(name, before.stacks.get(was), after.stacks.get(name), was)
-        state, preview, planned = base.states.get(was), base.previews.get(name), after.stacks.get(name)
+        state = base.states.get(was)
+        preview = base.previews.get(name)
+        planned = after.stacks.get(name)
         if preview:
             change = replace(change, resources=preview.changes, unknown=None)
         elif state and planned and planned.resources is not None:
@@ -262,7 +265,8 @@ def _stacks(
             gone = _stack(name, before.stacks.get(name), None, name)
             state = base.states.get(name)
             if name in files.left or (state and state.resources):  # nothing of it is freed
-                least, most = gone.least_usd.before, gone.most_usd.before
+                least = gone.least_usd.before
+                most = gone.most_usd.before
                 gone = replace(gone, accelerators=(), least_usd=Amount(least, least), most_usd=Amount(most, most))
                 yield replace(gone, kind="left", resources=())
             else:
@@ -309,7 +313,7 @@ def _kind(name: str, was: str, before: StackResult | None, after: StackResult | 
 
 
 def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
-    """Yield a warning for stacks of which the base could not be planned: what the change replaces is not known."""
+    """Yield a warning for stacks whose base could not be planned: what the change replaces is unknown."""
     if comparison.unknown:
         yield Finding(rule="base-not-planned", severity="warning", message=comparison.unknown)
     for stack in comparison.stacks:
@@ -365,7 +369,8 @@ def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[s
     """Return the stacks of the changed files, with an environment its teams on both sides, and those that lend."""
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
-    touched = {name for path in paths if path.parent == folder and (name := stack_name(path)) is not None}
+    names_of_files = [stack_name(path) for path in paths if path.parent == folder]
+    touched = {name for name in names_of_files if name is not None}
     names = set(touched)
     for side in (head, base):
         names |= {stack.name for stack in side.stacks.values() if stack.environment_name in touched}
@@ -381,7 +386,8 @@ def renamings(head: Workspace, base: Workspace) -> dict[str, str]:
     """
     gone = {name: stack for name, stack in base.stacks.items() if name not in head.stacks}
     new = {name: stack for name, stack in head.stacks.items() if name not in base.stacks}
-    names = {name: was for name, stack in new.items() if (was := declared(stack)) in gone}
+    old_names = {name: declared(stack) for name, stack in new.items()}
+    names = {name: was for name, was in old_names.items() if was in gone}
     for name, was in names.items():
         new.pop(name)
         gone.pop(was, None)

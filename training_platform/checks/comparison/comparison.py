@@ -1,4 +1,4 @@
-"""What a change does, as plain data: reports are made from this alone."""
+"""What a change does, as plain data, from which reports are made."""
 
 from __future__ import annotations
 

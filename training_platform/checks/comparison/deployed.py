@@ -63,8 +63,8 @@ def read_preview(path: Path) -> Preview:
     names = {_stack(str(step["urn"])) for step in steps}
     if len(names) != 1:
         raise UserError(f"{path}: is the preview of no stack: its steps have {len(names)} stacks in their URNs.")
-    changes = {str(step["urn"]): change for step in _gravest(steps) if (change := _change(step))}
-    return Preview(names.pop(), tuple(changes.values()))
+    by_urn = {str(step["urn"]): _change(step) for step in _gravest(steps)}
+    return Preview(names.pop(), tuple(change for change in by_urn.values() if change))
 
 
 def _document(path: Path, command: str) -> Json:
@@ -127,7 +127,8 @@ def _is_owned(step: Json) -> bool:
 
 def _change(step: Json) -> ResourceChange | None:
     op = step.get("op")
-    old, new = step.get("oldState"), step.get("newState")
+    old = step.get("oldState")
+    new = step.get("newState")
     if op in ("delete", "discard") and old:
         return removed(_flat(old))
     if op == "create" and new:

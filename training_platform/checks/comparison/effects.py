@@ -126,7 +126,8 @@ def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect
     table = effect_table()
     row = table.types.get(resource_type)
     plain = _POSITION.sub("", path)
-    for candidate in (*(row.inputs if row else ()), *table.every):
+    candidates = [*row.inputs, *table.every] if row else table.every
+    for candidate in candidates:
         if candidate.fits(plain, old, new):
             return _effect(candidate)
     return Effect("unknown", "the table of effects has no row for it", "look into it")
@@ -158,10 +159,11 @@ def _ranks() -> Mapping[str, int]:
 
 def is_decided(resource_type: str, path: str) -> bool:
     """Whether some row of the table is about an input, however it changes."""
-    table, plain = effect_table(), _POSITION.sub("", general_path(path))
+    table = effect_table()
+    plain = _POSITION.sub("", general_path(path))
     row = table.types.get(resource_type)
-    rows = (*(row.inputs if row else ()), *table.every)
-    return any(_pattern(of).fullmatch(plain) for each in rows for of in each.of)
+    rows = [*row.inputs, *table.every] if row else table.every
+    return any(_pattern(pattern).fullmatch(plain) for candidate in rows for pattern in candidate.of)
 
 
 def _effect(row: EffectRow) -> Effect:
@@ -187,7 +189,8 @@ def _lost(old: Any, new: Any) -> set[str]:
 
 def _grows(old: Any, new: Any) -> bool | None:
     """Return whether a quantity grows; None of what is none, or stays."""
-    before, after = _number(old), _number(new)
+    before = _number(old)
+    after = _number(new)
     if before is None or after is None or before == after:
         return None
     return after > before

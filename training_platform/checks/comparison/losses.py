@@ -164,18 +164,20 @@ class LossFinder:
             cause = self._cause(change, resource, None)
             self._add(cause, resource.effect, self._subject(change, resource), resource=resource)
             return
-        inputs = [each for each in resource.forcing[:1] or resource.inputs if each.effect.kind != "none"]
-        causes = [self._cause(change, resource, each) for each in inputs]
+        inputs = [row for row in resource.forcing[:1] or resource.inputs if row.effect.kind != "none"]
+        causes = [self._cause(change, resource, row) for row in inputs]
         precise = [cause for cause in causes if not cause.becomes.startswith(_DIGEST)]
-        for each, cause in zip(inputs, causes, strict=True):
-            if each.new == REPLACED_SOURCE and each.effect.kind == "revokes":
+        for input_change, cause in zip(inputs, causes, strict=True):
+            if input_change.new == REPLACED_SOURCE and input_change.effect.kind == "revokes":
                 continue  # granted again on the replacement
             if cause.becomes.startswith(_DIGEST) and precise:
                 cause = precise[0]  # noqa: PLW2901 # what no field tells comes with the rest
-            self._add(cause, each.effect, self._subject(change, resource), resource=resource, change=each)
+            subject = self._subject(change, resource)
+            self._add(cause, input_change.effect, subject, resource=resource, change=input_change)
 
     def _of_fields(self, change: StackChange) -> None:
-        new, old = self._head.stacks.get(change.name), self._base.stacks.get(change.was or change.name)
+        new = self._head.stacks.get(change.name)
+        old = self._base.stacks.get(change.was or change.name)
         if new is None or old is None or new.section is None or old.section is None:
             return
         section = "environment" if new.environment else "team"
@@ -283,7 +285,8 @@ class LossFinder:
         """Return the field that decides a change; the section itself if the code changed and not the file."""
         if source := _replaced_source(change, changed):
             return self._cause(change, source, source.forcing[0])
-        new, old = self._head.stacks.get(change.name), self._base.stacks.get(change.was or change.name)
+        new = self._head.stacks.get(change.name)
+        old = self._base.stacks.get(change.was or change.name)
         if new is None or new.section is None:
             return Cause(change.name, (), "", REMOVED)
         if change.kind == "retired" and new.retired is not None:
@@ -298,7 +301,7 @@ class LossFinder:
                     return cause
         if change.kind == "renamed" and resource.kind != "changed":
             return Cause(new.name, ("renamed_from",), "", _text(change.was))
-        inputs = [(each.path, each.new) for each in resource.inputs]
+        inputs = [(row.path, row.new) for row in resource.inputs]
         return Cause(new.name, section, "", _digest(inputs) if inputs else resource.kind)
 
     def _path(self, section: Environment | Team, name: str) -> Path:
@@ -322,7 +325,8 @@ class LossFinder:
         yield new, old, section
         if section:
             yield new, old, ()
-        home, old_home = self._head.stacks.get(new.environment_name), self._base.stacks.get(old.environment_name)
+        home = self._head.stacks.get(new.environment_name)
+        old_home = self._base.stacks.get(old.environment_name)
         same = new.environment_name == old.environment_name
         if new.team and same and home and old_home and home.section and old_home.section:
             yield home, old_home, ()
@@ -400,9 +404,10 @@ def is_over(stack: Stack, today: date) -> bool:
 
 
 def left_off(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Find protection that was lifted before this change, which needs it no more."""
+    """Find protection that was lifted before this change, which no longer needs it."""
     for change in comparison.stacks:
-        new, old = head.stacks.get(change.name), base.stacks.get(change.was or change.name)
+        new = head.stacks.get(change.name)
+        old = base.stacks.get(change.was or change.name)
         if new is None or old is None or new.section is None or old.section is None or change.unknown:
             continue
         home = head.environment_of(new)
@@ -430,7 +435,8 @@ def _rank(consequence: Consequence) -> tuple[int, bool, str]:
 def _promised(team: Team | None) -> str:
     """Return what a team's queues hold, by flavor."""
     amounts: dict[str, int] = {}
-    for shares in team.shares.values() if team else ():
+    clusters = team.shares.values() if team else ()
+    for shares in clusters:
         for flavor, share in shares.items():
             amounts[flavor] = amounts.get(flavor, 0) + share.nominal_quota
     return enumeration([f"{amount} {flavor}" for flavor, amount in amounts.items()])
@@ -465,8 +471,8 @@ def _changed_cause(
     With ``only`` it is also the only one that changed, else the section itself. Where the section came or went, its
     outermost part that did is the field.
     """
-    changed = [each for each in fields if each.path[-1:] != ("deletion_protection",)]
-    fitting = [each for each in changed if texts & {*_parts(each.was), *_parts(each.now), str(each.path[-1])}]
+    changed = [field for field in fields if field.path[-1:] != ("deletion_protection",)]
+    fitting = [row for row in changed if texts & {*_parts(row.was), *_parts(row.now), str(row.path[-1])}]
     if only and len(changed) == 1:
         fitting = changed
     if fitting:
@@ -478,8 +484,9 @@ def _changed_cause(
 
 
 def _changed_fields(new: Stack, old: Stack, section: Path = ()) -> Iterator[FieldChange]:
-    """Yield the fields that differ below a section; of a part that came or went as a whole that part alone."""
-    before, after = _written(old, section), _written(new, section)
+    """Yield the fields that differ below a section; a part that was added or removed whole is one field."""
+    before = _written(old, section)
+    after = _written(new, section)
     while len(section) > 1 and (before is None) != (after is None):
         shorter = _written(old, section[:-1]), _written(new, section[:-1])
         if None not in shorter:
@@ -551,7 +558,7 @@ def _digest(value: Any) -> str:
 
 
 def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
-    """Return the change in the words of the stack file, or of the inputs where the file alone does not show it."""
+    """Return the change in the words of the stack file, or of the inputs if the file does not show it."""
     if kind in ("stack", "cost"):
         return ""
     if cause.path == ("retired",):
@@ -567,4 +574,4 @@ def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
 
 def with_losses(findings: Iterable[Consequence]) -> list[Finding]:
     """Return the losses that nobody acknowledges, as findings."""
-    return [each.finding for each in findings if each.is_loss and each.acknowledged is None]
+    return [row.finding for row in findings if row.is_loss and row.acknowledged is None]

@@ -36,7 +36,7 @@ FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "kueue.x-k8s.io:LocalQueue": ("spec.clusterQueue",),
     "kueue.x-k8s.io:Topology": ("spec.levels",),
 }  # fmt: skip
-"""Inputs that nobody may change, by group and kind; those of a ResourceFlavor are fixed by its topology alone."""
+"""Inputs that nobody may change, by group and kind; those of a ResourceFlavor are fixed only by its topology."""
 _ANEW = "or another instance, and a copy"
 _FILESTORE = ("location", "tier", "share", "protocol", "connection", "restore_from")
 _LUSTRE = ("location", "mbps_per_tib", "filesystem")
@@ -44,10 +44,10 @@ _Spec = FilestoreSpec | LustreSpec
 
 
 class Need(NamedTuple):
-    """Something of an environment that a team needs: where it stands in the environment's file, and what it is."""
+    """Something of an environment that a team needs: its path in the environment's file, and a noun for it."""
 
     path: Path
-    what: str
+    noun: str
 
 
 class Order(NamedTuple):
@@ -66,7 +66,7 @@ class Order(NamedTuple):
         """Why no order deploys it in one go; an empty text where one does."""
         for stack, gone in self.removed:
             for new in (need for other, need in self.added if other == stack):
-                return f"{stack} needs {new.what}, which is added, and lets {gone.what} go, which is removed"
+                return f"{stack} needs {new.noun}, which is added, and lets {gone.noun} go, which is removed"
         return ""
 
 
@@ -91,7 +91,7 @@ def removals(head: Workspace, base: Workspace) -> Iterator[Finding]:
                 need.path if home.environment is None or need.path[-1] in home.environment.clusters else need.path[:1]
             )
             teams.setdefault(gone, {})[stack] = None
-            parts.setdefault(gone, {})[need.what] = None
+            parts.setdefault(gone, {})[need.noun] = None
         for path, names in teams.items():
             goes = "goes" if len(parts[path]) == 1 else "go"
             lets = "lets it go" if len(names) == 1 else "let it go"
@@ -165,11 +165,12 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
                     continue
                 changed = fixed_by_topology(resource_flavor(old), resource_flavor(flavor))
                 if changed:
-                    own = next((("node_pools", pool.name) for pool in flavor.pools if pool.name in spec.node_pools), ())
+                    pools = [pool.name for pool in flavor.pools if pool.name in spec.node_pools]
+                    section = ("node_pools", pools[0]) if pools else ()
                     yield stack.finding(
-                        PLACED_FLAVOR, ("clusters", cluster, *own),
+                        PLACED_FLAVOR, ("clusters", cluster, *section),
                         f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses once it has a topology",
-                        allowed="the pool as it is; or two changes: remove it with all shares of it, then add it anew",
+                        allowed="the pool as it is; or two changes: remove it with all shares of it, then add it again",
                     )  # fmt: skip
 
 
@@ -193,7 +194,7 @@ def fixed_inputs(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
         locator = Locator(stack.section)
         for resource in change.resources:
             fixed = FIXED_INPUTS.get(_without_version(resource.type), ())
-            changed = [name for name in fixed if any(covers(name, each.path) for each in resource.inputs)]
+            changed = [name for name in fixed if any(covers(name, row.path) for row in resource.inputs)]
             if changed and resource.kind == "changed":
                 kind = resource.type.rpartition(":")[2]
                 message = f"changes {enumeration(changed)} of {kind} {resource.name}, which the API server refuses"
@@ -226,9 +227,10 @@ def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
                 if old is None or any(getattr(spec, field) != getattr(old, field) for field in fields):
                     continue  # another instance, which may have any capacity and range
                 if isinstance(old, FilestoreSpec) and isinstance(spec, FilestoreSpec) and old.reserved_range:
-                    kept, wanted = old.reserved_range, spec.reserved_range
-                    if wanted != kept:
-                        message = f"is {wanted or 'left out'}, and the instance keeps {kept}: only a new one reads it"
+                    kept = old.reserved_range
+                    written = spec.reserved_range
+                    if written != kept:
+                        message = f"is {written or 'left out'}, and the instance keeps {kept}: only a new one reads it"
                         yield stack.finding(
                             "filestore-range-kept", (section, name, "reserved_range"), message,
                             allowed=f"{kept}, {_ANEW}", nearest=kept,
@@ -241,9 +243,13 @@ def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
 
 def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
     if isinstance(spec, LustreSpec):
-        name, bands, shrinks = "Managed Lustre", LUSTRE_TIERS[f"lustre-{spec.mbps_per_tib}"].bands, False
+        name = "Managed Lustre"
+        bands = LUSTRE_TIERS[f"lustre-{spec.mbps_per_tib}"].bands
+        shrinks = False
     elif tier := FILESTORE_TIERS.get(spec.tier):
-        name, bands, shrinks = tier.name, tier.bands, tier.shrinks
+        name = tier.name
+        bands = tier.bands
+        shrinks = tier.shrinks
     else:
         return None
     after = spec.capacity_gib

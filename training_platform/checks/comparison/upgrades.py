@@ -42,7 +42,7 @@ def _of_charts(change: StackChange, stack: Stack, environment: Environment, head
             teams = [team for _, team, _ in head.teams() if team.environment == stack.name]
             queues = {team.name: len(team.shares.keys() & {*clusters}) for team in teams}
             if holders := [team for team, count in queues.items() if count]:
-                message += f"; {sum(queues.values())} ClusterQueues are there, of {enumeration(holders)}"
+                message += f"; {sum(queues.values())} ClusterQueues exist, of {enumeration(holders)}"
         path = ("charts", chart, "version") if chart in environment.charts else ()
         yield stack.finding("upgrade", path, message, severity="warning", allowed=_STEPS)
 
@@ -91,7 +91,7 @@ def moved_requests(comparison: Comparison, head: Workspace) -> Iterator[Finding]
                 yield stack.finding(
                     "quota-request-moved",
                     Locator(stack.section).path(resource.name),
-                    f"is to ask for another limit: {limits}; Google changes the amount alone",
+                    f"is to ask for another limit: {limits}; Google changes only the amount",
                     resource=f"{resource.type} {resource.name}",
                     allowed="another name for the request",
                 )

@@ -23,14 +23,14 @@ def gitlab_report(report: Report) -> str:
     failed = [finding for finding in report.all_findings() if finding.severity in _SEVERITIES]
     issues = []
     for finding, more, fingerprint in finding_groups(failed):
-        at = place(finding)
+        position = place(finding)
         issues.append(
             {
                 "description": ". ".join([*sentences(finding, more), more_about(finding)]),
                 "check_name": finding.rule,
                 "fingerprint": fingerprint,
                 "severity": _SEVERITIES[finding.severity],
-                "location": {"path": at.file, "lines": {"begin": at.line}},
+                "location": {"path": position.file, "lines": {"begin": position.line}},
             }
         )
     return json.dumps(issues, indent=2)
@@ -41,8 +41,13 @@ def github_report(report: Report) -> str:
     lines = [_command("error", {"title": "not checked"}, failure) for failure in report.failures]
     groups = sorted(folded(report.all_findings()), key=lambda group: list(_COMMANDS).index(group[0].severity))
     for finding, more in groups:
-        at = place(finding)
-        properties = {"file": at.file, "line": str(at.line), "col": str(at.column), "title": finding.rule}
+        position = place(finding)
+        properties = {
+            "file": position.file,
+            "line": str(position.line),
+            "col": str(position.column),
+            "title": finding.rule,
+        }
         text = "\n".join([*sentences(finding, more), more_about(finding)])
         lines.append(_command(_COMMANDS[finding.severity], properties, text))
     return "\n".join(lines)

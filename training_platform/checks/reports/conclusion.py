@@ -41,5 +41,5 @@ def counted(count: int, noun: str) -> str:
 
 
 def more_about(finding: Finding) -> str:
-    """Return the command that explains a finding's rule: what it is, why, how to fix it and how to exempt it."""
+    """Return the command that explains a finding's rule: its meaning and reason, how to fix and how to exempt it."""
     return f"More about it: training-platform explain {finding.rule}"

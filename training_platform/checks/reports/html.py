@@ -106,7 +106,7 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
 def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
     """Yield the findings that do not count, with the reason of each."""
     for anchor, title, aside in (
-        ("known", "Known", [(known.finding, str(known)) for known in report.all_known()]),
+        ("known", "Known", [(row.finding, str(row)) for row in report.all_known()]),
         ("exempt", "Exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()]),
     ):
         if aside:
@@ -163,12 +163,12 @@ def _finding(finding: Finding, links: str, more: Markup | str) -> Markup:
 
 
 def _linked_place(finding: Finding, links: str) -> Markup:
-    at = place(finding)
-    label = f"{at.file}:{at.line}:{at.column}" if finding.position else at.file
+    position = place(finding)
+    label = f"{position.file}:{position.line}:{position.column}" if finding.position else position.file
     if not links:
         return el("code", label)
-    line = f"#L{at.line}" if finding.position else ""
-    return el("a", el("code", label), href=f"{links}{at.file}{line}")
+    line = f"#L{position.line}" if finding.position else ""
+    return el("a", el("code", label), href=f"{links}{position.file}{line}")
 
 
 def _changes(comparison: Comparison) -> Markup:
@@ -238,7 +238,9 @@ def quota_bars(report: Report) -> Markup:
     def share(line: Line) -> float:
         if line.limit is None:
             return math.inf
-        return line.used / line.limit if line.limit else math.inf if line.used else 0.0
+        if line.limit:
+            return line.used / line.limit
+        return math.inf if line.used else 0.0
 
     parts: list[Markup] = []
     for ledger in report.ledgers:
@@ -355,7 +357,10 @@ def _bar(holders: Sequence[tuple[str, float]], most: float | None, requested: fl
 MOST_RESOURCES = 5_000
 """Resources that trees show one by one; beyond it, counts by kind: a page of more is slow to open."""
 MOST_IN_GRAPH = 60
-_WIDTH, _HEIGHT, _GAP, _COLUMN = 200, 34, 12, 290
+_WIDTH = 200
+_HEIGHT = 34
+_GAP = 12
+_COLUMN = 290
 
 
 def stack_graph(report: Report) -> Markup:
@@ -363,7 +368,8 @@ def stack_graph(report: Report) -> Markup:
     if not report.stacks or len(report.stacks) > MOST_IN_GRAPH:
         return Markup("")
     columns = _columns(report)
-    width, height = _WIDTH + 2 * _COLUMN + 2, max(map(len, columns)) * (_HEIGHT + _GAP)
+    width = _WIDTH + 2 * _COLUMN + 2
+    height = max(map(len, columns)) * (_HEIGHT + _GAP)
     corners = {
         name: (1 + column * _COLUMN, 1 + row * (_HEIGHT + _GAP))
         for column, names in enumerate(columns)
@@ -372,8 +378,11 @@ def stack_graph(report: Report) -> Markup:
     edges = []
     for above, below in _edges(report):
         if above in corners:
-            x1, y1 = corners[above][0] + _WIDTH, corners[above][1] + _HEIGHT // 2
-            x2, y2 = corners[below][0], corners[below][1] + _HEIGHT // 2
+            x1, top = corners[above]
+            x2, other_top = corners[below]
+            x1 += _WIDTH
+            y1 = top + _HEIGHT // 2
+            y2 = other_top + _HEIGHT // 2
             middle = (x1 + x2) // 2
             edges.append(el("path", d=f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}", cls="edge"))
     errors = {stack.name for stack in report.stacks if any(finding.severity == "error" for finding in stack.findings)}

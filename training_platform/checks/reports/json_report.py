@@ -33,10 +33,11 @@ def json_report(report: Report) -> str:
         **{name: _rows(sections(report)) for name, sections in SECTIONS.items() if name not in _OWN},
         "findings": [finding_document(finding) for finding in ordered(report.all_findings())],
         "exempted": [_exempted(exempted) for exempted in report.all_exempted()],
-        "known": [{**finding_document(known.finding), "known": known.why} for known in report.all_known()],
+        "known": [{**finding_document(row.finding), "known": row.why} for row in report.all_known()],
         "failures": list(report.failures),
-        **({"changes": changes_document(report.comparison)} if report.comparison else {}),
     }
+    if report.comparison:
+        document["changes"] = changes_document(report.comparison)
     # Indented, the standard library's JSON takes five times as long.
     return to_json(document, indent=2, ensure_ascii=True).decode()
 
@@ -178,7 +179,7 @@ def finding_document(finding: Finding) -> Json:
 
 
 def changes_document(comparison: Comparison) -> Json:
-    """Return a comparison as plain values; an amount has its value before and after, null where that is not known."""
+    """Return a comparison as plain values; an amount has its value before and after, null if unknown."""
     return {
         "base": comparison.ref,
         "commit": comparison.commit,
@@ -186,7 +187,7 @@ def changes_document(comparison: Comparison) -> Json:
         "own_program": comparison.own_program,
         "unknown": comparison.unknown,
         "deployed": list(comparison.deployed),
-        "effects": [_consequence(each) for each in comparison.consequences],
+        "effects": [_consequence(consequence) for consequence in comparison.consequences],
         "stacks": [_stack_change(stack) for stack in comparison.stacks],
         "quotas": [
             {

@@ -76,9 +76,9 @@ def _fill(case: Xml.Element, rule: str, findings: list[Finding], exempted: list[
     skipped = [f"follows from {finding.follows}" for finding in findings if finding not in more]
     skipped += ["not decided before deployment"] * bool(notes) + [str(exemption) for exemption in exempted]
     if findings:
-        at = place(findings[0])
-        case.set("file", _text(at.file))
-        case.set("line", str(at.line))
+        position = place(findings[0])
+        case.set("file", _text(position.file))
+        case.set("line", str(position.line))
     if errors:
         lines = [line for error in errors for line in (str(error), following(more[error])) if line]
         failure = Xml.SubElement(case, "failure", type=rule, message=_text(errors[0].message))

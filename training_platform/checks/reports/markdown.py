@@ -34,7 +34,8 @@ _MOST_OF_FINDINGS = 40_000
 _RULES = "docs/reference/rules.md"
 _CHANGES = ("stack", "what", "resource", "inputs: before → after")
 _OPEN = ("quotas", "cost")  # sections that are not folded
-_MOST_CHANGES, _MOST_QUOTAS = 200, 60
+_MOST_CHANGES = 200
+_MOST_QUOTAS = 60
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 _ESCAPES = {character: f"\\{character}" for character in "\\`*_[]|~"}
 # An @ that is no part of an address would call somebody; a comment after it ends the name.
@@ -65,7 +66,8 @@ def escaped(text: str) -> str:
 def _main(report: Report, links: str) -> Iterator[str]:
     if report.failures:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
-    for section in effects(report.comparison) if report.comparison else ():
+    effect_sections = effects(report.comparison) if report.comparison else []
+    for section in effect_sections:
         if section.rows:
             yield section_table(section)
         yield escaped(section.note)
@@ -87,12 +89,14 @@ def _findings(report: Report, links: str) -> str:
         folded(report.all_findings()), key=lambda group: (effect_rank(group[0]), severities.index(group[0].severity))
     )
     for finding, more in groups:
-        at = place(finding)
-        label, line = (f"{at.file}:{at.line}", f"#L{at.line}") if finding.position else (at.file, "")
+        position = place(finding)
+        label, line = (
+            (f"{position.file}:{position.line}", f"#L{position.line}") if finding.position else (position.file, "")
+        )
         rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_RULES}#{finding.rule})"
         cells = (
             finding.severity,
-            f"[{escaped(label)}]({(links + at.file).translate(_LINK_SAFE)}{line})",
+            f"[{escaped(label)}]({(links + position.file).translate(_LINK_SAFE)}{line})",
             f"{escaped(field_message(finding))} {rule}",
             escaped(" ".join(part for part in (finding.advice, following(more)) if part)),
         )
@@ -126,17 +130,19 @@ def _folded(report: Report) -> Iterator[tuple[str, str]]:
     if report.comparison:
         yield from _changes(report.comparison)
     for kind, aside, why in (
-        ("known", [(known.finding, known.why) for known in report.all_known()], "known from"),
+        ("known", [(row.finding, row.why) for row in report.all_known()], "known from"),
         ("exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()], "exemption"),
     ):
         rows = []
         for finding, reason in aside:
-            at = place(finding)
-            rows.append((f"{at.file}:{at.line}", f"{field_message(finding)} ({finding.rule})", reason))
+            position = place(finding)
+            rows.append((f"{position.file}:{position.line}", f"{field_message(finding)} ({finding.rule})", reason))
         if rows:
             yield counted(len(rows), f"{kind} finding"), table(("place", "finding", why), rows)
     for name, sections in SECTIONS.items():
-        for section in sections(report) if name not in _OPEN else ():
+        if name in _OPEN:
+            continue
+        for section in sections(report):
             title = section.title[:1].upper() + section.title[1:]
             parts_of_title = (title, section.unit, section.note and f"in {section.note}")
             yield escaped(", ".join(part for part in parts_of_title if part)), section_table(section)

@@ -38,8 +38,9 @@ from training_platform.checks.reports.sections import (
     unpromised_label,
 )
 from training_platform.checks.reports.text import PrintableConsole, plain_width, section_text
+from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import shown
-from training_platform.quota.ledger import CapacityLine, Line
+from training_platform.quota.ledger import CapacityLine, Held, Line
 from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
 from training_platform.quota.plan import ProjectPlan, request_lines
 from training_platform.quota.snapshot import not_known
@@ -58,18 +59,19 @@ def quota_console() -> Console:
 
 
 class GroupedLimit(NamedTuple):
-    """A limit under a title: ``where`` is the rest of its place, ``own`` the part of the title's stack or team."""
+    """A limit under a title: ``where`` is the rest of its place, ``part`` the title's amount."""
 
     where: str
     line: Line
-    own: float | None = None
+    part: float | None = None
 
 
 def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
     """Return the limits of an overview by title, each in the order of its places and quotas."""
     groups: dict[str, list[GroupedLimit]] = defaultdict(list)
     for line in (line for ledger in overview.ledgers for line in ledger.lines):
-        project, place = line.key.project, location(line.key)
+        project = line.key.project
+        place = location(line.key)
         if by == "project":
             groups[project].append(GroupedLimit(place, line))
         elif by == "region":
@@ -87,30 +89,37 @@ def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
 
 def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
     """Yield a section for each title: of a stack or a team also its own part of each limit."""
-    where = "project" if by == "region" else "limit" if by == "quota" else "place"
+    first_column = {"region": "project", "quota": "limit"}.get(by, "place")
     owned = by in ("stack", "team")
-    columns = (where, "quota", *([">has"] if owned else []), ">needs", ">limit", ">left", "held by")
+    columns = [first_column, "quota", ">needs", ">limit", ">left", "held by"]
+    if owned:
+        columns.insert(2, ">has")
     notes = {ledger.project: taken(ledger) for ledger in overview.ledgers} if by == "project" else {}
     for title, limits in grouped_limits(overview, by).items():
-        rows = [
-            ReportRow(
-                (
-                    place,
-                    f"{quota_name(line.key)} ({line.unit})",
-                    *([shown(own or 0)] if owned else []),
-                    shown(line.used),
-                    limit_and_request(line),
-                    headroom(line),
-                    held_by(line, len(line.holders)),
-                ),
-                fullness(line),
-            )
-            for place, line, own in limits
-        ]
+        rows: list[ReportRow] = []
+        for place, line, part in limits:
+            cells = [
+                place,
+                f"{quota_name(line.key)} ({line.unit})",
+                shown(line.used),
+                limit_and_request(line),
+                headroom(line),
+                held_by(line, len(line.holders)),
+            ]
+            if owned:
+                cells.insert(2, shown(part or 0))
+            rows.append(ReportRow(tuple(cells), fullness(line)))
         unit = notes.get(title, "")
         stressed = 3 if owned else 2
         yield ReportSection(
-            title=title, unit=unit, columns=columns, rows=rows, subject=1, stressed=stressed, grouped=True, noted=True
+            title=title,
+            unit=unit,
+            columns=tuple(columns),
+            rows=rows,
+            subject=1,
+            stressed=stressed,
+            grouped=True,
+            noted=True,
         )
 
 
@@ -131,7 +140,8 @@ def _capacity_sections(overview: Overview) -> Iterator[ReportSection]:
 
 
 def _capacity_rows(line: CapacityLine, overview: Overview) -> Iterator[ReportRow]:
-    name, workspace = line.flavor.name, overview.workspace
+    name = line.flavor.name
+    workspace = overview.workspace
     whole = (shown(line.promised), "", "", f"{line.capacity:,}", shown(line.headroom))
     yield ReportRow((name, "all", *whole), "over" if line.over else "fits")
     for share in line.shares:
@@ -239,8 +249,10 @@ def _plan_markdown(plan: ProjectPlan) -> Iterator[str]:
     if plan.needed:
         rows = []
         for need in plan.needed:
-            line, instead = need.line, "; ".join(need.instead) or "-"
-            names, holders = (location(line.key), quota_name(line.key)), held_by(line, len(line.holders))
+            line = need.line
+            instead = "; ".join(need.instead) or "-"
+            names = (location(line.key), quota_name(line.key))
+            holders = held_by(line, len(line.holders))
             rows.append(ReportRow((*names, limit(line), f"{need.value:,}", line.unit, holders, instead), "over"))
         columns = ("location", "quota", ">limit", ">request", "", "held by", "or, within today's limits")
         yield section_table(ReportSection(title="", columns=columns, rows=rows, stressed=3))
@@ -274,7 +286,7 @@ def overview_json(overview: Overview, by: By) -> str:
             {
                 "title": title,
                 "rows": [
-                    {"project": line.key.project, **key_document(line.key), "has": own} for _, line, own in limits
+                    {"project": line.key.project, **key_document(line.key), "has": part} for _, line, part in limits
                 ],
             }
             for title, limits in grouped_limits(overview, by).items()
@@ -331,15 +343,18 @@ def _capacity_document(line: CapacityLine, overview: Overview) -> Json:
         "free": line.headroom,
         "unpromised": line.unpromised,
         "lent": line.lent,
-        "shares": [
-            {
-                "team": share.holder.label,
-                "stack": share.holder.stack,
-                "guaranteed": share.amount,
-                "may_borrow": may_borrow(line, share, overview.workspace),
-                "may_lend": may_lend(line, share, overview.workspace),
-                **({"model_servers": served} if (served := of_servers(line, share, overview.workspace)) else {}),
-            }
-            for share in line.shares
-        ],
+        "shares": [_share_document(line, share, overview.workspace) for share in line.shares],
     }
+
+
+def _share_document(line: CapacityLine, share: Held, workspace: Workspace) -> Json:
+    document: Json = {
+        "team": share.holder.label,
+        "stack": share.holder.stack,
+        "guaranteed": share.amount,
+        "may_borrow": may_borrow(line, share, workspace),
+        "may_lend": may_lend(line, share, workspace),
+    }
+    if served := of_servers(line, share, workspace):
+        document["model_servers"] = served
+    return document

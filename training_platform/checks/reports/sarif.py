@@ -69,12 +69,12 @@ def _result(group: FindingGroup, rule_index: int) -> Json:
 
 
 def _location(finding: Finding) -> Json:
-    at = place(finding)
-    file = {"uri": quote(at.file), "uriBaseId": _ROOT}
-    region = {"startLine": at.line, "startColumn": at.column}
+    position = place(finding)
+    file = {"uri": quote(position.file), "uriBaseId": _ROOT}
+    region = {"startLine": position.line, "startColumn": position.column}
     names = (("member", finding.path), ("resource", finding.resource))
     logical = [{"fullyQualifiedName": name, "kind": kind} for kind, name in names if name]
-    return {
-        "physicalLocation": {"artifactLocation": file, "region": region},
-        **({"logicalLocations": logical} if logical else {}),
-    }
+    location: Json = {"physicalLocation": {"artifactLocation": file, "region": region}}
+    if logical:
+        location["logicalLocations"] = logical
+    return location

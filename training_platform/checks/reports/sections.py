@@ -182,7 +182,7 @@ def parts(stack: StackReport) -> ReportSection:
         kinds = (kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items()))
         rows.append(ReportRow((branch.name, f"{branch.count:,}", ", ".join(kinds))))
     count = counted(sum(branch.count for branch in stack.branches), "resource")
-    return ReportSection(title=f"{stack.name}: {count}", columns=("part", ">resources", "of which"), rows=rows)
+    return ReportSection(title=f"{stack.name}: {count}", columns=("part", ">resources", "by kind"), rows=rows)
 
 
 def amounts(comparison: Comparison, *, most: int | None = None) -> list[ReportSection]:
@@ -190,7 +190,8 @@ def amounts(comparison: Comparison, *, most: int | None = None) -> list[ReportSe
 
     Where there are more quotas than ``most``, those of which the change needs less are counted in a note.
     """
-    quotas, less = comparison.quotas, 0
+    quotas = comparison.quotas
+    less = 0
     if most is not None and len(quotas) > most:
         quotas = tuple(change for change in quotas if (change.used.delta or 0) >= 0)
         less = len(comparison.quotas) - len(quotas)
@@ -287,14 +288,14 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
     """Yield what a change does to whom, the gravest first; what nobody feels is counted in the note."""
     rows = [
         ReportRow(
-            (HEADLINES[each.kind], listed(each.subjects, _MOST_SUBJECTS), _line(each), _state(each)),
-            "over" if each.is_loss and each.acknowledged is None else "fits",
+            (HEADLINES[row.kind], listed(row.subjects, _MOST_SUBJECTS), _line(row), _state(row)),
+            "over" if row.is_loss and row.acknowledged is None else "fits",
         )
-        for each in comparison.consequences
+        for row in comparison.consequences
     ]
-    unknown = sum(each.effect.kind == "unknown" for each in _inputs(comparison))
+    unknown = sum(change.effect.kind == "unknown" for change in _inputs(comparison))
     kept = [stack for stack in comparison.stacks if stack.kind not in ("removed", "left")]
-    unfelt = sum(not is_felt(each) for stack in kept for each in stack.resources)
+    unfelt = sum(not is_felt(resource) for stack in kept for resource in stack.resources)
     notes = [f"Compared with {_basis(comparison)}."]
     if unfelt:
         notes.append(f"{counted(unfelt, 'resource')} change and nobody feels it.")
@@ -306,8 +307,8 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
 
 
 def _line(consequence: Consequence) -> str:
-    at = place(consequence.finding)
-    return f"{at.file}:{at.line}" if consequence.finding.position else at.file
+    position = place(consequence.finding)
+    return f"{position.file}:{position.line}" if consequence.finding.position else position.file
 
 
 def _state(consequence: Consequence) -> str:
@@ -337,7 +338,7 @@ def is_felt(resource: ResourceChange) -> bool:
 
 
 def unfelt(stack: StackChange) -> str:
-    """Return the resources that change and nobody feels it, counted by kind; empty where there are none."""
+    """Return the resources that change and nobody feels it, counted by kind; empty if there are none."""
     kinds = Counter(kind_of(resource.type) for resource in stack.resources if not is_felt(resource))
     if not kinds:
         return ""
@@ -381,7 +382,9 @@ def _values(old: Any, new: Any) -> tuple[str, str]:
 
 
 def _value(value: Any) -> str:
-    text = "nothing" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return "nothing"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(str(text).split())
 
 
@@ -444,7 +447,9 @@ def taken(ledger: ProjectLedger) -> str:
 def file_throughput(line: FileLine) -> str | None:
     """Return the MiB/s that an instance gives at most, to readers and to writers; None where they are not known."""
     most = line.throughput
-    return f"{most.read_mibps:,}/{most.write_mibps:,}" if most else "by IOPS" if line.custom else None
+    if most:
+        return f"{most.read_mibps:,}/{most.write_mibps:,}"
+    return "by IOPS" if line.custom else None
 
 
 def shares_of(line: CapacityLine | FileLine) -> str:

@@ -73,7 +73,8 @@ def plain_width(otherwise: int) -> int:
 
 def print_report(report: Report, console: Console, *, verbose: bool = True) -> None:
     """Print a check: a summary of one screen, or everything if ``verbose``; then changes, findings, the conclusion."""
-    for part in (_everything if verbose else summary)(report, console.width):
+    parts = _everything(report, console.width) if verbose else summary(report, console.width)
+    for part in parts:
         console.print(part)
     if report.comparison:
         console.print(Group(*_changes(report.comparison, console.width, fold=not verbose)))
@@ -104,7 +105,7 @@ def _print_sentences(text: Text, console: Console) -> None:
 
 
 def text_report(report: Report, *, verbose: bool = True) -> str:
-    """Return what is printed where there is no terminal: without colours, in lines that do not wrap in a log."""
+    """Return what is printed without a terminal: no colours, and lines that do not wrap in a log."""
     plain = io.StringIO()
     print_report(report, PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain), verbose=verbose)
     return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
@@ -135,11 +136,12 @@ def _stack(stack: StackReport, width: int, today: date) -> Iterator[RenderableTy
             tree.add(Text.assemble((f"{name} ", "bold"), (f"{count}  ", "cyan"), (kinds, "dim")))
         yield Padding(tree, (0, 0, 0, _INDENT), expand=False)
     else:
-        yield Padding(Text("not planned: the model alone was checked", style="dim"), (0, 0, 0, _INDENT), expand=False)
+        yield Padding(Text("not planned: only the model was checked", style="dim"), (0, 0, 0, _INDENT), expand=False)
     for section in accelerators((stack,)):
         yield Padding(section_table(section, width - _INDENT, skip=1), (1, 0, 0, _INDENT), expand=False)
     if stack.cost.most or stack.cost.unpriced:
-        usd, note = price(stack.cost), price_note(stack.cost, today)
+        usd = price(stack.cost)
+        note = price_note(stack.cost, today)
         line = Text.assemble((usd, "bold"), "; " if usd else "", (note, "" if usd else "dim"))
         yield Padding(line, (1, 0, 0, _INDENT), expand=False)
 
@@ -161,20 +163,21 @@ def section_lines(section: ReportSection, width: int) -> str:
 
 
 def heading(title: Text, width: int) -> RenderableType:
-    """Return a title with a rule beside it, or alone where the rule would cut it."""
+    """Return a title with a rule beside it, or without one if the rule would cut it."""
     return Rule(title, align="left", style="dim") if title.cell_len + 3 <= width else title
 
 
 def section_table(section: ReportSection, width: int, *, skip: int = 0) -> Table:
     """Return a section's rows as a table, without its first ``skip`` columns."""
-    columns, subject = section.columns[skip:], section.subject - skip
+    columns = section.columns[skip:]
+    subject = section.subject - skip
     rows: list[list[Text]] = []
     last: Sequence[str] = ()
     for cells, state in section.rows:
         row = [Text(cell, style=FULLNESS[state]) for cell in cells]
-        for at in range(section.subject):
-            repeated = section.grouped and cells[: at + 1] == last[: at + 1]
-            row[at] = Text("" if repeated else cells[at])
+        for column in range(section.subject):
+            repeated = section.grouped and cells[: column + 1] == last[: column + 1]
+            row[column] = Text("" if repeated else cells[column])
         if section.noted:
             row[-1].style = "dim"
         rows.append(row[skip:])
@@ -199,34 +202,41 @@ def fitting_table(
     before the subject are a line above it. Of words only those of the subject, else of the widest column, are broken. A
     title that begins with ``>`` is aligned to the right.
     """
-    left, wide, words = list(range(len(columns))), _widths(columns, rows), _widths(columns, rows, str.split)
+    left = list(range(len(columns)))
+    wide = _widths(columns, rows)
+    words = _widths(columns, rows, str.split)
     for name in drop:
-        if _total(wide[at] for at in left) <= width:
+        if _total(wide[column] for column in left) <= width:
             break
         left.remove(columns.index(name))
-    if subject and left[0] < subject and _total(words[at] for at in left) > width:
-        places = [Text(" ").join(row[at] for at in left if at < subject) for row in rows]
+    if subject and left[0] < subject and _total(words[column] for column in left) > width:
+        places = [Text(" ").join(row[column] for column in left if column < subject) for row in rows]
         below = [
             [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
             for place, row in zip(places, rows, strict=True)
         ]
         rest = columns[subject:]
         return fitting_table(rest, below, width, drop=[name for name in drop if name in rest], subject=0)
-    excess = _total(wide[at] for at in left) - width
-    while excess > 0 and (able := [at for at in left if wide[at] > words[at]]):
-        wide[max(able, key=lambda at: (at != subject, wide[at]))] -= 1
+    excess = _total(wide[column] for column in left) - width
+    while excess > 0 and (able := [column for column in left if wide[column] > words[column]]):
+        wide[max(able, key=lambda column: (column != subject, wide[column]))] -= 1
         excess -= 1
     if excess > 0:
         broken = max(left, key=wide.__getitem__) if subject is None else subject
         wide[broken] = max(1, wide[broken] - excess)
-    return _table([columns[at] for at in left], [[row[at] for at in left] for row in rows], [wide[at] for at in left])
+    return _table(
+        [columns[column] for column in left],
+        [[row[column] for column in left] for row in rows],
+        [wide[column] for column in left],
+    )
 
 
 def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
     """Return a table whose last column is a note; where words of it would be broken, it is below column ``below``."""
     last = len(columns) - 1
-    wide, words = _widths(columns, rows), _widths(columns, rows, str.split)
-    if _total(words[at] if at in (below, last) else wide[at] for at in range(last + 1)) <= width:
+    wide = _widths(columns, rows)
+    words = _widths(columns, rows, str.split)
+    if _total(words[column] if column in (below, last) else wide[column] for column in range(last + 1)) <= width:
         return fitting_table(columns, rows, width, subject=below)
     noted = [(*row[:below], Text("\n").join((row[below], row[last])), *row[below + 1 : last]) for row in rows]
     return fitting_table(columns[:last], noted, width)
@@ -236,7 +246,7 @@ def _widths(
     columns: Sequence[str], rows: Sequence[Sequence[Text]], split: Callable[[str], Sequence[str]] = str.splitlines
 ) -> list[int]:
     """Return how wide the longest part of each column is: a line, or a word."""
-    cells = ((title.removeprefix(">"), *(row[at].plain for row in rows)) for at, title in enumerate(columns))
+    cells = ((title.removeprefix(">"), *(row[column].plain for row in rows)) for column, title in enumerate(columns))
     return [max(cell_len(part) for cell in column for part in (split(cell) or [""])) for column in cells]
 
 
@@ -386,7 +396,8 @@ def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
         yield Padding(Text(counts), (0, 0, 0, 4), expand=False)
         return
     rows = list(resource_rows(stack, felt=fold))
-    for kind, name, inputs in rows[:_MOST_CHANGES] if fold else rows:
+    shown_rows = rows[:_MOST_CHANGES] if fold else rows
+    for kind, name, inputs in shown_rows:
         yield Padding(Text.assemble((f"{kind:<8}", _CHANGES[kind]), f" {name}"), (0, 0, 0, 4), expand=False)
         for line in inputs:
             yield Padding(Text(line, style="dim"), (0, 0, 0, 15), expand=False)
@@ -410,8 +421,8 @@ def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
         yield from map(finding_text, ordered(report.all_findings()))
     for exempted in report.all_exempted():
         yield Text.assemble(("exempt ", "dim"), finding_text(exempted.finding), (f"\n  {exempted}", "dim"))
-    for known in report.all_known():
-        yield Text(f"known {finding_text(known.finding).plain}\n  {known}", style="dim")
+    for row in report.all_known():
+        yield Text(f"known {finding_text(row.finding).plain}\n  {row}", style="dim")
 
 
 def finding_text(finding: Finding) -> Text:

@@ -24,8 +24,8 @@ def conclusion(report: Report) -> Conclusion:
     parts = of_severities(causes)
     if exempt := len(report.all_exempted()):
         parts.append(f"{exempt:,} exempt")
-    if known := len(report.all_known()):
-        parts.append(f"{known:,} known")
+    if in_baseline := len(report.all_known()):
+        parts.append(f"{in_baseline:,} known")
     if report.failures:
         parts.append(f"{counted(len(report.failures), 'thing')} not checked")
     unread = {stack_name(PurePath(failure.partition(":")[0])) for failure in report.failures} - {None}
@@ -44,7 +44,7 @@ def losses_headline(report: Report, most: int = 2) -> str:
     consequences = report.comparison.consequences if report.comparison else ()
     parts = []
     for kind in LOSS_RULES:
-        losses = [each for each in consequences if each.kind == kind]
+        losses = [row for row in consequences if row.kind == kind]
         subjects = [subject for loss in losses for subject in loss.subjects]
         acknowledged = sum(loss.acknowledged is not None for loss in losses)
         if losses:
@@ -80,12 +80,12 @@ def field_message(finding: Finding) -> str:
 
 
 def following(findings: Sequence[Finding], most: int = 6) -> str:
-    """Return what follows from a finding, by place, or by subject at its own place; empty where nothing does.
+    """Return what follows from a finding, by place, or by subject at its own place; empty if nothing does.
 
     A place of several of them has their number.
     """
-    subjects = (identity(each)[-1] if each.place == each.follows else each.place for each in findings)
-    counts = Counter(subject or each.message for subject, each in zip(subjects, findings, strict=True))
+    subjects = (identity(row)[-1] if row.place == row.follows else row.place for row in findings)
+    counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
     places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
     verb = "follows" if len(findings) == 1 else "follow"
     return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
