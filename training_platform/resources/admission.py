@@ -1,13 +1,13 @@
 """The ValidatingAdmissionPolicies of a cluster, as plain data: jobs wait in queues, and pods reach what they may.
 
-Policies hold in namespaces with a team's label and refuse more than roles do; nothing here grants anything. Kubernetes
-evaluates them itself, so there is no webhook that could be down.
+Policies apply in namespaces with a team's label. They refuse what roles allow, and grant nothing. Kubernetes evaluates
+them itself, so no webhook can be down.
 
-A Job or JobSet that a person makes is one that Kueue holds. Kueue's webhook labels and suspends such jobs before these
-policies see them. It leaves alone an object whose controller is a job of Kueue's, which upstream calls out of scope,
-and a job that was started by hand.
+Kueue has to hold each Job or JobSet that a person creates. Kueue's webhook labels and suspends such jobs before these
+policies see them. It skips an object whose controller is a job of Kueue's, which upstream calls out of scope, and a job
+that was started by hand.
 
-Pods are held to Pod Security's baseline, less what GPUDirect needs where a team has it: Pod Security knows no
+Pods are held to Pod Security's baseline, except for what GPUDirect needs if a team has it: Pod Security knows no
 exceptions by path, so a namespace with GPUDirect cannot enforce baseline.
 
 Sources: Kubernetes docs, validating admission policy (stable since 1.30) and Pod Security Standards, baseline, read
@@ -30,20 +30,20 @@ from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, TEAM_
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 ALLOW_LABEL = (
-    f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may, beside baseline
+    f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may use beyond baseline
 )
 HOST_NETWORK = "host-network"
-# On a namespace: the seconds that its jobs may run at most, by Kueue's label on them.
+# On a namespace: the most seconds that its jobs may run, by Kueue's label on them.
 MAX_RUN_SECONDS = f"{MANAGED_BY}/max-run-seconds"
-# Whose controllers make a job's parts: Kubernetes' own, Kueue's, JobSet's, and those of operators. No team can have a
-# namespace of these names; a service account of any other, another team's as well, is trusted no more than members are.
+# Namespaces of the controllers that create a job's parts: Kubernetes' own, Kueue's, JobSet's and operators'. No team
+# can have a namespace of these names. A service account of any other namespace is trusted no more than members are.
 CONTROLLERS = ("kube-system", "kueue-system", "jobset-system", "kuberay-system", "kubeflow-system", "lws-system")
 _ACCOUNTS = [f"system:serviceaccount:{namespace}:" for namespace in CONTROLLERS]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """A policy's name and spec; ``validations`` are message and CEL, all of which have to be true."""
+    """A policy's name and spec; ``validations`` maps each message to CEL that has to be true."""
 
     name: str
     rules: Sequence[tuple[str, str, Sequence[str], Sequence[str]]]  # group, version, resources, operations
@@ -53,7 +53,7 @@ class Policy:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The spec of a ValidatingAdmissionPolicy; what cannot be evaluated is refused."""
+        """The spec of a ValidatingAdmissionPolicy, which refuses a request that it cannot evaluate."""
         rules = [
             {
                 "apiGroups": [group],
@@ -63,20 +63,19 @@ class Policy:
             }
             for group, version, resources, operations in self.rules
         ]
-        return {
+        spec: dict[str, Any] = {
             "failurePolicy": "Fail",
             "matchConstraints": {
                 "namespaceSelector": {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]},
                 "resourceRules": rules,
             },
-            **({"matchConditions": [dict(each) for each in self.conditions]} if self.conditions else {}),
-            **(
-                {"variables": [{"name": k, "expression": v} for k, v in self.variables.items()]}
-                if self.variables
-                else {}
-            ),
-            "validations": [{"expression": cel, "message": message} for message, cel in self.validations.items()],
         }
+        if self.conditions:
+            spec["matchConditions"] = [dict(condition) for condition in self.conditions]
+        if self.variables:
+            spec["variables"] = [{"name": name, "expression": cel} for name, cel in self.variables.items()]
+        spec["validations"] = [{"expression": cel, "message": message} for message, cel in self.validations.items()]
+        return spec
 
     @property
     def binding(self) -> dict[str, Any]:
@@ -85,21 +84,21 @@ class Policy:
 
 
 def literal(value: str | Sequence[str]) -> str:
-    """Return a text or a list of texts as CEL, whose strings take JSON's escapes."""
+    """Return a string or a list of strings as CEL, which takes JSON's escapes."""
     return json.dumps(value if isinstance(value, str) else list(value))
 
 
-def allowed(what: str) -> str:
-    """Return CEL that is true where the namespace may use something beside baseline."""
-    return f"{literal(ALLOW_LABEL + what.lower())} in namespaceObject.metadata.labels"
+def allowed(exception: str) -> str:
+    """Return CEL that is true if the namespace has an exception from baseline, such as ``host-network``."""
+    return f"{literal(ALLOW_LABEL + exception.lower())} in namespaceObject.metadata.labels"
 
 
-# Who is held to the rules for people: everybody but the accounts above, and the one user of Kubernetes' own controllers
-# where they do not each have an account in kube-system. Other users called system: do nothing in teams' namespaces that
-# the rules refuse: kubelets delete pods at once, the scheduler deletes those that it preempts and annotates claims, and
-# both drain by evictions, which are another resource. So a member that came by a node's identity, by a pod on the
-# node's network, gains nothing here, nor would somebody without an identity (system:anonymous). A member becomes none
-# of the exempt: roles grant no impersonation, no certificate, and no token outside of the team's pods; a Secret with a
+# The rules for people apply to everybody but the accounts above, and the one user of Kubernetes' own controllers if
+# these do not each have an account in kube-system. Other users called system: do nothing in teams' namespaces that the
+# rules refuse: kubelets delete pods at once, the scheduler deletes pods that it preempts and annotates claims, and both
+# drain by evictions, which are another resource. So a member that took a node's identity, by a pod on the node's
+# network, gains nothing here, nor would somebody without an identity (system:anonymous). A member cannot become one of
+# the exempt: roles grant no impersonation, no certificate, and no token outside of the team's pods; a Secret with a
 # token is refused; GKE knows people and Google accounts by their addresses. tests/kube/test_attempts.py tries these.
 # Source: Kubernetes docs, RBAC, default roles of controllers, and kube-controller-manager's
 # --use-service-account-credentials, read 2026-11-23; which of both GKE has is (unverified).
@@ -113,14 +112,14 @@ FROM_PEOPLE = {
 
 
 class Bounds(NamedTuple):
-    """How long pods of teams may take to end, and the values of the environment's priorities by name."""
+    """The longest grace period of teams' pods, and the values of the environment's priorities by name."""
 
     grace_seconds: int = 900
     priorities: Mapping[str, int] = {}
 
 
 PODSET_LABEL = "kueue.x-k8s.io/podset"  # Kueue puts it on the pods of a job that it admits
-# Holds a pod back until Kueue has counted it and lets it go; nobody else of a team may change pods.
+# Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
 POD_GATE = "kueue.x-k8s.io/admission"
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 
@@ -133,9 +132,9 @@ _CONTROLLED = f"{_OWNERS}.exists(o, o.?controller.orValue(false))"
 class JobKind(NamedTuple):
     """A kind of job that an operator runs, by its API.
 
-    ``templates`` is CEL that is true where ``{1}`` is true of the template ``t`` of some pods of ``{0}``; ``sizes`` are
-    CEL for the fields of ``{0}`` that Kueue counts pods by, but for those that nobody can change. A kind that is not
-    ``queued`` is what jobs refer to. ``refuses`` are further messages and CEL, which has to be true.
+    ``templates`` is CEL that is true if ``{1}`` is true of the template ``t`` of some pods of ``{0}``. ``sizes`` are
+    CEL for the fields of ``{0}`` by which Kueue counts pods, except those that nobody can change. A kind that is not
+    ``queued`` is one that jobs refer to. ``refuses`` maps further messages to CEL that has to be true.
     """
 
     group: str
@@ -149,7 +148,7 @@ class JobKind(NamedTuple):
 
 
 def templates_in(lists: str) -> str:
-    """Return ``templates`` of a kind from CEL for the list of all templates of ``{0}``."""
+    """Return the ``templates`` of a kind from CEL for the list of all templates of ``{0}``."""
     return f"({lists}).exists(t, {{1}})"
 
 
@@ -158,7 +157,7 @@ _WRITTEN = ("CREATE", "UPDATE")
 
 
 def queued_jobs(bounds: Bounds) -> Policy:
-    """Return the policy on Jobs and JobSets that people make or change."""
+    """Return the policy on Jobs and JobSets that people create or change."""
     pods = f"(has({{0}}.spec.template) ? [{{0}}.spec.template] : {{0}}.spec.replicatedJobs.map(r, {_PODS}))"
     return Policy(
         name="training-platform-queued-jobs",
@@ -167,56 +166,58 @@ def queued_jobs(bounds: Bounds) -> Policy:
             ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], _WRITTEN),
         ],
         conditions=[FROM_PEOPLE],
-        validations={**_held(_SIZES), **_templates(templates_in(pods), bounds)},
+        validations={**_queue_validations(_SIZES), **_template_validations(templates_in(pods), bounds)},
     )
 
 
 def queued_operator_jobs(kinds: Sequence[JobKind], bounds: Bounds) -> tuple[Policy, ...]:
-    """Return a policy for each kind of job that an operator runs, as people make or change them."""
-    return tuple(
-        Policy(
+    """Return a policy on each kind of job that an operator runs, for jobs that people create or change."""
+    queued = []
+    for kind in kinds:
+        in_queue = _queue_validations(kind.sizes, suspends=kind.suspends) if kind.queued else {}
+        policy = Policy(
             name=f"training-platform-queued-{kind.resource}",
             rules=[(kind.group, kind.version, [kind.resource], _WRITTEN)],
             conditions=[FROM_PEOPLE],
-            validations={
-                **(_held(kind.sizes, suspends=kind.suspends) if kind.queued else {}),
-                **_templates(kind.templates, bounds),
-                **kind.refuses,
-            },
+            validations={**in_queue, **_template_validations(kind.templates, bounds), **kind.refuses},
         )
-        for kind in kinds
-    )
+        queued.append(policy)
+    return tuple(queued)
 
 
-def _held(sizes: Sequence[str], *, suspends: bool = True) -> dict[str, str]:
-    """Return what holds a job in its queue; ``sizes`` are those of a JobKind.
+def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[str, str]:
+    """Return the validations that hold a job in its queue; ``sizes`` are those of a JobKind.
 
-    A kind that cannot be suspended has its pods gated by Kueue, one by one, while it has a queue. Kueue looks at the
-    job that it admitted and not at the parts that controllers make of it, so nobody else changes those. It suspends a
-    job of another size than it admitted, but only after the job's controller has created a pod more.
+    If a kind cannot be suspended, Kueue gates its pods, one by one, while it has a queue. Kueue compares the job that
+    it admitted and not the parts that controllers create for the job, so nobody else changes those. It suspends a job
+    of another size than it admitted, but only after the job's controller has created another pod.
     """
-    queued, suspended = _queued("object"), _suspended("object")
-    same = " && ".join(f"{size.format('object')} == {size.format('oldObject')}" for size in sizes) or "true"
-    started = {
-        "a job that runs keeps its size: suspend it first, and Kueue counts it again": (
-            f"{_CREATED} || {suspended} || {_suspended('oldObject')} || ({same})"
-        ),
-        "Kueue does not hold this job: it has no queue, or is not suspended": (
-            f"!({_CREATED}) || ({suspended} && {queued})"
-        ),
-        "only Kueue starts a job, and only in its queue": (
-            f"{_CREATED} || (({suspended} || !{_suspended('oldObject')}) && (!{_queued('oldObject')} || {queued}))"
-        ),
-    }
+    queued = _queued("object")
+    suspended = _suspended("object")
+    if suspends:
+        same_size = " && ".join(f"{size.format('object')} == {size.format('oldObject')}" for size in sizes) or "true"
+        held = {
+            "a job that runs keeps its size: suspend it first, and Kueue counts it again": (
+                f"{_CREATED} || {suspended} || {_suspended('oldObject')} || ({same_size})"
+            ),
+            "Kueue does not hold this job: it has no queue, or is not suspended": (
+                f"!({_CREATED}) || ({suspended} && {queued})"
+            ),
+            "only Kueue starts a job, and only in its queue": (
+                f"{_CREATED} || (({suspended} || !{_suspended('oldObject')}) && (!{_queued('oldObject')} || {queued}))"
+            ),
+        }
+    else:
+        held = {"Kueue does not hold this job: it has no queue": queued}
     return {
         "a job that a person makes has no controller: it would pass for a part of an admitted one": (
             f"{_CREATED} ? !{_CONTROLLED.format('object')} : "
             f"{_OWNERS.format('object')} == {_OWNERS.format('oldObject')}"
         ),
-        "a part of an admitted job is changed by its controller alone": (
+        "a part of an admitted job is changed by its controller alone": (  # readable: deployed as it is
             f"{_CREATED} || !{_CONTROLLED.format('oldObject')} || object.spec == oldObject.spec"
         ),
-        **(started if suspends else {"Kueue does not hold this job: it has no queue": queued}),
+        **held,
         f"{RUN_LABEL} is missing, or above the namespace's limit of a run": (
             f"{_RUN_LIMIT} == '' || ({_RUN}.matches('^[1-9][0-9]{{0,8}}$') && int({_RUN}) <= int({_RUN_LIMIT}))"
         ),
@@ -227,28 +228,31 @@ _RUN_LIMIT = f"namespaceObject.metadata.?annotations[?{literal(MAX_RUN_SECONDS)}
 _RUN = f"object.metadata.?labels[?{literal(RUN_LABEL)}].orValue('')"
 
 
-def _templates(templates: str, bounds: Bounds) -> dict[str, str]:
-    """Return what refuses pods that say themselves to have been admitted, and those that outlast or outrank others.
+def _template_validations(templates: str, bounds: Bounds) -> dict[str, str]:
+    """Return the validations on templates: no mark of admission, and no pod that outlasts or outranks others.
 
     ``templates`` are those of a JobKind. Kueue takes a job's priority from its label, or from the class of its pods.
     """
     mark = f"{literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}})"
-    marked, before = (templates.format(which, mark) for which in ("object", "oldObject"))
+    marked = templates.format("object", mark)
+    marked_before = templates.format("oldObject", mark)
     names = ["", *bounds.priorities]
 
-    def no(template: str) -> str:
-        return f"!({templates.format('object', template)})"
+    def no_template(condition: str) -> str:
+        return f"!({templates.format('object', condition)})"
 
     return {
-        f"the label {PODSET_LABEL} on pods is Kueue's to set": f"!({marked}) || ({_CREATED} ? false : ({before}))",
-        f"pods end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no(
+        f"the label {PODSET_LABEL} on pods is Kueue's to set": (
+            f"!({marked}) || ({_CREATED} ? false : ({marked_before}))"
+        ),
+        f"pods end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no_template(
             f"t.?spec.?terminationGracePeriodSeconds.orValue(0) > {bounds.grace_seconds}"
         ),
         f"a job names no priority class but {', '.join(bounds.priorities) or 'none'}": (
             f"object.metadata.?labels[?{literal(PRIORITY_LABEL)}].orValue('') in {literal(names)} && "
-            + no(f"!(t.?spec.?priorityClassName.orValue('') in {literal(names)})")
+            + no_template(f"!(t.?spec.?priorityClassName.orValue('') in {literal(names)})")
         ),
-        "pods have no finalizers but those of controllers: they would hold the namespace": no(
+        "pods have no finalizers but those of controllers: they would hold the namespace": no_template(
             "t.?metadata.?finalizers.orValue([]).size() > 0"
         ),
     }
@@ -263,12 +267,12 @@ def _queued(which: str) -> str:
 
 
 def objects(kinds: Sequence[JobKind]) -> Policy:
-    """Return the policy on what people keep in a namespace: nothing that holds it, and no lasting token."""
+    """Return the policy on objects that people create: no finalizers, which hold namespaces, and no lasting token."""
     before = f"{_CREATED} ? [] : {_FINALIZERS.format('oldObject')}"
     return Policy(
         name="training-platform-objects",
         rules=[
-            *((group, version, resources, _WRITTEN) for group, version, resources in _jobs(kinds)),
+            *((group, version, resources, _WRITTEN) for group, version, resources in _job_resources(kinds)),
             ("", "v1", ["configmaps", "secrets", "persistentvolumeclaims"], _WRITTEN),
         ],
         conditions=[FROM_PEOPLE],
@@ -276,24 +280,27 @@ def objects(kinds: Sequence[JobKind]) -> Policy:
             "only controllers add finalizers: one that nobody removes holds the object and its namespace": (
                 f"{_FINALIZERS.format('object')}.all(f, f == 'kubernetes.io/pvc-protection' || f in ({before}))"
             ),
-            "a Secret is no token of a service account: it would be valid for as long as it is there": (
-                "object.?type.orValue('') != 'kubernetes.io/service-account-token'"
-            ),
+            _NO_ACCOUNT_KEY: "object.?type.orValue('') != 'kubernetes.io/service-account-token'",
         },
     )
+
+
+_NO_ACCOUNT_KEY = (
+    "a Secret is no token of a service account: it would be valid for as long as it is there"  # readable: deployed
+)
 
 
 def deletions(kinds: Sequence[JobKind], bounds: Bounds) -> Policy:
     """Return the policy on deleting jobs and pods: Kueue stops counting a job that is gone, whatever its pods do.
 
-    A Job of batch/v1 leaves its pods behind unless the request says otherwise, as kubectl does; other kinds leave them
-    where the request or a finalizer says so.
+    A Job of batch/v1 leaves its pods behind unless the request says otherwise, as kubectl's does; other kinds do only
+    if the request or a finalizer says so.
     """
     orphan = f"request.resource.resource == 'jobs' || 'orphan' in {_FINALIZERS.format('oldObject')}"
     return Policy(
         name="training-platform-deletions",
         rules=[
-            *((group, version, resources, ["DELETE"]) for group, version, resources in _jobs(kinds)),
+            *((group, version, resources, ["DELETE"]) for group, version, resources in _job_resources(kinds)),
             ("", "v1", ["pods"], ["DELETE"]),
         ],
         conditions=[FROM_PEOPLE],
@@ -312,7 +319,7 @@ def deletions(kinds: Sequence[JobKind], bounds: Bounds) -> Policy:
 _FINALIZERS = "{}.metadata.?finalizers.orValue([])"
 
 
-def _jobs(kinds: Sequence[JobKind]) -> list[tuple[str, str, list[str]]]:
+def _job_resources(kinds: Sequence[JobKind]) -> list[tuple[str, str, list[str]]]:
     return [
         ("batch", "v1", ["jobs"]),
         ("jobset.x-k8s.io", "v1alpha2", ["jobsets"]),
@@ -321,7 +328,7 @@ def _jobs(kinds: Sequence[JobKind]) -> list[tuple[str, str, list[str]]]:
 
 
 def accelerator_pods(bounds: Bounds) -> Policy:
-    """Return the policy on pods that ask for chips, or would run on nodes that have them; it bounds priority and end.
+    """Return the policy on pods that request chips or tolerate their nodes; it limits priority and grace period.
 
     A cluster may give every pod a priority class by default, so the value counts and not the name.
     """
@@ -373,11 +380,11 @@ SYSCTLS = (
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 _POD = [("", "v1", ["pods"], ["CREATE"]), ("", "v1", ["pods/ephemeralcontainers"], ["UPDATE"])]
 _LISTS = ("containers", "initContainers", "ephemeralContainers")
-_CONTAINERS = " + ".join(f"object.spec.?{each}.orValue([])" for each in _LISTS)
+_CONTAINERS = " + ".join(f"object.spec.?{name}.orValue([])" for name in _LISTS)
 
 
 def pod_volumes() -> Policy:
-    """Return the policy on volumes and accounts: no storage that names its server itself, and nobody else's account."""
+    """Return the policy on volumes and accounts: no volume that names its own server, and only the team's account."""
     return Policy(
         name="training-platform-pod-volumes",
         rules=_POD,
@@ -399,8 +406,8 @@ def pod_volumes() -> Policy:
 
 
 def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
-    """Return the policy on where images come from: ``sources`` are beginnings; the daemons have their own."""
-    daemons = [each["image"] for kind in KINDS for each in access(kind, images).daemons]
+    """Return the policy on the sources of images: ``sources`` are prefixes; the daemons' own images pass as well."""
+    daemons = [daemon["image"] for kind in KINDS for daemon in access(kind, images).daemons]
     allowed_here = f"({literal(sources)}.exists(s, {{0}}.startsWith(s)) || {{0}} in {literal(daemons)})"
     return Policy(
         name="training-platform-pod-images",
@@ -416,23 +423,24 @@ def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
 
 
 def pod_baseline(images: Mapping[str, str]) -> Policy:
-    """Return the policy that says baseline again; ``images`` are those of the daemons, by names of the catalogue."""
-    seen = {kind: access(kind, images) for kind in KINDS}
+    """Return the policy that repeats baseline; ``images`` are those of the daemons, by their names in the catalogue."""
+    kinds = {kind: access(kind, images) for kind in KINDS}
+    host_paths = []
+    for kind, node_access in kinds.items():
+        host_paths.append(f"({allowed(kind)} ? {literal(sorted(set(node_access.host_paths)))} : [])")
     security = "c.?securityContext.?{}"
     return Policy(
         name="training-platform-pod-baseline",
         rules=_POD,
         variables={
             "containers": _CONTAINERS,
-            "hostPaths": " + ".join(
-                f"({allowed(kind)} ? {literal(sorted(set(each.host_paths)))} : [])" for kind, each in seen.items()
-            ),
+            "hostPaths": " + ".join(host_paths),
             "gpuDirect": " || ".join(allowed(kind) for kind in KINDS),
             "volumes": "object.spec.?volumes.orValue([])",
-            # A daemon starts before the training: one that is all of a pod's containers would take every command.
+            # A daemon starts before the training: as the only container of a pod, it would take every command.
             "others": (
                 "object.spec.containers + object.spec.?ephemeralContainers.orValue([]) + "
-                f"object.spec.?initContainers.orValue([]).filter(c, !({_daemons(seen)}))"
+                f"object.spec.?initContainers.orValue([]).filter(c, !({_any_daemon(kinds)}))"
             ),
         },
         validations={
@@ -441,14 +449,14 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
                 "!object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)"
             ),
             "a pod mounts no folder of its node but those of the team's GPUDirect": (
-                # Of no type: others make a folder or file that is missing, before the node's installer does.
+                # Only without a type: others create a missing folder or file, before the node's installer does.
                 "variables.volumes.all(v, !has(v.hostPath) || "
                 "(v.hostPath.path in variables.hostPaths && v.hostPath.?type.orValue('') == ''))"
             ),
             "folders of the node's kernel are for the daemon of GPUDirect, those of its software for reading": (
                 f"variables.others.all(c, c.?volumeMounts.orValue([]).all(m, {_MOUNTS}))"
             ),
-            "devices of the node are for the daemon of GPUDirect as the platform renders it": _devices(seen),
+            "devices of the node are for the daemon of GPUDirect as the platform renders it": _devices(kinds),
             "a container is not privileged": (
                 f"variables.containers.all(c, !{security.format('privileged')}.orValue(false))"
             ),
@@ -466,7 +474,7 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
 
 
 def daemon_exec() -> Policy:
-    """Return the policy on commands in running pods: none in a daemon, which sees its node's kernel.
+    """Return the policy on commands in running pods: none in a daemon, since it sees its node's kernel.
 
     The API server fills in the only container of a pod after admission, so a request has to name one, as kubectl does.
     Source: kubernetes v1.36.3, pkg/registry/core/pod/strategy.go, validateContainer, read 2026-11-24.
@@ -502,23 +510,23 @@ _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this to every c
 _OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, [e.name, e.?value.orValue('')])"
 _MOUNTED = "c.?volumeMounts.orValue([])"
 _OWN_MOUNTS = f"{_MOUNTED}.filter(m, m.mountPath != '{_TOKENS}').map(m, [m.name, m.mountPath])"
-# By any of these a container's program could be another, or be spoken to; the API server fills in none of them.
+# Any of these could change a container's program, or send input to it; the API server fills in none of them.
 _UNSET = ("envFrom", "lifecycle", "livenessProbe", "readinessProbe", "stdin", "tty", "volumeDevices", "workingDir")
 
 
-def _daemons(seen: Mapping[str, NodeAccess]) -> str:
-    """Return CEL that is true of a container ``c`` that is a daemon, exactly as it is rendered, where it may be."""
+def _any_daemon(kinds: Mapping[str, NodeAccess]) -> str:
+    """Return CEL that is true if a container ``c`` is a daemon, exactly as rendered, that its namespace may have."""
     return " || ".join(
-        f"({allowed(kind)} && {_is_daemon(daemon, each.volumes)})"
-        for kind, each in seen.items()
-        for daemon in each.daemons
+        f"({allowed(kind)} && {_is_daemon(daemon, node_access.volumes)})"
+        for kind, node_access in kinds.items()
+        for daemon in node_access.daemons
     )
 
 
 def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -> str:
-    """Compare all by which a container's program could be another: its code, its files, and what runs beside it."""
-    env = [[each["name"], each["value"]] for each in daemon["env"]]
-    mounts = [[each["name"], each["mountPath"]] for each in daemon["volumeMounts"]]
+    """Return CEL that compares all that could change a container's program: its code, its files, its neighbours."""
+    env = [[variable["name"], variable["value"]] for variable in daemon["env"]]
+    mounts = [[mount["name"], mount["mountPath"]] for mount in daemon["volumeMounts"]]
     capabilities = daemon["securityContext"]["capabilities"]["add"]
     probe = daemon.get("startupProbe", {}).get("exec", {}).get("command", [])
     parts = [
@@ -534,31 +542,39 @@ def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -
         f"c.?startupProbe.?exec.?command.orValue([]) == {literal(probe)}",
         *(f"!has(c.{field})" for field in _UNSET),
         "!object.spec.?shareProcessNamespace.orValue(false)",
-        *(f"variables.volumes.exists(v, v.name == {literal(each['name'])} && {_is(each)})" for each in volumes),
+        *(_has_volume(volume) for volume in volumes),
     ]
     return " && ".join(parts)
 
 
-def _is(volume: Mapping[str, Any]) -> str:
+def _has_volume(volume: Mapping[str, Any]) -> str:
+    return f"variables.volumes.exists(v, v.name == {literal(volume['name'])} && {_same_source(volume)})"
+
+
+def _same_source(volume: Mapping[str, Any]) -> str:
+    """Return CEL that is true if a volume ``v`` has the folder or the type of a daemon's."""
     if "hostPath" in volume:
         return f"has(v.hostPath) && v.hostPath.path == {literal(volume['hostPath']['path'])}"
     return "has(v.emptyDir)"
 
 
-def _devices(seen: Mapping[str, NodeAccess]) -> str:
-    """Return CEL on annotations: any device of the node would be injected, were they not the rendered ones.
+def _devices(kinds: Mapping[str, NodeAccess]) -> str:
+    """Return CEL that is true if annotations request only the rendered devices: others of the node would be injected.
 
-    Only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have different GPUs;
-    and only into the daemon's own image.
+    They may do so only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have
+    different GPUs; and only for the daemon's own image.
     """
-    ours = {key: (kind, text) for kind, each in seen.items() for key, text in each.annotations.items()}
-    fits = " || ".join(
-        f"(k == {literal(key)} && {allowed(kind)} && object.metadata.annotations[k] == {literal(text)} && "
-        f"({literal(CLASS_LABEL)} in {_SELECTOR} || {_SELECTOR}[?{literal(_GPU_LABEL)}].orValue('') in "
-        f"{literal(_gpus(kind))}))"
-        for key, (kind, text) in ours.items()
-    )
-    names = [key.removeprefix(DEVICES_ANNOTATION) for key in ours]
+    names = []
+    rendered = []
+    for kind, node_access in kinds.items():
+        for key, devices in node_access.annotations.items():
+            names.append(key.removeprefix(DEVICES_ANNOTATION))
+            rendered.append(
+                f"(k == {literal(key)} && {allowed(kind)} && object.metadata.annotations[k] == {literal(devices)} && "
+                f"({literal(CLASS_LABEL)} in {_SELECTOR} || {_SELECTOR}[?{literal(_GPU_LABEL)}].orValue('') in "
+                f"{literal(_gpus(kind))}))"
+            )
+    fits = " || ".join(rendered)
     return (
         f"object.metadata.?annotations.orValue({{}}).all(k, !k.startsWith('devices.gke.io/') || {fits}) && "
         f"variables.others.all(c, !(c.name in {literal(names)}))"
@@ -567,12 +583,16 @@ def _devices(seen: Mapping[str, NodeAccess]) -> str:
 
 def _gpus(kind: str) -> list[str]:
     """Return the GPUs of machines with a kind of GPUDirect, as GKE labels their nodes."""
-    machines = (each for each in MACHINE_TYPES.values() if each.gpudirect == kind and each.accelerator)
-    return sorted({each.accelerator.gke_label for each in machines if each.accelerator})
+    labels = {
+        machine.accelerator.gke_label
+        for machine in MACHINE_TYPES.values()
+        if machine.gpudirect == kind and machine.accelerator
+    }
+    return sorted(labels)
 
 
 def _profiles(security: str) -> dict[str, str]:
-    """Return what baseline says of kernels' profiles: no weaker than the runtime's own."""
+    """Return baseline's validations on the kernel's profiles: none weaker than the runtime's own."""
     contexts = (
         "([object.spec.?securityContext.orValue({})] + variables.containers.map(c, c.?securityContext.orValue({})))"
     )
@@ -607,9 +627,9 @@ def policies(
 ) -> tuple[Policy, ...]:
     """Return every policy; ``images`` are those of the daemons, by their names in the catalogue.
 
-    ``sources`` are what pods' images begin with; with none, images come from anywhere. ``kinds`` are operators' jobs.
+    ``sources`` are prefixes of pods' images; without any, images come from anywhere. ``kinds`` are operators' jobs.
     """
-    return (
+    all_policies = [
         queued_jobs(bounds),
         objects(kinds),
         deletions(kinds, bounds),
@@ -618,5 +638,7 @@ def policies(
         pod_baseline(images),
         daemon_exec(),
         *queued_operator_jobs(kinds, bounds),
-        *([pod_images(sources, images)] if sources else []),
-    )
+    ]
+    if sources:
+        all_policies.append(pod_images(sources, images))
+    return tuple(all_policies)

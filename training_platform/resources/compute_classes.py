@@ -1,8 +1,8 @@
-"""Custom compute classes of a cluster: ``cloud.google.com/v1`` ComputeClass objects, whose kind GKE itself brings.
+"""Custom compute classes of a cluster: ``cloud.google.com/v1`` ComputeClass objects, a kind that GKE installs.
 
 Sources: GoogleCloudPlatform/compute-class-api 8067eae (2026-08-21), the types and what they validate; google/skills,
 gke-compute-classes, for zones beside a reservation by name; GKE docs, ComputeClass reference; read 2026-11-21. Every
-field that is written here was compared with the types, and a test holds the names; no class was made on GKE.
+field that is written here was compared with the types, and a test holds the names; no class was created on GKE.
 """
 
 from __future__ import annotations
@@ -26,41 +26,42 @@ _HOUR = 3600  # seconds
 
 
 def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_account: Any) -> Iterator[Resource]:
-    """Yield a cluster's compute classes; ``name`` is its key, the account that of nodes that GKE makes by itself."""
+    """Yield a cluster's compute classes; ``name`` is its key, the account that of nodes that GKE creates by itself."""
     pools = {pool.name: pool for pool in cluster_pools(name, cluster)}
     for key, spec in cluster.compute_classes.items():
-        logical = f"{name_in_cluster(name, 'compute_classes', key)}-object"
-        spelt = compute_class(spec, pools, service_account, scope.key(cluster.location))
-        yield kubernetes_object(COMPUTE_CLASS, logical, scope, key, {"spec": spelt})
+        logical_name = f"{name_in_cluster(name, 'compute_classes', key)}-object"
+        class_spec = compute_class(spec, pools, service_account, scope.key(cluster.location))
+        yield kubernetes_object(COMPUTE_CLASS, logical_name, scope, key, {"spec": class_spec})
 
 
 def compute_class(
     spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], service_account: Any, key: str | None = None
 ) -> dict[str, Any]:
     """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key, ``key`` encrypts boot disks."""
-    delay = spec.consolidation_delay_minutes
-    # What GKE makes has our account and streams images; pools of ours do too, and would not match the class otherwise.
-    config = {"serviceAccount": service_account, "imageStreaming": {"enabled": True}}
-    pool_config = {"nodePoolConfig": config} if spec.makes_pools else {}
-    return {
+    object_spec: dict[str, Any] = {
         "priorities": [_priority(priority, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
         "whenUnsatisfiable": spec.when_unsatisfiable,
         "activeMigration": {"optimizeRulePriority": spec.active_migration},
-        **({"autoscalingPolicy": {"consolidationDelayMinutes": delay}} if delay else {}),
-        **pool_config,
     }
+    if spec.consolidation_delay_minutes:
+        object_spec["autoscalingPolicy"] = {"consolidationDelayMinutes": spec.consolidation_delay_minutes}
+    if spec.makes_pools:
+        # Pools that GKE creates have our account and stream images. So do pools of ours, or they would not match.
+        object_spec["nodePoolConfig"] = {"serviceAccount": service_account, "imageStreaming": {"enabled": True}}
+    return object_spec
 
 
 def _priority(priority: Priority, pools: Mapping[str, ExpandedPool], key: str | None) -> dict[str, Any]:
-    """Return one priority; GKE knows a pool by its own name, and each slice over several VMs is a pool of its own."""
+    """Return one priority, which names pools as GKE does: each multi-host slice is a pool of its own."""
     if priority.node_pools:
         members = (pools[name] for name in priority.node_pools)
         return {"nodepools": [node_pool_name(pool, gke_pool) for pool in members for gke_pool in pool.gke_pools]}
-    return dict(_machine(priority, priority.as_pool, key))
+    return dict(_machine_fields(priority, priority.as_pool, key))
 
 
-def _machine(priority: Priority, pool: NodePoolSpec, key: str | None) -> Iterator[tuple[str, Any]]:
+def _machine_fields(priority: Priority, pool: NodePoolSpec, key: str | None) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a priority that describes machines instead of naming pools."""
     machine = pool.machine
     assert machine.accelerator is not None  # the model takes machine types with chips of their own only
     yield "machineType", machine.name
@@ -74,8 +75,13 @@ def _machine(priority: Priority, pool: NodePoolSpec, key: str | None) -> Iterato
     if priority.capacity == "flex-start":
         yield "flexStart", {"enabled": True}
     yield "reservations", reservations(priority.reservation, priority.zones)
-    disk = {"bootDiskType": pool.boot_disk.type_on(machine), "bootDiskSize": pool.boot_disk.size_gb}
-    yield "storage", {**disk, **({"bootDiskKMSKey": key} if key else {})}
+    disk: dict[str, Any] = {
+        "bootDiskType": pool.boot_disk.type_on(machine),
+        "bootDiskSize": pool.boot_disk.size_gb,
+    }
+    if key:
+        disk["bootDiskKMSKey"] = key
+    yield "storage", disk
     if priority.zones and not priority.names_reservation:
         yield "location", {"zones": list(priority.zones)}
     if priority.max_run_hours:
@@ -85,20 +91,22 @@ def _machine(priority: Priority, pool: NodePoolSpec, key: str | None) -> Iterato
 
 
 def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ()) -> dict[str, Any]:
-    """Return which reservations a priority takes: left out, GKE would take any that fits.
+    """Return the reservations that a priority takes; if left out, GKE would take any that fits.
 
-    ``zones`` are those of a reservation by name: GKE refuses it in a priority that has zones by itself.
+    ``zones`` are those of a reservation by name, which GKE refuses in a priority with zones of its own.
     """
     if reservation is None:
         return {"affinity": "None"}
     if reservation.any:
         return {"affinity": "AnyBestEffort"}
-    one: dict[str, Any] = {"name": reservation.name}
+    specific: dict[str, Any] = {"name": reservation.name}
     if reservation.project:
-        one["project"] = reservation.project
+        specific["project"] = reservation.project
     if zones:
-        one["zones"] = list(zones)
+        specific["zones"] = list(zones)
     if reservation.block:
-        part = {"reservationSubBlock": {"name": reservation.sub_block}} if reservation.sub_block else {}
-        one["reservationBlock"] = {"name": reservation.block, **part}
-    return {"affinity": "Specific", "specific": [one]}
+        block: dict[str, Any] = {"name": reservation.block}
+        if reservation.sub_block:
+            block["reservationSubBlock"] = {"name": reservation.sub_block}
+        specific["reservationBlock"] = block
+    return {"affinity": "Specific", "specific": [specific]}

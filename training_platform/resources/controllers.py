@@ -1,7 +1,8 @@
 """Controllers in one cluster, from their Helm charts: Kueue, JobSet, operators, and the scrape of their metrics.
 
-Kueue and JobSet serve metrics over HTTPS to whoever has a token that may read them. Sources, read 2026-11-21: both
-charts (names, labels, port), and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's Role).
+Kueue and JobSet serve metrics over HTTPS to holders of a token with the right to read them. Sources, read 2026-11-21:
+both charts (names, labels, port), and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's
+Role).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MONITORING_API = "monitoring.googleapis.com/v1"
 
 
 def system_priority(name: str, scope: Scope) -> Resource:
-    """Return the priority of the platform's own pods, which no team's pod may have."""
+    """Return the priority class of the platform's own pods, which pods of teams may not use."""
     return kubernetes_object(PRIORITY_CLASS, name, scope, SYSTEM_PRIORITY, {"value": SYSTEM_PRIORITY_VALUE})
 
 
@@ -54,10 +55,10 @@ def kueue(
 ) -> None:
     """Add the queueing controller; ``cluster`` decides sizes and time-outs.
 
-    It needs JobSet's CRD. Every object of Kueue waits for it: they are refused until its webhook answers, and it alone
-    takes away their finalizers when they are deleted.
+    It needs JobSet's CRD. Every object of Kueue waits for it: they are refused until its webhook answers, and only the
+    controller removes their finalizers when they are deleted.
     """
-    # The CRDs are part of the release: to uninstall it is to delete every queue and workload of every team.
+    # The CRDs are part of the release: uninstalling it deletes every queue and workload of every team.
     options = Options(protect=scope.deletion_protection)
     values = kueue_values(cluster_name, cluster, fair_sharing=fair_sharing)
     release(into, CHARTS["kueue"], chart, values, options=options)
@@ -66,26 +67,26 @@ def kueue(
 def jobset(into: Component, chart: ChartOverride | None = None) -> None:
     """Add the controller of JobSets: groups of Jobs that start, fail and restart together. Kueue waits for it.
 
-    Helm installs the CRD with the first release and never touches it again: a newer chart's CRD is applied by hand,
-    and JobSets outlive the release, which is why nothing protects it.
+    Helm installs the CRD with the first release and never changes it: a newer chart's CRD is applied by hand. JobSets
+    outlive the release, so nothing protects it.
     """
     release(into, CHARTS["jobset"], chart, jobset_values())
 
 
 def operator(into: Component, key: str, chart: ChartOverride | None = None) -> None:
-    """Add the controller of a kind of job, whose jobs wait in the queues of Kueue; ``key`` is its chart's."""
+    """Add the operator of a kind of job that waits in Kueue's queues; ``key`` is the key of its chart."""
     release(into, CHARTS[key], chart, OPERATORS[key].values)
 
 
 COLLECTOR = account_subject("collector", "gmp-system")
-_INTERVAL = "60s"  # samples are what is paid for, and every alert looks back over 10 minutes and more
+_INTERVAL = "60s"  # Google charges by the sample, and every alert looks back over 10 minutes or more
 
 
 @dataclass(frozen=True, kw_only=True)
 class Controller:
-    """The target of a scrape; ``name`` becomes the label ``job`` of its metrics, by which alert rules find it.
+    """The target of a scrape; ``name`` becomes the label ``job`` of its metrics, which alert rules select.
 
-    ``reader`` is the chart's ClusterRole that may read them.
+    ``reader`` is the chart's ClusterRole for reading them.
     """
 
     name: str
@@ -116,8 +117,8 @@ JOBSET = Controller(
 def cluster_pod_monitoring(controller: Controller) -> dict[str, Any]:
     """Return the spec of a ClusterPodMonitoring; its Secret needs a namespace, which a PodMonitoring's may not have.
 
-    It has no selector of namespaces: any pod with the controller's labels is shown the token, which is why that token
-    can read metrics and nothing else. Kueue and JobSet sign their own certificates, hence no verification.
+    It cannot select namespaces: any pod with the controller's labels receives the token, so the token can only read
+    metrics. Kueue and JobSet sign their own certificates, hence no verification.
     """
     secret = {"name": controller.account, "namespace": controller.namespace, "key": "token"}
     return {
@@ -137,9 +138,11 @@ def cluster_pod_monitoring(controller: Controller) -> dict[str, Any]:
 def controller_monitoring(into: Component, scope: Scope, controller: Controller) -> None:
     """Add the scrape of one controller; its release, which creates namespace and ClusterRole, comes first.
 
-    The cluster fills in the token, which is also in the state, as a secret; with it one can read metrics.
+    The cluster fills in the token, which is also in the state, as a secret; it can only read metrics.
     """
-    name, account, namespace = into.name, controller.account, controller.namespace
+    name = into.name
+    account = controller.account
+    namespace = controller.namespace
     service_account = into.add(
         kubernetes_object(
             SERVICE_ACCOUNT_OBJECT,
@@ -173,7 +176,9 @@ def controller_monitoring(into: Component, scope: Scope, controller: Controller)
 
 def _metrics_bindings(into: Component, scope: Scope, controller: Controller) -> None:
     """Let the account read metrics, and Google's collector read the account's Secret."""
-    name, account, namespace = into.name, controller.account, controller.namespace
+    name = into.name
+    account = controller.account
+    namespace = controller.namespace
     reads_metrics = binding("ClusterRole", controller.reader, [account_subject(account, namespace)])
     into.add(kubernetes_object(CLUSTER_ROLE_BINDING, f"{name}-reader", scope, account, reads_metrics))
     reads_secret = rules_of_role(

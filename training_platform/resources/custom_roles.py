@@ -1,6 +1,6 @@
 """Custom roles that plans grant; the script of ``training-platform pipeline-accounts`` creates them in each project.
 
-Whoever may change a role that they may also grant has every permission, so no plan creates one.
+A principal that may both change and grant a role has every permission, so no plan creates one.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-# What writes and reads curves in a TensorBoard, and nothing else of Vertex AI: no predefined role is as narrow. That
-# Vertex AI's own uploader is content with it is (unverified). IAM has no such grant on one TensorBoard alone.
+# Write and read curves in a TensorBoard, and nothing else of Vertex AI: no predefined role is as narrow. That Vertex
+# AI's own uploader needs no more is (unverified). IAM has no such grant on a single TensorBoard.
 # Source: Vertex AI, IAM permissions by REST method, read 2026-11-22.
 TENSORBOARD_PERMISSIONS = (
     "aiplatform.tensorboards.get",
@@ -20,8 +20,8 @@ TENSORBOARD_PERMISSIONS = (
         for verb in ("batchCreate", "batchRead", "create", "get", "list", "read", "update")
     ),
 )
-# What reads managed data sets, and registers models with their versions and evaluations. IAM has no grant on one of
-# them: whoever may do so in a project sees those of all of its teams. Nothing here deploys, exports or deletes.
+# Read managed data sets, and register models with their versions and evaluations. IAM has no grant on a single one: a
+# member with this role sees those of all teams of the project. Nothing here deploys, exports or deletes.
 # Source: Vertex AI, IAM permissions and predefined roles, read 2026-11-22.
 REGISTRY_PERMISSIONS = (
     *(f"aiplatform.datasets.{verb}" for verb in ("get", "list")),
@@ -30,7 +30,7 @@ REGISTRY_PERMISSIONS = (
     *(f"aiplatform.models.{verb}" for verb in ("get", "list", "update", "upload")),
     *(f"aiplatform.modelEvaluations.{verb}" for verb in ("get", "import", "list")),
 )
-# What Vertex AI's agent does with an attachment that a job or persistent resource names; its own role has none of it.
+# Vertex AI's agent needs these for the attachment of a job or persistent resource; its own role has none of them.
 # Source: Vertex AI docs, set up a Private Service Connect interface, as public repositories quote it; dumps of IAM's
 # roles of 2026-08-22, read 2026-11-24.
 ATTACHMENT_PERMISSIONS = (
@@ -38,14 +38,14 @@ ATTACHMENT_PERMISSIONS = (
     "compute.networkAttachments.update",
     "compute.regionOperations.get",
 )
-# What lists and restarts persistent resources. No role holds a permission called `reboot` or `update`; that Vertex AI
-# asks for the nearest one that writes is inferred (unverified).
+# List and restart persistent resources. No role holds a permission called `reboot` or `update`; that Vertex AI requires
+# the nearest one that writes is inferred (unverified).
 # Source: dumps of IAM's roles of 2026-08-22, read 2026-11-24.
 RESTART_PERMISSIONS = tuple(f"aiplatform.persistentResources.{verb}" for verb in ("create", "get", "list"))
 
 
 class CustomRole(NamedTuple):
-    """A role of a project, for whoever holds it there."""
+    """A role that a project defines."""
 
     title: str
     permissions: tuple[str, ...]
@@ -69,6 +69,6 @@ def custom_role(name: CustomRoleName, project: str) -> str:
 
 
 def custom_permissions(role: str) -> frozenset[str] | None:
-    """Return the permissions of a role, by its name in a policy; None if it is none of ours."""
+    """Return the permissions of a role by its name in a policy, or None if it is not one of these."""
     row = CUSTOM_ROLES.get(role.rpartition("/")[2]) if role.startswith("projects/") else None
     return frozenset(row.permissions) if row else None

@@ -1,4 +1,4 @@
-"""Data sets: the disks that an environment has for them, and the volumes by which a team mounts them."""
+"""Data sets: their disks in an environment, and the volumes by which teams mount them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from training_platform.resources.plan import Options, Resource
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 from training_platform.resources.storage import instance_id
 
-FUSE, DISKS, LUSTRE = "gcsfuse.csi.storage.gke.io", "pd.csi.storage.gke.io", "lustre.csi.storage.gke.io"
-# Folders that are only names of objects are folders too; what was looked up once is remembered, since data does not
-# change under its readers. Source: Cloud Storage FUSE docs, profile for training, read 2026-11-22.
+FUSE = "gcsfuse.csi.storage.gke.io"
+DISKS = "pd.csi.storage.gke.io"
+LUSTRE = "lustre.csi.storage.gke.io"
+# Folders may exist only in names of objects. Metadata is cached without expiry, since data does not change under its
+# readers. Source: Cloud Storage FUSE docs, profile for training, read 2026-11-22.
 FUSE_OPTIONS = ("implicit-dirs", "metadata-cache:ttl-secs:-1")
 NOMINAL_GIB = 1  # the size of volumes without a known size; no driver here enforces it
 
 
 def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Resource:
-    """Return the Hyperdisk ML volume of a data set: written by one VM until it is filled, then read by many."""
+    """Return the Hyperdisk ML disk of a data set: one VM writes it until it is filled, then many read it."""
     encryption = scope.key(spec.zone)
-    # Its data can be filled again, which takes hours; the name is fixed, and taken until the old disk is gone.
+    # Filling it again takes hours. The name is fixed, and taken until the old disk is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return gcp.disk(
         f"{declared_name('data_sets', key)}-disk",
@@ -48,24 +50,24 @@ def disk_name(key: str, scope: Scope) -> str:
 
 
 def mounted_in(spec: DataSetSpec, environment: Environment, cluster: str) -> bool:
-    """Whether a cluster mounts a data set: a bucket from anywhere, all else in its region."""
+    """Whether a cluster mounts a data set: buckets from anywhere, others only in its region."""
     here = region_of(environment.clusters[cluster].location)
     return spec.bucket is not None or region_of(data_location(spec, environment)) == here
 
 
 def reads_lustre(environment: Environment, cluster: str) -> bool:
-    """Whether a cluster mounts data sets on Managed Lustre, whose driver it then wants."""
+    """Whether a cluster mounts data sets on Managed Lustre, and so needs its driver."""
     return any(data.lustre and mounted_in(data, environment, cluster) for data in environment.data_sets.values())
 
 
 def team_mode(spec: DataSetSpec, environment: Environment, cluster: str, team: str) -> str | None:
-    """Return how pods of a team mount a data set in a cluster; None where they do not."""
+    """Return the access mode of a data set for a team's pods in a cluster, or None if they do not mount it."""
     mounted = spec.readable_by(team) and mounted_in(spec, environment, cluster)
     return access_mode(spec, team) if mounted else None
 
 
 class NotebookData(NamedTuple):
-    """A data set that notebooks mount: the bucket that it is in, or the zone of the disk that it is on."""
+    """A data set that notebooks mount, with its bucket, or the zone of its disk."""
 
     bucket: str | None = None
     zone: str | None = None
@@ -75,7 +77,7 @@ NotebookDataSets = Mapping[str, NotebookData]  # by name
 
 
 def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, NotebookData]:
-    """Return the data sets that notebooks of a team mount in a cluster, all read-only; none that is being filled."""
+    """Return the data sets that a team's notebooks mount read-only in a cluster, except those still being filled."""
     return {
         key: _notebook_data(data)
         for key, data in environment.data_sets.items()
@@ -84,9 +86,9 @@ def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[st
 
 
 def notebook_data_sets(environment: Environment, cluster: str) -> dict[str, NotebookData]:
-    """Return the data sets that notebooks of everybody mount in a cluster: those of all teams, but for disks.
+    """Return the data sets that everybody's notebooks mount in a cluster: those for all teams, except disks.
 
-    A disk would hold every notebook to its zone. Buckets are among them where the notebooks have an account.
+    A disk would keep every notebook in its zone. Buckets are included if the notebooks have an account.
     """
     notebooks = environment.clusters[cluster].notebooks
     return {
@@ -100,19 +102,21 @@ def notebook_data_sets(environment: Environment, cluster: str) -> dict[str, Note
 
 def _notebook_data(data: DataSetSpec) -> NotebookData:
     return NotebookData(
-        data.bucket.name if data.bucket else None, data.hyperdisk_ml.zone if data.hyperdisk_ml else None
+        bucket=data.bucket.name if data.bucket else None,
+        zone=data.hyperdisk_ml.zone if data.hyperdisk_ml else None,
     )
 
 
 def volume_source(key: str, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
-    """Return where a volume finds a data set, as its spec has it; ``address`` is that of the environment's instance.
+    """Return the source of a data set's volume, as in its spec; ``address`` is that of the environment's instance.
 
-    Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for volumes that exist,
-    read 2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
+    Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for existing volumes, read
+    2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
     """
     spec = environment.data_sets[key]
     if spec.bucket:
-        return {"csi": {"driver": FUSE, "volumeHandle": spec.bucket.name, "volumeAttributes": _fuse(spec.bucket)}}
+        attributes = _fuse_attributes(spec.bucket)
+        return {"csi": {"driver": FUSE, "volumeHandle": spec.bucket.name, "volumeAttributes": attributes}}
     if spec.hyperdisk_ml:
         handle = f"projects/{environment.project}/zones/{spec.hyperdisk_ml.zone}/disks/{disk_name(key, scope)}"
         return {"csi": {"driver": DISKS, "volumeHandle": handle, "fsType": "ext4"}}
@@ -126,18 +130,18 @@ def volume_source(key: str, environment: Environment, scope: Scope, address: Any
 
 
 def lustre_place(spec: LustreData, environment: Environment, scope: Scope) -> tuple[str, str]:
-    """Return how the driver knows an instance, ``{project}/{zone}/{id}``, and the name of its file system.
+    """Return an instance's handle for the driver, ``{project}/{zone}/{id}``, and the name of its file system.
 
     Source: GoogleCloudPlatform/lustre-csi-driver 012c2dc, examples/pre-prov, read 2026-11-23.
     """
     if spec.elsewhere:
         return f"{environment.project}/{spec.location}/{spec.instance}", str(spec.filesystem)
-    own = environment.lustre[spec.instance]
-    return f"{environment.project}/{own.location}/{instance_id(spec.instance, scope)}", own.filesystem
+    instance = environment.lustre[spec.instance]
+    return f"{environment.project}/{instance.location}/{instance_id(spec.instance, scope)}", instance.filesystem
 
 
 def volume_class(spec: DataSetSpec) -> str:
-    """Return the StorageClass of a volume, empty for none: GKE's of a profile, which tune Cloud Storage FUSE.
+    """Return the StorageClass of a volume: GKE's for the bucket's profile of Cloud Storage FUSE, or empty for none.
 
     Source: GKE docs, Cloud Storage FUSE profiles: gcsfusecsi-training and so on, GKE 1.35.1-gke.1616000 and later; the
     driver takes no profile as a mount option. Read 2026-11-22.
@@ -146,18 +150,22 @@ def volume_class(spec: DataSetSpec) -> str:
 
 
 def mount_options(spec: DataSetSpec) -> list[str]:
-    """Return the options of a mount."""
+    """Return the mount options of a data set's volume."""
     if spec.bucket is None:
         return []
-    return [*FUSE_OPTIONS, *([f"only-dir:{spec.bucket.path}"] if spec.bucket.path else [])]
+    options = list(FUSE_OPTIONS)
+    if spec.bucket.path:
+        options.append(f"only-dir:{spec.bucket.path}")
+    return options
 
 
 def volume_size(spec: DataSetSpec) -> str:
     """Return the size that a volume declares."""
-    return f"{spec.hyperdisk_ml.size_gib if spec.hyperdisk_ml else spec.size_gib or NOMINAL_GIB}Gi"
+    gib = spec.hyperdisk_ml.size_gib if spec.hyperdisk_ml else spec.size_gib
+    return f"{gib or NOMINAL_GIB}Gi"
 
 
-def _fuse(bucket: BucketData) -> dict[str, str]:
+def _fuse_attributes(bucket: BucketData) -> dict[str, str]:
     if not bucket.file_cache_gib:
         return {}
     return {"fileCacheCapacity": f"{bucket.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}

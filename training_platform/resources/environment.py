@@ -105,11 +105,11 @@ from training_platform.resources.tenancy import admission
 from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
 
 HOME_CLAIM = "homes"
-NIGHTLY = "nightly"  # the Role in a namespace, and its binding, of the account that looks for drift
+NIGHTLY = "nightly"  # the name of the drift account's Role in a namespace, and of its binding
 
 
 def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]) -> ProjectApis:
-    """Add everything of an environment to the plan of its stack, and return the APIs that resources are to wait for.
+    """Add an environment's resources to the plan of its stack, and return the APIs that they have to wait for.
 
     ``flavors`` are those of its clusters, by cluster and name. ``resources/environment_outputs.py`` reads the outputs.
     """
@@ -141,7 +141,7 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
 
 
 def _further_apis(environment: Environment) -> Iterator[str]:
-    """Yield the APIs that only some environments call."""
+    """Return the APIs that only some environments call."""
     clusters = environment.clusters.values()
     notebooks = [cluster.notebooks for cluster in clusters if cluster.notebooks]
     reasons = {
@@ -160,7 +160,7 @@ def _further_apis(environment: Environment) -> Iterator[str]:
 
 
 def _let_vertex_attach(parts: EnvironmentParts, apis: ProjectApis) -> None:
-    """Let Vertex AI's agent of the environment's project use network attachments; teams' stacks let their own."""
+    """Let Vertex AI's agent of the environment's project use network attachments, as teams' stacks do for theirs."""
     project = attachment_project(parts.environment)
     if project is None:
         return
@@ -183,7 +183,7 @@ class _Metrics:
 
 @dataclass(frozen=True, kw_only=True)
 class _SharedResources:
-    """The common resources of an environment's clusters."""
+    """The resources that an environment's clusters share."""
 
     parts: EnvironmentParts
     network: NetworkResources
@@ -193,15 +193,18 @@ class _SharedResources:
     metrics: _Metrics | None  # None without model servers
 
     def address(self, data: DataSetSpec) -> Any:
-        """Return the address of the environment's instance that a data set is on, if it is on one."""
+        """Return the address of the environment's instance that holds a data set, if one does."""
         if data.filestore:
             return self.instances[data.filestore.instance].ip
-        return self.lustre[data.lustre.instance].ip if data.lustre and not data.lustre.elsewhere else None
+        if data.lustre and not data.lustre.elsewhere:
+            return self.lustre[data.lustre.instance].ip
+        return None
 
 
 def _shared_resources(plan: Plan, parts: EnvironmentParts) -> _SharedResources:
-    """Add what the clusters of an environment share."""
-    environment, scope = parts.environment, parts.scope
+    """Add the resources that an environment's clusters share."""
+    environment = parts.environment
+    scope = parts.scope
     network = _network(plan, parts)
     nodes = node_account_resources("nodes", scope, plan.component("training-platform:gke:NodeServiceAccount", "nodes"))
     cluster_admins(plan.component("training-platform:gke:ClusterAccess", "access"), scope, environment.admins)
@@ -238,7 +241,7 @@ def _shared_resources(plan: Plan, parts: EnvironmentParts) -> _SharedResources:
 
 
 def _network(plan: Plan, parts: EnvironmentParts) -> NetworkResources:
-    """Return the network that clusters and instances join: the environment's own, or one that exists already."""
+    """Add the network that clusters and instances join, or return an existing one."""
     if parts.network:
         component = plan.component("training-platform:network:Network", "network")
         return network_resources("network", parts.scope, parts.network, component)
@@ -248,13 +251,14 @@ def _network(plan: Plan, parts: EnvironmentParts) -> NetworkResources:
         network_name=parts.driver_network,
         services=None,
         services_range=None,
-        google_apis=apis.range if apis else None,  # the range that its owner lets names of Google's APIs lead to
+        google_apis=apis.range if apis else None,  # the range to which its owner resolves names of Google's APIs
     )
 
 
 def _further_resources(plan: Plan, parts: EnvironmentParts) -> None:
-    """Add what depends on no cluster, and no cluster on it."""
-    environment, scope = parts.environment, parts.scope
+    """Add the resources that neither depend on a cluster nor are needed by one."""
+    environment = parts.environment
+    scope = parts.scope
     for key, disk in parts.data_disks.items():
         component = plan.component("training-platform:storage:DataDisk", declared_name("data_sets", key))
         component.add(data_disk(key, disk, scope))
@@ -283,7 +287,7 @@ def _further_resources(plan: Plan, parts: EnvironmentParts) -> None:
 
 @dataclass(frozen=True)
 class _ClusterResources:
-    """What others take of a cluster of the plan; ``gke`` is the component without the objects in the cluster."""
+    """What other resources use of a planned cluster; ``gke`` is its component without the objects in the cluster."""
 
     gke: Component
     endpoint: Any  # host name of the DNS-based control-plane endpoint
@@ -291,16 +295,19 @@ class _ClusterResources:
 
 
 class _ClusterPlan:
-    """Adds a cluster with its subnet, its pools and all software in it; called by its key in the stack file."""
+    """Adds a cluster with its subnet, its pools and its software; ``name`` is its key in the stack file."""
 
     def __init__(self, plan: Plan, name: str, shared: _SharedResources, flavors: Mapping[str, Flavor]) -> None:
-        self.name, self.shared, self.flavors = name, shared, flavors
-        self.environment, self.scope = shared.parts.environment, shared.parts.scope
+        self.name = name
+        self.shared = shared
+        self.flavors = flavors
+        self.environment = shared.parts.environment
+        self.scope = shared.parts.scope
         self.spec = self.environment.clusters[name]
         self.component = plan.component("training-platform:environment:Cluster", name)
 
     def add(self) -> _ClusterResources:
-        """Add it, and return what others take of it."""
+        """Add the cluster, and return what other resources use of it."""
         gke, cluster = self._cluster()
         place = PoolPlace(
             scope=self.scope,
@@ -328,15 +335,18 @@ class _ClusterPlan:
         return _ClusterResources(gke, cluster.endpoint, deployed_flavors)
 
     def _inside(self, component_type: str, name: str, after: Sequence[Node] = ()) -> Component:
-        """Return a component of objects in the cluster."""
+        """Return a new component of objects in the cluster."""
         return self.component.component(component_type, name, after=after, provider=self.provider)
 
     def _cluster(self) -> tuple[Component, ClusterOutputs]:
-        """Add the cluster with its subnet, or read the one that is somebody else's; return it."""
-        name, spec, scope, shared = self.name, self.spec, self.scope, self.shared
+        """Add the cluster with its subnet, or read an existing one; return its component and its outputs."""
+        name = self.name
+        spec = self.spec
+        scope = self.scope
+        shared = self.shared
         if spec.existing:
-            read = self.component.component("training-platform:gke:ExistingCluster", name)
-            return read, existing_cluster(read, scope, spec.location, spec.existing)
+            existing = self.component.component("training-platform:gke:ExistingCluster", name)
+            return existing, existing_cluster(existing, scope, spec.location, spec.existing)
         subnet = subnet_resources(
             self.component.component("training-platform:network:ClusterSubnet", name),
             spec,
@@ -356,14 +366,18 @@ class _ClusterPlan:
             google_groups_domain=self.environment.google_groups_domain,
             lustre=reads_lustre(self.environment, name),
         )
-        # The first nodes do not join without their roles.
+        # The first nodes cannot join without their roles.
         cluster = created.add(declared, shared.nodes.bindings)
         return created, created_cluster(cluster)
 
     def _controllers(self, system: Sequence[Node]) -> dict[str, Component]:
-        """Add the controllers once there are nodes for them; return those of JobSet and Kueue by name."""
-        name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
-        charts, software = environment.charts, spec.software
+        """Add the controllers after the nodes of ``system``; return JobSet's and Kueue's components by name."""
+        name = self.name
+        spec = self.spec
+        environment = self.environment
+        scope = self.scope
+        charts = environment.charts
+        software = spec.software
         admission(
             self._inside("training-platform:tenancy:Admission", f"{name}-admission"),
             scope,
@@ -395,8 +409,11 @@ class _ClusterPlan:
         return controllers
 
     def _software(self, pools: Sequence[Node]) -> Any:
-        """Add the controllers, and their objects once they answer; return the names of flavors that exist."""
-        name, spec, environment, scope = self.name, self.spec, self.environment, self.scope
+        """Add the controllers and, after them, their objects; return the names of the deployed flavors."""
+        name = self.name
+        spec = self.spec
+        environment = self.environment
+        scope = self.scope
         priority = self.component.add(system_priority(f"{name}-system-priority", scope))
         priority.own_provider = self.provider
         system: list[Node] = [*pools, priority]
@@ -436,7 +453,7 @@ class _ClusterPlan:
         return deployed_flavors
 
     def _let_nightly_read(self, account: str) -> None:
-        """Let an account read the Secrets of the plan and of Helm's releases; viewers of a project read no Secrets."""
+        """Let an account read the Secrets of the plan and of Helm's releases, which a project's viewers cannot."""
         holders: dict[Any, list[Node]] = {}
         for resource in self.component.resources():
             if resource.type == RELEASE:
@@ -451,15 +468,17 @@ class _ClusterPlan:
             fields = rules_of_role(rule)
             role = kubernetes_object(ROLE, f"{name}-role", self.scope, NIGHTLY, fields, namespace=namespace)
             component.add(role, after)
-            bound = kubernetes_object(
-                ROLE_BINDING, name, self.scope, NIGHTLY, binding("Role", NIGHTLY, [subject]), namespace=namespace
-            )
-            component.add(bound, [role])
+            fields = binding("Role", NIGHTLY, [subject])
+            role_binding = kubernetes_object(ROLE_BINDING, name, self.scope, NIGHTLY, fields, namespace=namespace)
+            component.add(role_binding, [role])
 
     def _notebooks(self, notebooks: Notebooks, system: Sequence[Node]) -> None:
         """Add JupyterHub, with the volumes of homes and data sets."""
-        name, environment, scope = self.name, self.environment, self.scope
-        data_sets, component_name = notebook_data_sets(environment, name), name_in_cluster(name, "notebooks")
+        name = self.name
+        environment = self.environment
+        scope = self.scope
+        data_sets = notebook_data_sets(environment, name)
+        component_name = name_in_cluster(name, "notebooks")
         namespace = jupyterhub(
             self._inside("training-platform:jupyterhub:JupyterHub", component_name, system),
             scope.within(self.spec),
@@ -503,11 +522,11 @@ def add_cpu_pools(
 ) -> list[Node]:
     """Add the pools without accelerators, for controllers, webhooks and system pods, heads, or teams' own pods.
 
-    ``cluster`` is its key in the stack file. Nodes without their roles, which are ``bindings``, do not join.
+    ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join without them.
     """
     pools: list[Node] = []
     for pool in cpu_pools(spec):
-        # The system pool, the last, takes no other pods any more once they have a pool of their own.
+        # The system pool comes last: it stops taking other pods once these have a pool of their own.
         after = list(pools) if pool.path == ("system_pool",) else []
         name = cpu_pool_name(cluster, pool.path)
         component = into.component("training-platform:gke:SystemPool", name, after=after)
@@ -519,9 +538,9 @@ def add_cpu_pools(
 def add_accelerator_pools(
     into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
 ) -> dict[str, GpuNetworks]:
-    """Add the accelerator pools with the networks of their cards, which are returned by the fabric's name.
+    """Add the accelerator pools and the networks of their cards; return the networks by the fabric's name.
 
-    ``cluster`` is its key in the stack file. Nodes without their roles, which are ``bindings``, do not join or pull.
+    ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join or pull without.
     """
     fabrics = gpu_fabrics(cluster, spec)
     networks = {}
@@ -546,7 +565,7 @@ def add_accelerator_pools(
 def _workload_policies(
     into: Component, cluster: str, place: PoolPlace, pools: Sequence[ExpandedPool]
 ) -> dict[str, Any]:
-    """Add the workload policies of pools, and return their names in Google Cloud by topology."""
+    """Add the workload policies of pools; return their names in Google Cloud by topology."""
     policies = dict(workload_policies(place.scope, cluster, place.location, pools))
     if not policies:
         return {}
@@ -559,8 +578,8 @@ def _cluster_after_networks(
 ) -> Any:
     """Return the name of the cluster, known once the networks of a pool's cards exist.
 
-    Waiting for the subnets replaces the pool when one of them is replaced. Unknown names in ``networkConfig`` would
-    replace it as well, but the provider (10.2.0) panics on them.
+    As the name waits for the subnets, a replaced subnet replaces the pool. Unknown names in ``networkConfig`` would as
+    well, but the provider (10.2.0) panics on them.
     """
     name = fabric_name(pool)
     if name is None:
@@ -578,12 +597,12 @@ class EnvironmentParts:
 
     @cached_property
     def scope(self) -> Scope:
-        """The scope of its resources."""
+        """The scope of the environment's resources."""
         return environment_scope(self.name, self.environment)
 
     @property
     def network(self) -> NetworkParts | None:
-        """The VPC of its own; None if it joins one that exists already."""
+        """The environment's own VPC, or None if it joins an existing one."""
         environment = self.environment
         if environment.network:
             return None
@@ -597,12 +616,12 @@ class EnvironmentParts:
 
     @property
     def driver_network(self) -> str:
-        """The name of its VPC as storage drivers take it: the id if it is another project's."""
+        """The VPC as storage drivers take it: its name, or its id if it is another project's."""
         return existing_network_name(self.environment) or network_name(self.scope)
 
     @property
     def watched_clusters(self) -> dict[str, SoftwareSpec]:
-        """The installed software of each cluster, by the cluster's name in GKE."""
+        """Each cluster's installed software, by the cluster's name in GKE."""
         return {cluster_name(self.scope, key, spec): spec.software for key, spec in self.environment.clusters.items()}
 
     @property
@@ -612,10 +631,10 @@ class EnvironmentParts:
 
     @property
     def data_disks(self) -> dict[str, HyperdiskData]:
-        """The disks of its data sets, by the data set's key."""
+        """The disks of the environment's data sets, by the data set's key."""
         return {key: data.hyperdisk_ml for key, data in self.environment.data_sets.items() if data.hyperdisk_ml}
 
     @property
     def budget(self) -> tuple[BudgetSpec, str] | None:
-        """Its budget, and the billing account that the budget is in."""
+        """The environment's budget with its billing account."""
         return stack_budget(self.environment.budget, self.environment)

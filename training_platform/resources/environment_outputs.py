@@ -1,7 +1,7 @@
 """The exports of an environment stack, and how a team stack reads them. No Pulumi.
 
-The team's own file and the environment's file decide what a team stack creates; outputs only fill in what a
-deployment alone can tell. They are read once, as a whole, so that one sentence names everything that is missing.
+The team's file and the environment's file decide what a team stack creates; outputs only add values that exist after
+a deployment. They are read once, as a whole, so that one sentence names everything that is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class OutputsError(Exception):
-    """An environment's outputs that a team stack cannot work with; the message says which stack to deploy first."""
+    """Outputs of an environment are missing; the message names the stack to deploy first."""
 
 
 class _Outputs(BaseModel):
@@ -26,7 +26,7 @@ class _Outputs(BaseModel):
 class ClusterOutputs(_Outputs):
     """A cluster: the host name of its DNS-based control-plane endpoint, without scheme, and its flavors.
 
-    ``flavors`` is None where a program deployed it that did not export them yet.
+    ``flavors`` is None if the program that deployed the environment did not export them yet.
     """
 
     endpoint: str
@@ -47,52 +47,54 @@ class EnvironmentOutputs(_Outputs):
     clusters: dict[str, ClusterOutputs]
     filestore: dict[str, InstanceOutputs] = {}
     lustre: dict[str, InstanceOutputs] = {}
-    google_apis: str | None = None  # the range that names of Google's APIs lead to; None where it is public
+    google_apis: str | None = None  # the range to which names of Google's APIs lead; None if it is the public one
 
     def cluster(self, name: str) -> ClusterOutputs:
-        """Return a cluster's outputs. Raises OutputsError where the deployed environment has no such cluster."""
-        return self._of(self.clusters, "cluster", name)
+        """Return a cluster's outputs. Raises OutputsError if the deployed environment has no such cluster."""
+        return self._deployed(self.clusters, "cluster", name)
 
     def cluster_with(self, name: str, flavors: Iterable[str]) -> ClusterOutputs:
-        """Return a cluster that has these flavors. Raises OutputsError where it is deployed without one of them.
+        """Return the outputs of a cluster with these flavors. Raises OutputsError if it is deployed without one.
 
         A queue with a missing flavor admits nothing, not even on its other flavors.
         """
         outputs = self.cluster(name)
         missing = [flavor for flavor in flavors if outputs.flavors is not None and flavor not in outputs.flavors]
         if missing:
-            what = f"flavor{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+            plural = "s" if len(missing) > 1 else ""
             raise OutputsError(
-                f"Stack {self.environment} is deployed without {what} in cluster {name}: {_deploy(self.environment)}"
+                f"Stack {self.environment} is deployed without flavor{plural} {', '.join(missing)} in cluster {name}: "
+                f"{_deploy(self.environment)}"
             )
         return outputs
 
     def instance(self, name: str) -> InstanceOutputs:
-        """Return a Filestore instance's outputs. Raises OutputsError where the deployed environment has none."""
-        return self._of(self.filestore, "Filestore instance", name)
+        """Return a Filestore instance's outputs. Raises OutputsError if the deployed environment lacks it."""
+        return self._deployed(self.filestore, "Filestore instance", name)
 
     def lustre_instance(self, name: str) -> InstanceOutputs:
-        """Return a Managed Lustre instance's outputs. Raises OutputsError where the deployed environment has none."""
-        return self._of(self.lustre, "Managed Lustre instance", name)
+        """Return a Managed Lustre instance's outputs. Raises OutputsError if the deployed environment lacks it."""
+        return self._deployed(self.lustre, "Managed Lustre instance", name)
 
-    def check_google_apis(self, wanted: str) -> None:
-        """Raise OutputsError where names of Google's APIs do not lead to a range: policies would close them to pods."""
-        if self.google_apis != wanted:
+    def check_google_apis(self, addresses: str) -> None:
+        """Raise OutputsError unless names of Google's APIs lead to a range, the only one that policies open to pods."""
+        if self.google_apis != addresses:
             raise OutputsError(
-                f"Stack {self.environment} is deployed without names of Google's APIs that lead to {wanted}: "
+                f"Stack {self.environment} is deployed without names of Google's APIs that lead to {addresses}: "
                 f"{_deploy(self.environment)}"
             )
 
-    def _of(self, items: Mapping[str, Item], what: str, name: str) -> Item:
+    def _deployed(self, items: Mapping[str, Item], kind: str, name: str) -> Item:
+        """Return an item by its name. Raises OutputsError if it is missing; ``kind`` is the message's word for it."""
         if name not in items:
             raise OutputsError(
-                f"Stack {self.environment} is deployed without {what} {name}: {_deploy(self.environment)}"
+                f"Stack {self.environment} is deployed without {kind} {name}: {_deploy(self.environment)}"
             )
         return items[name]
 
 
 def parse_outputs(environment: str, outputs: Mapping[str, Any]) -> EnvironmentOutputs:
-    """Return an environment's outputs as a model. Raises OutputsError with one sentence for all that is missing."""
+    """Return an environment's outputs as a model. Raises OutputsError with one sentence that names all missing keys."""
     try:
         return EnvironmentOutputs.model_validate({"environment": environment, **outputs})
     except ValidationError as error:

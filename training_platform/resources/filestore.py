@@ -1,8 +1,8 @@
 """Filestore: instances with their one share, snapshots and backups, and the StorageClasses by which clusters use them.
 
 Teams may claim volumes of the classes that a stack file declares, and of no other class of Filestore. A claim below the
-smallest size of its tier gets that size, so the number of claims is limited beside their GiB. Even so, claims
-that are too small can take up to twice the GiB that are counted. Source: Filestore CSI driver 2edb466 (2026-06-24).
+smallest size of its tier gets that size, so both the number of claims and their GiB are limited. Even so, claims that
+are too small can take up to twice the GiB that are counted. Source: Filestore CSI driver 2edb466 (2026-06-24).
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def filestore_resources(
 ) -> InstanceOutputs:
     """Add an instance with its one share, its snapshots, and its backups on a schedule.
 
-    All of its data is lost when tier, network, protocol, location or the share's name change, or the key, which is in
-    its name. The name, ``{environment}-{key}``, and everything else but the address is known before it exists.
-    ``services`` is the VPC's private service access and ``services_range`` the name of its addresses, if it has them.
+    Its data is lost if tier, network, protocol, location, the share's name or the key, which is in its name, change.
+    Its name, ``{environment}-{key}``, and all other outputs but the address are known before it exists. ``services`` is
+    the VPC's private service access and ``services_range`` the name of its addresses, if it has them.
     """
-    # An instance that joins by private service access needs it first; the network's name alone does not say so.
+    # An instance that joins by private service access needs it first, which the network's name does not imply.
     joined = [services] if services and spec.connection == "private-service-access" else []
     instance = into.add(filestore_instance(key, spec, scope, network, services_range), joined)
     for snapshot in filestore_snapshots(key, spec, scope, instance.output("name")):
@@ -68,15 +68,15 @@ def filestore_resources(
 
 
 def filestore_address(networks: Sequence[Mapping[str, Any]], _id: str) -> str:
-    """Return the address of an instance; empty if it has none: every instance has one, but no mock of a test."""
+    """Return the address of an instance. It is empty only for mocks in tests: every real instance has one."""
     addresses = [str(address) for network in networks for address in network.get("ip_addresses") or ()]
     return addresses[0] if addresses else ""
 
 
 def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Resource:
-    """Return an instance; ``network`` is the VPC's name or id, which the provider takes for the same.
+    """Return an instance; ``network`` is the VPC's name or id, which are the same to the provider.
 
-    ``services`` is the name of the VPC's range for private service access, where the environment has one.
+    ``services`` is the name of the VPC's range for private service access, if the environment has one.
     """
     protected = scope.deletion_protection and spec.deletion_protection
     options = _options(protected=protected)
@@ -92,7 +92,7 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
         networks=[_network(spec, network, services)],
         kms_key_name=scope.key(spec.location),
         performance_config=_performance(spec),
-        # The team that it is alone for, so that bills and budgets of the team have it.
+        # Only the team that it is reserved for, so that the team's bills and budgets include it.
         labels={**scope.labels, "team": spec.team} if spec.team else scope.labels,
         deletion_protection_enabled=protected,
         deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
@@ -100,12 +100,12 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
 
 
 def instance_name(environment: str, key: str) -> str:
-    """Return an instance's name in the API, ``{environment}-{key}``, which takes 63 characters."""
+    """Return an instance's name in the API, ``{environment}-{key}``, at most 63 characters."""
     return short_name(f"{environment}-{key}", NAME_LIMIT)
 
 
 def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Resource]:
-    """Yield an instance's snapshots: its files as they were when the name first stood in the stack file."""
+    """Yield an instance's snapshots: its files as they were when the name was added to the stack file."""
     for name in spec.snapshots:
         yield gcp.filestore_snapshot(
             f"{declared_name('filestore', key)}-snapshot-{name}",
@@ -118,14 +118,13 @@ def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: A
 
 
 def _share(spec: FilestoreSpec) -> filestore.InstanceFileSharesArgsDict:
-    """Return the one share; the provider's field counts GiB, whatever it is called."""
+    """Return the one share; despite its name, ``capacity_gb`` counts GiB."""
     share: dict[str, Any] = {"name": spec.share, "capacity_gb": spec.capacity_gib}
     if spec.exports:
         share["nfs_export_options"] = [_export(export) for export in spec.exports]
     if spec.restore_from:
-        share["source_backupdr_backup" if "/backupVaults/" in spec.restore_from else "source_backup"] = (
-            spec.restore_from
-        )
+        source = "source_backupdr_backup" if "/backupVaults/" in spec.restore_from else "source_backup"
+        share[source] = spec.restore_from
     return cast("filestore.InstanceFileSharesArgsDict", share)
 
 
@@ -149,7 +148,7 @@ def _performance(spec: FilestoreSpec) -> filestore.InstancePerformanceConfigArgs
 
 
 def _network(spec: FilestoreSpec, vpc: Any, services: Any) -> Network:
-    """Return how an instance joins the VPC; Google Cloud picks its address range unless it is given."""
+    """Return an instance's connection to the VPC; Google Cloud picks its address range unless the file does."""
     private = spec.connection == "private-service-access"
     return {
         "network": vpc,
@@ -165,13 +164,13 @@ def _options(*, protected: bool) -> Options:
         protect=protected,
         # The name is fixed, and taken until the old instance is gone.
         delete_before_replace=True,
-        # The provider takes another name for a change in place, sends none of it, and looks for an instance of that
-        # name from then on: the old one, with its data, would be lost from sight.
+        # To the provider, a new name is an update. It sends nothing, and from then on reads an instance of that name:
+        # the old one, with its data, would drop out of the state.
         replace_on_changes=("name",),
-        # Read at creation alone. The provider never learns which range Google Cloud picked: where the file comes to say
-        # it, it would replace the instance, with its data (google-beta 7.45, flattenFilestoreInstanceNetworks...).
+        # Used only at creation. The provider never reads back the range that Google Cloud picked: adding it to the file
+        # would replace the instance, and lose its data (google-beta 7.45, flattenFilestoreInstanceNetworks...).
         ignore_changes=("networks[0].reservedIpRange",),
-        # Short of quota, the provider would otherwise retry in silence for up to ten days.
+        # Without enough quota, the provider would otherwise retry silently for up to ten days.
         timeouts={"create": "30m"},
     )
 
@@ -181,7 +180,7 @@ DAY_SECONDS = 86_400
 
 
 def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope) -> Resource:
-    """Return where the backups of an instance are kept: in its region, apart from the instance."""
+    """Return the vault of an instance's backups, in its region but apart from the instance."""
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return gcp.backup_vault(
         f"{declared_name('filestore', key)}-vault",
@@ -198,7 +197,7 @@ def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, sco
 
 
 def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope, vault: Any) -> Resource:
-    """Return the schedule of backups and their retention; ``vault`` is the id of the vault."""
+    """Return the schedule and retention of backups; ``vault`` is the vault's id."""
     options = Options(delete_before_replace=True)
     return gcp.backup_plan(
         f"{declared_name('filestore', key)}-plan",
@@ -220,7 +219,8 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
 
 def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Resource:
     """Return the association of an instance with a backup plan; both by their ids."""
-    # Updates to the provider; but the API's document calls an instance immutable here, and a plan in use does not go.
+    # To the provider these are updates, but the API's document calls the instance immutable, and a plan that is used
+    # cannot be deleted.
     options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
     name = f"{declared_name('filestore', key)}-association"
     return gcp.backup_plan_association(
@@ -236,8 +236,14 @@ def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: An
 
 
 def _schedule(backups: BackupScheduleSpec) -> Schedule:
+    if backups.every_hours:
+        recurrence = "HOURLY"
+    elif backups.weekdays:
+        recurrence = "WEEKLY"
+    else:
+        recurrence = "DAILY"
     schedule: Schedule = {
-        "recurrence_type": "HOURLY" if backups.every_hours else "WEEKLY" if backups.weekdays else "DAILY",
+        "recurrence_type": recurrence,
         "time_zone": backups.time_zone,
         "backup_window": {"start_hour_of_day": backups.start_hour, "end_hour_of_day": backups.end_hour},
     }
@@ -248,42 +254,58 @@ def _schedule(backups: BackupScheduleSpec) -> Schedule:
     return schedule
 
 
-MOST, LOCATION = "training-platform/most-gib", "training-platform/location"  # annotations, for who counts a plan
+# Annotations, for counting what a plan may use.
+MOST = "training-platform/most-gib"
+LOCATION = "training-platform/location"
 # The StorageClasses that GKE puts into every cluster.
 GKE_CLASSES = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
 PROVISIONER = "filestore.csi.storage.gke.io"
 _OPTIONS = Options(
-    replace_on_changes=("reclaimPolicy",),  # Kubernetes refuses the change; the provider knows of no such field
+    replace_on_changes=("reclaimPolicy",),  # Kubernetes refuses the change, which the provider does not know
     delete_before_replace=True,  # the name is fixed, and taken until the old class is gone; volumes outlive a class
 )
-_SHARE_GIB, _SMALL_SHARE_GIB = 100, 10  # the smallest claim on a share, without and with a largest one
+# The smallest claim on a share of an instance, without and with a largest one.
+_SHARE_GIB = 100
+_SMALL_SHARE_GIB = 10
 
 
 def storage_class(
-    name: str, scope: Scope, tier: str, network: Any, *, location: str | None = None, class_name: str | None = None,
-    private: bool = False, shares: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None,
-) -> Resource:  # fmt: skip
+    name: str,
+    scope: Scope,
+    tier: str,
+    network: Any,
+    *,
+    location: str | None = None,
+    class_name: str | None = None,
+    private: bool = False,
+    shares: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Resource:
     """Return a StorageClass of one Filestore tier, called ``filestore-{tier}`` unless it has a name of its own.
 
-    ``name`` is the component's; ``network`` is the VPC's name, without project or path, or its id where it is another
-    project's, which instances then join by private service access. ``shares`` are parameters of shares of an instance.
+    ``name`` is the component's. ``network`` is the VPC's name, without project or path, or the id of another project's
+    VPC, which instances then join by private service access. ``shares`` are parameters of shares of an instance.
     """
+    metadata: dict[str, Any] = {"name": class_name or tier_class(tier), "labels": scope.kubernetes_labels}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    parameters = {
+        "tier": FILESTORE_TIERS[tier].csi_tier,
+        "network": network,
+        # As the driver takes them. Source: Filestore CSI driver 2edb466 (2026-06-24), ``ConvertLabelsStringToMap``.
+        "labels": ",".join(f"{label}={value}" for label, value in sorted(scope.labels.items())),
+    }
+    if private:
+        parameters["connect-mode"] = "PRIVATE_SERVICE_ACCESS"
     key = scope.key(location) if location else None
-    metadata = {"name": class_name or tier_class(tier), "labels": scope.kubernetes_labels}
+    if key:
+        parameters["instance-encryption-kms-key"] = key
     inputs = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {**metadata, "annotations": dict(annotations)} if annotations else metadata,
+        "metadata": metadata,
         "provisioner": PROVISIONER,
-        "parameters": {
-            "tier": FILESTORE_TIERS[tier].csi_tier,
-            "network": network,
-            # As the driver takes them. Source: Filestore CSI driver 2edb466 (2026-06-24), ``ConvertLabelsStringToMap``.
-            "labels": ",".join(f"{label}={value}" for label, value in sorted(scope.labels.items())),
-            **({"connect-mode": "PRIVATE_SERVICE_ACCESS"} if private else {}),
-            **({"instance-encryption-kms-key": key} if key else {}),
-            **(shares or {}),
-        },
+        "parameters": {**parameters, **(shares or {})},
         "volumeBindingMode": "WaitForFirstConsumer",  # a zonal instance belongs into the zone of the first pod
         "allowVolumeExpansion": True,
         "reclaimPolicy": "Retain" if scope.deletion_protection else "Delete",
@@ -294,8 +316,8 @@ def storage_class(
 def cluster_classes(
     name: str, cluster: ClusterSpec, scope: Scope, environment: Environment, network: Any
 ) -> Iterator[tuple[str, Resource]]:
-    """Yield the StorageClasses of a cluster, each with its component's name: of tiers, and those of the stack file."""
-    of_cluster = partial(
+    """Yield a cluster's StorageClasses, each after its component's name: those of tiers, then the stack file's."""
+    cluster_class = partial(
         storage_class,
         scope=scope,
         network=network,
@@ -304,28 +326,26 @@ def cluster_classes(
     )
     for tier in class_tiers(environment, cluster):
         component = f"{name}-{tier_class(tier)}"
-        yield component, of_cluster(component, tier=tier)
+        yield component, cluster_class(component, tier=tier)
     for key, spec in cluster.storage_classes.items():
         component = name_in_cluster(name, "storage_classes", key)
-        yield (
+        declared_class = cluster_class(
             component,
-            of_cluster(
-                component,
-                tier=spec.tier,
-                class_name=kubernetes_class(key),
-                shares=share_parameters(key, spec),
-                annotations=class_annotations(spec, cluster.location),
-            ),
+            tier=spec.tier,
+            class_name=kubernetes_class(key),
+            shares=share_parameters(key, spec),
+            annotations=class_annotations(spec, cluster.location),
         )
+        yield component, declared_class
 
 
 def kubernetes_class(key: str) -> str:
-    """Return the name of a class in its clusters; none of GKE's own begins so."""
+    """Return the name of a class in its clusters; no class of GKE's has this prefix."""
     return f"files-{key}"
 
 
 def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
-    """Return the parameters by which claims share instances; ``key`` is the class's, whose instances are its own.
+    """Return the parameters by which claims share instances; ``key`` is the class's, which has its own instances.
 
     Source: Filestore CSI driver 2edb466 (2026-06-24), ``multishare_controller.go``; GKE docs, Filestore multishares.
     """
@@ -338,26 +358,28 @@ def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
 def claim_limits(classes: Mapping[str, FileClassSpec], team: str, others: Iterable[str] = ()) -> dict[str, str]:
     """Return a team's limits for claims of each class, as the ``hard`` part of a ResourceQuota.
 
-    ``others`` are the classes of which it may claim nothing, beside those of GKE.
+    ``others`` are further classes that it may not claim, beside GKE's.
     """
     of_class = "{}.storageclass.storage.k8s.io/{}".format
     limits = {of_class(name, "requests.storage"): "0Gi" for name in (*GKE_CLASSES, *others)}
     for key, spec in classes.items():
-        name, gib = kubernetes_class(key), spec.teams.get(team, 0)
+        name = kubernetes_class(key)
+        gib = spec.teams.get(team, 0)
+        claims = max(1, gib // _smallest_claim(spec)) if gib else 0
         limits[of_class(name, "requests.storage")] = f"{gib}Gi"
-        limits[of_class(name, "persistentvolumeclaims")] = str(max(1, gib // _smallest_claim(spec)) if gib else 0)
+        limits[of_class(name, "persistentvolumeclaims")] = str(claims)
     return limits
 
 
 def most_gib(spec: FileClassSpec) -> int:
-    """Return the GiB of the instances that claims of all teams make together, in the steps of the tier."""
+    """Return the most GiB of instances that claims of all teams create together, in the steps of the tier."""
     smallest, _, step = FILESTORE_TIERS[spec.tier].bands[0]
-    wholes = [sum(spec.teams.values())] if spec.multishare else list(spec.teams.values())
-    return sum(max(smallest, -(-gib // step) * step) for gib in wholes if gib)
+    claimed = [sum(spec.teams.values())] if spec.multishare else list(spec.teams.values())
+    return sum(max(smallest, -(-gib // step) * step) for gib in claimed if gib)
 
 
 def class_annotations(spec: FileClassSpec, location: str) -> dict[str, str]:
-    """Return a class's parameters for the instances that claims create."""
+    """Return the annotations of a class: the most GiB of the instances that claims create, and their location."""
     return {MOST: str(most_gib(spec)), LOCATION: location}
 
 
@@ -367,9 +389,9 @@ def tier_class(tier: str) -> str:
 
 
 def class_tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ...]:
-    """Return the tiers that a cluster gets a class for: those of the environment's instances that its pods mount.
+    """Return the tiers with a class in a cluster: those of the environment's instances that its pods mount.
 
-    The platform's own namespaces may claim of these, and teams nothing.
+    Only the platform's own namespaces may claim from these classes.
     """
     return tuple(sorted({instance.tier for instance in environment.filestore.values() if reaches(instance, cluster)}))
 

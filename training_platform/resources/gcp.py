@@ -1,8 +1,8 @@
 """Resources of Google Cloud: to the type checker each function takes the provider's own parameters.
 
-``gcp.network("network-vpc", options, project=..., mtu=...)`` is a resource of a plan. mypy names inputs that
-``pulumi_gcp.compute.Network`` lacks, in blocks too. Nothing of the provider is imported, which would take several times
-as long as a check.
+``gcp.network("network-vpc", options, project=..., mtu=...)`` is a resource of a plan. mypy reports inputs that
+``pulumi_gcp.compute.Network`` lacks, in blocks too. The provider is not imported: that would take several times as long
+as a check.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ class Create(Protocol[Inputs]):
     """Returns a resource of one type, called ``name`` in the plan."""
 
     def __call__(self, name: str, options: Options = PLAIN, /, *args: Inputs.args, **inputs: Inputs.kwargs) -> Resource:
-        """Return it."""
+        """Return the resource."""
 
 
 def _creates(
     resource_type: str, _constructor: Callable[[], Callable[Concatenate[Any, str, Inputs], Any]]
 ) -> Create[Inputs]:
-    """Return the function for a type; the constructor of the provider's class is for the type checker alone."""
+    """Return the function for a type; only the type checker uses the constructor of the provider's class."""
 
     def create(name: str, options: Options = PLAIN, /, *positional: Any, **inputs: Any) -> Resource:
         if positional:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pulumi_gcp.container import ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict as Defaults
     from pulumi_gcp.container import ClusterMaintenancePolicyMaintenanceExclusionArgsDict as Exclusion
 
-# The list replaces GKE's default. DCGM is GPUs, JOBSET is training jobs; those of TPUs are in SYSTEM_COMPONENTS, and
-# Kueue has none: it is scraped. KUBELET and CADVISOR want 1.29.3-gke.1093000, JOBSET 1.32.1-gke.1357001.
+# The list replaces GKE's default. DCGM has metrics of GPUs, JOBSET of training jobs, SYSTEM_COMPONENTS also of TPUs;
+# Kueue's are scraped. KUBELET and CADVISOR need 1.29.3-gke.1093000, JOBSET 1.32.1-gke.1357001.
 METRICS = (
     "SYSTEM_COMPONENTS",
     "STORAGE",
@@ -41,8 +41,8 @@ METRICS = (
 BINARY_POLICY = "PROJECT_SINGLETON_POLICY_ENFORCE"  # each project has one policy of this name
 FREEZE = "upgrade-freeze"  # the name of the exclusion
 LOGS = ("SYSTEM_COMPONENTS", "WORKLOADS")
-# One VM in every zone, for minutes. Of the system pool's machine and disk, so that the zones have it and the quota that
-# the system pool will need covers it: before that pool is there, nothing else holds any.
+# One VM in every zone, for minutes. It has the system pool's machine type and disk type, so the zones have them and the
+# quota for the system pool, which does not exist yet, covers it.
 THROW_AWAY_DISK_GB = 30
 
 
@@ -57,11 +57,12 @@ def gke_cluster(
     google_groups_domain: str | None,
     lustre: bool = False,
 ) -> Resource:
-    """Return a cluster; ``key`` is its key in the stack file, the others as outputs or as far as they are known.
+    """Return a cluster; ``key`` is its key in the stack file. Other arguments may be outputs of resources.
 
     ``lustre`` says whether it has the driver of Managed Lustre.
     """
-    ranges, key_name = own_ranges(spec), scope.key(spec.location)
+    ranges = own_ranges(spec)
+    key_name = scope.key(spec.location)
     return gcp.cluster(
         f"{key}-cluster",
         _options(scope, spec),
@@ -80,26 +81,26 @@ def gke_cluster(
             "cluster_secondary_range_name": ranges.pods_range,
             "services_secondary_range_name": ranges.services_range,
         },
-        # Both can only be chosen at creation, and machines with several network cards want both.
+        # Both can only be chosen at creation, and machines with several network cards need both.
         datapath_provider="ADVANCED_DATAPATH",
         enable_multi_networking=True,
         enable_intranode_visibility=spec.intranode_visibility,
         enable_fqdn_network_policy=spec.fqdn_policies or None,
-        # The kinds of Kubernetes' Gateway API, where notebooks have a gateway; elsewhere the setting stays as it is.
+        # Kubernetes' Gateway API, if notebooks have a gateway; otherwise the setting stays as it is.
         gateway_api_config={"channel": "CHANNEL_STANDARD"} if spec.notebooks and spec.notebooks.gateway else None,
         private_cluster_config={"enable_private_nodes": True},
-        # The control plane is reached by name and IAM, from anywhere, and by no address at all.
+        # The control plane is reached by name and IAM, from anywhere; it has no IP address.
         control_plane_endpoints_config={
             "dns_endpoint_config": {"allow_external_traffic": True},
             "ip_endpoints_config": {"enabled": False},
         },
-        # Whose groups Kubernetes may give rights to; without a domain, groups have none there.
+        # The domain whose groups Kubernetes may give rights to; without one, groups have no rights there.
         authenticator_groups_config=(
             {"security_group": f"gke-security-groups@{google_groups_domain}"} if google_groups_domain else None
         ),
         workload_identity_config={"workload_pool": f"{scope.project}.svc.id.goog"},
         enable_shielded_nodes=True,
-        # Secrets are encrypted before they are stored; left out, an encryption that was switched on stays on.
+        # Secrets are encrypted before they are stored. If left out, an earlier encryption stays on.
         database_encryption={"state": "ENCRYPTED", "key_name": key_name} if key_name else None,
         binary_authorization={"evaluation_mode": BINARY_POLICY} if spec.binary_authorization else None,
         security_posture_config={"mode": "BASIC"},
@@ -110,16 +111,16 @@ def gke_cluster(
         addons_config=_addons(lustre, "slice-controller" in spec.operators),
         # Profiles of training.
         managed_machine_learning_diagnostics_config={"enabled": True} if "ml-diagnostics" in spec.operators else None,
-        # Image streaming for pools that somebody makes by hand and that do not say otherwise. It does not reach
-        # auto-provisioned pools, whose defaults have no such field: only those of compute classes stream.
+        # Image streaming for pools that people create by hand without another setting. Auto-provisioned pools have no
+        # such default: of these, only pools of compute classes stream.
         # Source: terraform-provider-google #23978, read 2026-11-22.
         node_pool_defaults={"node_config_defaults": {"gcfs_config": {"enabled": True}}},
         cluster_autoscaling=cluster_autoscaling(spec, service_account, key_name),
-        # GKE makes no cluster without a pool; ours are resources of their own.
+        # GKE creates no cluster without a pool; ours are resources of their own.
         remove_default_node_pool=True,
         initial_node_count=1,
         node_config=_throw_away_pool(scope, spec, service_account),
-        skip_node_pool_refresh=True,  # or each refresh reads every pool and instance group twice
+        skip_node_pool_refresh=True,  # otherwise each refresh reads every pool and instance group twice
     )
 
 
@@ -129,16 +130,16 @@ def cluster_name(scope: Scope, cluster: str, spec: ClusterSpec) -> str:
 
 
 def is_frozen(cluster: ClusterSpec) -> bool:
-    """Whether minor versions and nodes stay until their support ends."""
-    asked = cluster.maintenance.upgrade_freeze
-    return bool(cluster.node_pools) if asked is None else asked
+    """Whether upgrades of nodes and to minor versions wait for the end of support."""
+    freeze = cluster.maintenance.upgrade_freeze
+    return bool(cluster.node_pools) if freeze is None else freeze
 
 
 def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePolicyArgsDict:
-    """Return when GKE may upgrade, and when it may not, in UTC.
+    """Return the maintenance window and its exclusions, in UTC.
 
-    With accelerators, nodes and minor versions stay until their support ends: an upgrade recreates slices under their
-    jobs. The control plane still gets patches.
+    With accelerators, nodes and minor versions are not upgraded until the end of support: an upgrade recreates slices
+    while jobs run on them. The control plane still gets patches.
     """
     spec = cluster.maintenance
     freeze: Exclusion = {
@@ -164,7 +165,7 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
 
 
 def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict:
-    """Return the storage drivers, that of Managed Lustre where data is on it, and the slice controller of TPU 7x."""
+    """Return the storage drivers, with Managed Lustre's if data is on it, and TPU 7x's slice controller if used."""
     addons: container.ClusterAddonsConfigArgsDict = {
         "gcs_fuse_csi_driver_config": {"enabled": True},
         "gcp_filestore_csi_driver_config": {"enabled": True},
@@ -178,9 +179,9 @@ def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict
 
 
 def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
-    """Return the nodes of the default pool, which GKE removes once the cluster is there.
+    """Return the nodes of the default pool, which GKE removes once the cluster exists.
 
-    The account is ours, since an organisation may have switched the default one off.
+    The account is ours, since an organisation may have disabled the default one.
     """
     system = spec.system_pool
     return {
@@ -199,19 +200,19 @@ def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> c
 
 def _options(scope: Scope, spec: ClusterSpec) -> Options:
     return Options(
-        # Everything that runs is inside it.
+        # All workloads run inside it.
         protect=scope.deletion_protection and spec.deletion_protection,
-        # Of the pool that is removed: GKE answers with another pool's configuration and another count, and each
+        # These describe the removed pool. GKE returns another pool's configuration and count instead, and each
         # difference would replace the cluster.
         ignore_changes=("initialNodeCount", "nodeConfig"),
-        delete_before_replace=True,  # the name is taken while the old cluster is there
+        delete_before_replace=True,  # the name is taken until the old cluster is gone
     )
 
 
 def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | None = None) -> Autoscaling:
-    """Return how long idle nodes stay, and a cluster's auto-provisioning: without limits in the file, it has none.
+    """Return a cluster's autoscaling profile and its auto-provisioning, which is off without limits in the file.
 
-    ``key`` encrypts the disks of new pools; None where Google's own do.
+    ``key`` encrypts the disks of new pools; None for Google's own keys.
     """
     spec = cluster.auto_provisioning
     if spec is None:
@@ -222,14 +223,14 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
         "autoscaling_profile": cluster.autoscaling_profile,
         "auto_provisioning_locations": list(spec.zones) or None,
         "auto_provisioning_defaults": _defaults(spec, service_account, key),
-        "resource_limits": [{"resource_type": resource, "maximum": most} for resource, most in limits.items()],
+        "resource_limits": [{"resource_type": resource, "maximum": limit} for resource, limit in limits.items()],
     }
 
 
 def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:
-    """Return the settings that GKE's own pools share with ours, as far as defaults have fields for them.
+    """Return the settings that auto-provisioned pools share with ours, as far as the defaults have fields for them.
 
-    The disk type is always written: the provider's own default is one that most accelerators do not take.
+    The disk type is always set: most accelerators do not accept the provider's default.
     """
     return {
         "service_account": service_account,
@@ -249,7 +250,7 @@ def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None)
 
 
 def cluster_identifier(project: str, location: str, cluster_name: str) -> str:
-    """Return the cluster's name in the GKE API, to which its objects belong."""
+    """Return the cluster's full name in the GKE API."""
     return f"projects/{project}/locations/{location}/clusters/{cluster_name}"
 
 
@@ -261,8 +262,8 @@ def context_name(project: str, location: str, cluster_name: str) -> str:
 def kubeconfig(endpoint: str) -> str:
     """Return a kubeconfig for the host name of a DNS-based endpoint, as JSON.
 
-    It holds no secret: gke-gcloud-auth-plugin gets a token as whoever runs Pulumi. It holds no certificate authority
-    either, since the endpoint shows a certificate that every machine trusts (unverified).
+    It has no secret: gke-gcloud-auth-plugin gets a token of the identity that runs Pulumi. It has no certificate
+    authority either, since the endpoint presents a certificate that every machine trusts (unverified).
     """
     login = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
@@ -282,8 +283,8 @@ def kubeconfig(endpoint: str) -> str:
     return json.dumps(config, sort_keys=True)
 
 
-# What a node needs to pull images from the project's repositories, to join, log and report, and to stream images:
-# without the last, it falls back to whole pulls and says nothing. Pods have accounts of their own by Workload Identity.
+# A node needs these to pull images from the project's repositories, to join, log and report, and to stream images:
+# without the last, it silently falls back to whole pulls. Pods have accounts of their own by Workload Identity.
 # Sources: GKE docs on hardening, least-privilege node accounts; on image streaming, troubleshooting.
 NODE_ROLES = (
     "roles/artifactregistry.reader",
@@ -293,10 +294,10 @@ NODE_ROLES = (
 
 
 class NodeAccount(NamedTuple):
-    """The account of an environment's nodes: its e-mail, and what has to exist before nodes start.
+    """The account of an environment's nodes: its e-mail, and the bindings that have to exist before nodes start.
 
     A node that starts without the bindings cannot join its cluster or pull an image, so whatever starts nodes waits for
-    them. They are not folded into the e-mail: a role added later would make that unknown during the preview, and every
+    them. The e-mail does not depend on them: a role added later would make it unknown during the preview, and every
     pool would look replaced.
     """
 
@@ -305,25 +306,25 @@ class NodeAccount(NamedTuple):
 
 
 def node_account_resources(name: str, scope: Scope, into: Component) -> NodeAccount:
-    """Add the account of all nodes of an environment, with no more than nodes need."""
+    """Add the account of an environment's nodes, with only the roles that nodes need."""
     account = into.add(node_account(name, scope))
     roles = [into.add(role) for role in node_roles(name, scope, account.output("member"))]
     return NodeAccount(account.output("email"), roles)
 
 
 def node_account(name: str, scope: Scope) -> Resource:
-    """Return the account of all nodes of an environment; ``name`` is the component's."""
+    """Return the account of an environment's nodes; ``name`` is the component's."""
     return gcp.service_account(
         f"{name}-account",
         project=scope.project,
         account_id=account_id(scope.environment, "gke-nodes"),
         display_name=f"GKE nodes of {scope.environment}",
-        create_ignore_already_exists=True,  # the deployer's set-up creates it, with the right to act as it
+        create_ignore_already_exists=True,  # the set-up creates it with the deployer's right to act as it
     )
 
 
 def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Resource]:
-    """Yield the roles of the nodes' account: no more than nodes need."""
+    """Yield the roles of the nodes' account: only those that nodes need."""
     for role in NODE_ROLES:
         yield gcp.iam_member(f"{name}-{role.removeprefix('roles/')}", project=scope.project, role=role, member=member)
 
@@ -332,12 +333,12 @@ def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Resource]:
 ADMIN_ROLE = "roles/container.admin"
 # For `job usage`, `trace pull`, `quota pull` and `verify`, which read metrics, quotas and resources of the project, by
 # calls that may have a quota project. Viewers read neither objects of buckets nor values of secrets; `job logs` of
-# ended runs asks for views.
+# ended runs reads log views.
 FURTHER_ADMIN_ROLES = ("roles/viewer", "roles/serviceusage.serviceUsageConsumer", "roles/logging.viewAccessor")
 
 
 def cluster_admins(into: Component, scope: Scope, admins: Iterable[str]) -> None:
-    """Add the administrators of all clusters in an environment's project; a member that is named twice counts once."""
+    """Add the administrators of all clusters in an environment's project; a repeated member counts once."""
     for member in sorted(set(admins)):
         name = f"{into.name}-{member_key(member)}"
         into.add(gcp.iam_member(name, project=scope.project, role=ADMIN_ROLE, member=member))
@@ -347,7 +348,7 @@ def cluster_admins(into: Component, scope: Scope, admins: Iterable[str]) -> None
 
 
 def member_key(member: str) -> str:
-    """Return a name for an IAM member that depends on nothing else, so that adding another member does not change it.
+    """Return a name for an IAM member that depends only on the member, so adding others does not change it.
 
     ``group:ml-platform@example.com`` is ``ml-platform-`` and 8 digits of a hash of the whole.
     """
@@ -356,37 +357,37 @@ def member_key(member: str) -> str:
 
 
 class ClusterOutputs(NamedTuple):
-    """What others take of a cluster: its name in Google Cloud, and the host name of its DNS-based endpoint."""
+    """A cluster's name in Google Cloud, and the host name of its DNS-based endpoint."""
 
     name: Any  # pools that take it wait for the cluster
     endpoint: Any
 
 
 def created_cluster(cluster: Resource) -> ClusterOutputs:
-    """Return the outputs of a cluster of the plan."""
+    """Return the outputs of a planned cluster."""
     return ClusterOutputs(cluster.output("name"), _endpoint(cluster, dns_endpoint))
 
 
 def existing_cluster(into: Component, scope: Scope, location: str, name: str) -> ClusterOutputs:
-    """Read a cluster that is somebody else's, for its endpoint; pools that take its name wait for nothing."""
+    """Read the endpoint of a cluster that this stack does not manage; pools that take its name wait for nothing."""
     identifier = cluster_identifier(scope.project, location, name)
-    read = Resource(type=CLUSTER, name=f"{into.name}-existing", inputs={}, read_id=identifier)
-    return ClusterOutputs(name, _endpoint(into.add(read), existing_endpoint))
+    cluster = Resource(type=CLUSTER, name=f"{into.name}-existing", inputs={}, read_id=identifier)
+    return ClusterOutputs(name, _endpoint(into.add(cluster), existing_endpoint))
 
 
 def _endpoint(cluster: Resource, function: Callable[[Mapping[str, Any] | None, str], str]) -> Any:
-    """Return a cluster's endpoint, unknown until it has an id: its configuration is known before, without any."""
+    """Return a cluster's endpoint, unknown until it has an id: before that, its configuration has no endpoint."""
     return compute(function, cluster.output("control_plane_endpoints_config"), cluster.output("id"))
 
 
 def dns_endpoint(config: Mapping[str, Any] | None, _id: str) -> str:
-    """Return the host name in GKE's answer; empty if it has none: every cluster of a plan has one, but no mock."""
-    of_name = (config or {}).get("dns_endpoint_config") or {}
-    return str(of_name.get("endpoint") or "")
+    """Return the host name in GKE's response. It is empty only for mocks: every planned cluster has one."""
+    dns_config = (config or {}).get("dns_endpoint_config") or {}
+    return str(dns_config.get("endpoint") or "")
 
 
 def existing_endpoint(config: Mapping[str, Any] | None, cluster_id: str) -> str:
-    """Return that of a cluster that is somebody else's. Raises ValueError if its owner switched it off."""
+    """Return the endpoint of an existing cluster. Raises ValueError if its owner switched it off."""
     endpoint = dns_endpoint(config, cluster_id)
     if not endpoint:
         raise ValueError(f"{cluster_id} has no DNS-based control-plane endpoint")

@@ -2,12 +2,12 @@
 
 A pod gets folders of its node and a daemon beside the training. The daemons of TCPX and TCPXO have NET_ADMIN and the
 devices that GKE's device injector gives them, and are not privileged. They run as root with /sys and /proc/sys of the
-node writable, as in every manifest of upstream's, the newest of both kinds too (98c85a6 and 16434ec); no page says
-whether less would do. Admission in team namespaces therefore lets in these containers as they are here, before the
-training, and no others with such rights.
+node writable, as in every upstream manifest, including the newest of both kinds (98c85a6 and 16434ec); no page says
+whether less would do. Admission in team namespaces therefore accepts exactly these containers, before the training, and
+no others with such rights.
 Sources: GoogleCloudPlatform/container-engine-accelerators 992db81, nccl-test-unprivileged-without-hostnetwork.yaml in
 gpudirect-tcpx and gpudirect-tcpxo, nccl-test*.yaml in gpudirect-rdma, nri_device_injector; read 2026-11-22 and -24.
-None of it was seen to run; that libraries can be mounted for reading alone is ours (unverified).
+None of it was seen to run; that libraries can be mounted read-only is our choice (unverified).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from training_platform.config.pools import ExpandedPool, Flavor
 LIBRARIES: Final = "/usr/local/nvidia/lib64"  # the driver's, and the plugin that the installer copies beside it
 TCPX_SOCKETS: Final = "/run/tcpx"
 APERTURES: Final = "/dev/aperture_devices"
-DEVICES_ANNOTATION: Final = "devices.gke.io/container."  # and the name of the container that is given devices
+DEVICES_ANNOTATION: Final = "devices.gke.io/container."  # and the name of the container that gets devices
 
 _NODE = "/home/kubernetes/bin"
 _READY = "/run/health-check"  # the name may hold no underscore
@@ -32,9 +32,9 @@ _GPU_DEVICES = (*(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiact
 
 @dataclass(frozen=True, kw_only=True)
 class NodeAccess:
-    """A pod's share of its node; ``mounts`` and ``capabilities`` belong to the container that trains.
+    """A pod's access to its node; ``mounts`` and ``capabilities`` belong to the container that trains.
 
-    ``devices`` are the node's devices, by the daemon that is given them.
+    ``devices`` are the node's devices, by the name of the daemon that gets them.
     """
 
     volumes: tuple[dict[str, Any], ...]
@@ -45,7 +45,7 @@ class NodeAccess:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """The annotation that asks the device injector for the devices, as YAML."""
+        """The annotations that request the devices from the device injector, as YAML."""
         return {
             f"{DEVICES_ANNOTATION}{name}": "".join(f"- path: {path}\n" for path in paths)
             for name, paths in self.devices.items()
@@ -58,12 +58,12 @@ class NodeAccess:
 
 
 def access(kind: str, images: Mapping[str, str]) -> NodeAccess:
-    """Return the needs of pods with ``TCPX``, ``TCPXO`` or ``RDMA``; ``images`` are by their names in the catalogue."""
+    """Return the access of pods with ``TCPX``, ``TCPXO`` or ``RDMA``; ``images`` are by name in the catalogue."""
     return _ACCESS[kind](images)
 
 
 def pod_fabric(pool: ExpandedPool) -> str | None:
-    """Return a pool's networks; those that GKE makes by itself have none, and a shared GPU's pods need none."""
+    """Return the fabric of a pool's pods; pools that GKE creates have none, and pods that share a GPU need none."""
     return fabric_name(pool) if pool.gke_pools and pool.places_per_gpu == 1 else None
 
 
@@ -101,7 +101,7 @@ def _tcpxo(images: Mapping[str, str]) -> NodeAccess:
         "image": images["node-tcpxo-daemon"],
         "command": ["/bin/sh", "-c", f"chmod 755 {entry} && exec {entry} --num_hops=2"],
         "env": [*_LIBRARY_PATH, {"name": "HEALTH_CHECK_LOG_FILE", "value": _READY}],
-        # It takes about 30 s, and training starts after it; a fault of the host's shows as a daemon that restarts.
+        # It takes about 30 s, and training starts after it; a fault of the host shows as a restarting daemon.
         "startupProbe": {"exec": {"command": ["cat", _READY]}, "periodSeconds": 5, "failureThreshold": 24},
     }
     return NodeAccess(
@@ -122,9 +122,9 @@ def _rdma(_images: Mapping[str, str]) -> NodeAccess:
 
 def _sidecar(daemon: dict[str, Any], capabilities: tuple[str, ...], *mounts: dict[str, Any]) -> dict[str, Any]:
     """Return a container that starts before the training and ends with it: an init container that always restarts."""
-    own = (_mount("libraries", LIBRARIES), _mount("sys", "/hostsysfs"), _mount("proc-sys", "/hostprocsysfs"))
+    node_mounts = (_mount("libraries", LIBRARIES), _mount("sys", "/hostsysfs"), _mount("proc-sys", "/hostprocsysfs"))
     rights = {"capabilities": {"add": list(capabilities)}}
-    return {**daemon, "restartPolicy": "Always", "securityContext": rights, "volumeMounts": [*own, *mounts]}
+    return {**daemon, "restartPolicy": "Always", "securityContext": rights, "volumeMounts": [*node_mounts, *mounts]}
 
 
 def _host(name: str, path: str) -> dict[str, Any]:

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict as CardInputs
 
 PROTOCOLS = ("tcp", "udp", "icmp")
-# Of all three the name is taken while the old one is there; a VPC's subnets would keep it from going first, and a
-# subnet's range is taken, too.
+# All three have fixed names, which are taken until the old resource is gone. A VPC cannot be deleted before its
+# subnets, and a subnet's range is taken as well.
 _OPTIONS = Options(delete_before_replace=True)
-# To the provider a rule's network is an update, so that the old rule would keep a VPC that is replaced.
+# To the provider, a rule's new network is an update: the old rule would keep a replaced VPC from being deleted.
 _OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
 
 
 class GpuNetworks(NamedTuple):
-    """Names of VPCs and of subnets in Google Cloud, by the names that the fabric gives to VPCs and cards."""
+    """Names of VPCs and of subnets in Google Cloud, by the fabric's names of VPCs and cards."""
 
     networks: dict[str, Any]
     subnetworks: dict[str, Any]
 
 
 def gpu_network_resources(scope: Scope, cluster: str, fabric: GpuFabric, into: Component) -> GpuNetworks:
-    """Add the VPCs of one kind of GPUDirect in a cluster, by its key: nodes alone use them, and nothing leaves them."""
+    """Add the VPCs of one kind of GPUDirect in a cluster, by its key. Only nodes use them; nothing leaves them."""
     networks: dict[str, Any] = {}
     subnetworks: dict[str, Any] = {}
     for part in fabric.vpcs:
@@ -46,10 +46,10 @@ def gpu_network_resources(scope: Scope, cluster: str, fabric: GpuFabric, into: C
 
 
 def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Resource:
-    """Return one VPC; Kubernetes refers to it by its name. ``cluster`` is the cluster's key."""
+    """Return one VPC, which Kubernetes refers to by its name; ``cluster`` is the cluster's key."""
     profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
     return gcp.network(
-        f"{_logical(fabric, vpc.name)}-vpc",
+        f"{_logical_name(fabric, vpc.name)}-vpc",
         _OPTIONS,
         project=scope.project,
         name=cloud_name(scope, cluster, vpc.name),
@@ -62,7 +62,7 @@ def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Resou
 def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Resource:
     """Return the subnet of one network card."""
     return gcp.subnetwork(
-        f"{_logical(fabric, nic.name)}-subnet",
+        f"{_logical_name(fabric, nic.name)}-subnet",
         _OPTIONS,
         project=scope.project,
         region=fabric.region,
@@ -76,12 +76,12 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
     """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
     if vpc.profile is not None:
         return None
-    name = f"{_logical(fabric, vpc.name)}-internal"
+    name = f"{_logical_name(fabric, vpc.name)}-internal"
     return gcp.firewall(
         name,
         _OF_A_NETWORK,
         project=scope.project,
-        name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's own could be too long
+        name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's name could be too long
         network=network,
         description=f"GPUs of cluster {cluster} among each other",
         direction="INGRESS",
@@ -91,11 +91,13 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
 
 
 def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:
-    """Return which networks the further cards of a pool's VMs are in; none where its GPUs have no such cards."""
+    """Return the networks of the additional cards of a pool's VMs, none if its GPUs have no such cards."""
     fabric = fabrics.get(fabric_name(pool) or "")
+    if fabric is None:
+        return []
     return [
         {"network": cloud_name(scope, cluster, vpc.name), "subnetwork": cloud_name(scope, cluster, nic.name)}
-        for vpc, nic in (fabric.nics(pool) if fabric else ())
+        for vpc, nic in fabric.nics(pool)
     ]
 
 
@@ -104,5 +106,5 @@ def cloud_name(scope: Scope, cluster: str, name: str) -> str:
     return short_name(f"{scope.environment}-{cluster}-{name}", NAME_LIMIT)
 
 
-def _logical(fabric: GpuFabric, name: str) -> str:
+def _logical_name(fabric: GpuFabric, name: str) -> str:
     return f"{fabric.component}{name.removeprefix(fabric.name)}"

@@ -1,8 +1,8 @@
 """Networks between GPUs for pods: the objects that name them, and the software on the nodes.
 
-A pod asks for a network by the annotation ``networking.gke.io/interfaces``, by the name of its Network object. The
-software comes by a DaemonSet, which runs the image that brings it and then waits. Jobs on A3 High and A3 Mega also
-start a daemon of their own beside the training, which is not installed here.
+A pod requests a network in the annotation ``networking.gke.io/interfaces``, by the name of its Network object. A
+DaemonSet runs the image that installs the software, and then waits. Jobs on A3 High and A3 Mega also start a daemon of
+their own beside the training, which is not installed here.
 Sources: GKE docs, GPUDirect and multi-networking; GoogleCloudPlatform/gke-networking-api 34c617f (2025-12-12), the
 types of both objects, with which every field written here was compared, and a test holds the names;
 GoogleCloudPlatform/container-engine-accelerators, the installers in gpudirect-tcpx, gpudirect-tcpxo and
@@ -58,9 +58,12 @@ def gpu_software(
 NAMESPACE = "kube-system"
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}  # nodes are added and removed, and no deployment waits for new ones
 ENTRY = "/scripts/container_entry.sh"
-SHELL, PAUSE, ARM = "node-shell", "node-pause", "-arm64"  # in the catalogue
+# Images in the catalogue, and the suffix of those for Arm.
+SHELL = "node-shell"
+PAUSE = "node-pause"
+ARM = "-arm64"
 # TCPXO talks to its NICs through their PCI memory, which containers see below /dev only if it is mounted there. The
-# module and the rule for TCP are of the host, so the shell enters its namespaces.
+# module and the rule for TCP belong to the host, so the shell enters its namespaces.
 _APERTURES = """
 set -e
 iptables -C INPUT -p tcp -j ACCEPT 2>/dev/null || iptables -I INPUT -p tcp -j ACCEPT
@@ -76,7 +79,7 @@ done
 
 @dataclass(frozen=True, kw_only=True)
 class _Software:
-    """The installer of a kind of GPUDirect: folders of the node, their places in the image, and the files it copies."""
+    """The installer of a kind of GPUDirect: folders of the node with their paths in the image, and files to copy."""
 
     image: str  # name in the catalogue
     folders: Mapping[str, tuple[str, str]]  # volume -> path on the node, path in the container
@@ -128,7 +131,7 @@ def installer(
 
 
 def device_injector(name: str, scope: Scope, *, gpu: str, images: Mapping[str, str]) -> Resource:
-    """Return what gives a daemon its devices, by a pod's annotation; any of the node's, so admission has to say which.
+    """Return the DaemonSet that gives daemons the devices of a pod's annotation: any, so admission limits them.
 
     Source: container-engine-accelerators 992db81, nri_device_injector, read 2026-11-22.
     """
@@ -153,7 +156,7 @@ def _on_every_node(name: str, scope: Scope, called: str, pod_spec: dict[str, Any
     selector = {"training-platform/installer": called}
     spec: Any = {
         "selector": {"matchLabels": selector},
-        # An installer that runs again writes over libraries that jobs have open: a change is for new nodes.
+        # A second run of the installer overwrites libraries that jobs have open, so changes apply to new nodes only.
         "updateStrategy": {"type": "OnDelete"},
         "template": {
             "metadata": {"labels": {**scope.kubernetes_labels, **selector}},
@@ -166,7 +169,7 @@ def _on_every_node(name: str, scope: Scope, called: str, pod_spec: dict[str, Any
 
 
 def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) -> dict[str, Any]:
-    """Return the pod that every node with these GPUs runs: init containers that install, and one that waits."""
+    """Return the pod of every node with these GPUs: init containers that install, and one that waits."""
     folders = software.folders.items()
     steps = ["set -e", f"chmod 755 {ENTRY}", f"{ENTRY} install --install-nccl"]
     steps += [f"mkdir -p {target} && cp -r {source}/. {target}" for source, target in software.copies]
@@ -193,7 +196,7 @@ def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) ->
 
 
 def resources(cpu: str, memory: str, most_cpu: str, most_memory: str) -> dict[str, dict[str, str]]:
-    """Return a container's requests and limits; the numbers are ours, not measured."""
+    """Return a container's requests and limits; the values are estimates, not measured."""
     return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": most_cpu, "memory": most_memory}}
 
 
@@ -203,14 +206,14 @@ def _every_node(gpu: str) -> dict[str, Any]:
         "priorityClassName": "system-node-critical",
         "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
         "tolerations": [{"operator": "Exists"}],  # of GPUs, of Arm, and of the pools themselves
-        "automountServiceAccountToken": False,  # nothing here asks the API server
+        "automountServiceAccountToken": False,  # nothing here calls the API server
         "hostNetwork": True,
         "hostPID": True,
     }
 
 
 def _preparing(script: str | None, image: str) -> list[dict[str, Any]]:
-    """Return the container that runs a script in the namespaces of the host, of an image with ``nsenter``."""
+    """Return the container that runs a script in the host's namespaces; its image has ``nsenter``."""
     if script is None:
         return []
     command = ["nsenter", "--target", "1", "--all", "--", "sh", "-c", script]

@@ -1,7 +1,7 @@
 """The grants of a plan: which member holds which role on which resource, as IAM will have them.
 
 A preview does not know the addresses of accounts that the plan itself creates. They follow from id and project, so
-grants name them. The number of a project, which only Google knows, is its id in braces: ``service-{example-train}@``.
+grants contain them. A project's number, which only Google knows, is its id in braces: ``service-{example-train}@``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Grant:
 
     ``principal`` is spelt as a member of IAM: ``group:vision@example.com``. ``role`` is
     ``roles/storage.objectUser``, or ``projects/{project}/roles/{id}`` for a custom one. ``resource`` is relative:
-    ``projects/{project}``, ``projects/{project}/secrets/{id}``; of a bucket, whose name is unique in the world,
-    ``buckets/{name}``. A part that nobody can tell before deployment is ``?``. ``permissions`` are those of a custom
-    role, of ours or in the same plan, None for any other. ``condition`` is its expression, empty without one.
-    ``planned_as`` is the resource of the plan.
+    ``projects/{project}``, ``projects/{project}/secrets/{id}``, or ``buckets/{name}`` for a bucket, since its name is
+    globally unique. A part that is unknown before deployment is ``?``. ``permissions`` are those of a custom role, of
+    ours or in the same plan, None for any other. ``condition`` is its expression, empty without one. ``planned_as`` is
+    the resource of the plan.
     """
 
     principal: str
@@ -47,7 +47,7 @@ _RESOURCES: Mapping[str, str] = {
     resource_types.LOG_VIEW_MEMBER: "{parent}/locations/{location}/buckets/{bucket}/views/{name}",
     resource_types.CRYPTO_KEY_MEMBER: "{crypto_key_id}",
 }
-"""The resource that a grant is on, by the type of grant; in braces its inputs."""
+"""The resource of a grant, by the grant's type, with the grant's inputs in braces."""
 
 
 def plan_grants(plan: Plan) -> list[Grant]:
@@ -62,26 +62,26 @@ def plan_grants(plan: Plan) -> list[Grant]:
 
 
 def _grants(resource: Resource, custom: Mapping[str, frozenset[str]]) -> Iterator[Grant]:
-    """Yield the grants of a resource: one for each member of a binding."""
+    """Yield the grants of a resource: for a binding, one for each member."""
     template = _RESOURCES.get(resource.type)
     if template is None:
         return
     inputs = _resolved(resource.inputs)
-    known: dict[str, Any] = {name: "?" if value is UNKNOWN else value for name, value in inputs.items()}
-    members: Iterable[str] = known["members"] if "members" in known else [known["member"]]
+    fields: dict[str, Any] = {name: "?" if value is UNKNOWN else value for name, value in inputs.items()}
+    members: Iterable[str] = fields["members"] if "members" in fields else [fields["member"]]
     for member in members:
         yield Grant(
             principal=member,
-            role=known["role"],
-            resource=template.format_map(known),
-            condition=(known.get("condition") or {}).get("expression", ""),
-            permissions=custom.get(known["role"], custom_permissions(known["role"])),
+            role=fields["role"],
+            resource=template.format_map(fields),
+            condition=(fields.get("condition") or {}).get("expression", ""),
+            permissions=custom.get(fields["role"], custom_permissions(fields["role"])),
             planned_as=resource,
         )
 
 
 def _resolved(value: Any) -> Any:
-    """Return a value with the names of accounts and roles that a preview does not know yet."""
+    """Return a value in which outputs are resolved, also names of new accounts and roles that a preview lacks."""
     if isinstance(value, Mapping):
         return {key: _resolved(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -95,8 +95,9 @@ def _resolved(value: Any) -> Any:
 
 
 def _output(reference: Reference) -> Any:
-    """Return an output of a resource: by the rules that IAM forms names with, else as a preview knows it."""
-    resource, path = reference.resource, reference.path
+    """Return an output of a resource: formed by IAM's rules for names, or else as a preview knows it."""
+    resource = reference.resource
+    path = reference.path
     inputs = resource.inputs
     if resource.type == resource_types.SERVICE_ACCOUNT:
         email = f"{inputs['account_id']}@{inputs['project']}.iam.gserviceaccount.com"
