@@ -1,6 +1,6 @@
-"""JupyterHub in one cluster: the values of its chart, and the way to it from the internet.
+"""JupyterHub in one cluster: the values of its chart, and its gateway from the internet.
 
-That way is GKE's Gateway with Identity-Aware Proxy. Without an OAuth client of its own, the proxy takes one that Google
+The gateway is GKE's, with Identity-Aware Proxy. Without an OAuth client of its own, the proxy uses one that Google
 manages, for the organisation's accounts.
 Sources: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema, the Service and the path of health) and
 oauthenticator 17.4.0, read 2026-11-21; GKE docs, deploying Gateways, securing a Gateway and configuring Gateway
@@ -66,14 +66,14 @@ _NOTEBOOKS = "notebooks"  # the name of objects in a team's namespace
 
 START_SECONDS = 1800  # the autoscaler starts a VM, which installs drivers and pulls an image of several GB
 READER = "notebooks"  # the Kubernetes account of notebooks that read buckets
-LOCAL_PORT = 8000  # of `kubectl port-forward`, where no host name leads to the hub
+LOCAL_PORT = 8000  # of `kubectl port-forward`, if the hub has no host name
 _PROGRAM = Path(__file__).with_name("hub_program.py")
 _HOME_MOUNT = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
 TeamData = Mapping[str, NotebookDataSets]  # the data sets of each team
 
 
 class HubSecret(NamedTuple):
-    """The OAuth client's secret in Secret Manager: its latest version, and the address of the account that reads it."""
+    """The OAuth client's secret in Secret Manager: its latest version, and the e-mail of the account that reads it."""
 
     version: str
     account: str
@@ -92,45 +92,46 @@ def hub_values(
 ) -> dict[str, Any]:
     """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes.
 
-    ``data_sets`` are mounted read-only at ``/data/NAME``, by notebooks of teams those of ``team_data`` and what their
-    namespace has claims of that are not of ``environment_data``, all data sets of the environment.
-    ``secret`` is the OAuth client's, where Secret Manager has it.
+    ``data_sets`` are mounted read-only at ``/data/NAME``. Notebooks of teams mount those of ``team_data`` instead, and
+    all claims of their namespace but those on ``environment_data``, all data sets of the environment.
+    ``secret`` is the OAuth client's, if it is in Secret Manager.
     """
-    teams = {
-        team: team_profiles(cluster_name, cluster, notebooks, team, (team_data or {}).get(team, {}))
-        for team in notebooks.teams
+    profiles_of_teams = []
+    for team in notebooks.teams:
+        team_sets = (team_data or {}).get(team, {})
+        offered = team_profiles(cluster_name, cluster, notebooks, team, team_sets)
+        profiles_of_teams.append({"users": _user_names(notebooks, team), "profiles": offered})
+    custom: dict[str, Any] = {
+        "hubUrl": f"http://hub.{HUB_NAMESPACE}:8081",
+        "teamProfiles": profiles_of_teams,
+        "environmentClaims": [data_claim(name) for name in environment_data],
     }
+    if secret:
+        custom["oauthSecret"] = secret.version
     return {
         "hub": hub(notebooks, secret),
-        "custom": {
-            "hubUrl": f"http://hub.{HUB_NAMESPACE}:8081",
-            "teamProfiles": [{"users": _names(notebooks, team), "profiles": own} for team, own in teams.items()],
-            "environmentClaims": [data_claim(name) for name in environment_data],
-            **({"oauthSecret": secret.version} if secret else {}),
-        },
+        "custom": custom,
         # Reached through the organisation's own entrance; a LoadBalancer would be on the internet.
         "proxy": {"service": {"type": "ClusterIP"}},
         "singleuser": {
             **single_user(notebooks, home_claim, data_sets or {}),
             "profileList": profiles(cluster_name, cluster, notebooks),
         },
-        # GKE's own scheduler decides, with the autoscaler; the chart's would name itself in every notebook's pod.
+        # GKE's scheduler places pods, with the autoscaler; the chart's would name itself in every notebook's pod.
         "scheduling": {
             "userScheduler": {"enabled": False},
             "userPlaceholder": {"enabled": False},
             "corePods": {"tolerations": list(SYSTEM_TOLERATIONS)},
         },
-        # Pullers would bring every notebook image to every node, those of training included.
+        # Pullers would pull every notebook image on every node, those for training included.
         "prePuller": {"hook": {"enabled": False}, "continuous": {"enabled": False}},
         "cull": {"enabled": True, "timeout": notebooks.idle_minutes * 60, "every": 300},
     }
 
 
 def hub(notebooks: Notebooks, secret: HubSecret | None = None) -> dict[str, Any]:
-    """Return the hub's values: whoever has a Google account of the domain signs in, and nobody is administrator."""
-    by_key = {"name": notebooks.oauth_secret.name, "key": notebooks.oauth_secret.key}
-    by_hand = {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": by_key}}}
-    return {
+    """Return the hub's values: Google accounts of the domain may sign in, and nobody is an administrator."""
+    values: dict[str, Any] = {
         "config": {
             "JupyterHub": {"authenticator_class": "google", "admin_access": False},
             "GoogleOAuthenticator": {
@@ -142,13 +143,18 @@ def hub(notebooks: Notebooks, secret: HubSecret | None = None) -> dict[str, Any]
                 "allow_all": True,
             },
         },
-        # Read by the authenticator from its environment, so that neither values nor state hold the secret.
-        **({} if secret else {"extraEnv": by_hand}),
-        **({"serviceAccount": {"annotations": {"iam.gke.io/gcp-service-account": secret.account}}} if secret else {}),
-        "extraConfig": {"training-platform": _program()},
-        # Notebooks of teams call the hub from their namespaces, with the label that the chart gives to all.
-        **({"networkPolicy": {"interNamespaceAccessLabels": "accept"}} if notebooks.teams else {}),
     }
+    if secret:
+        values["serviceAccount"] = {"annotations": {"iam.gke.io/gcp-service-account": secret.account}}
+    else:
+        # The authenticator reads its environment, so that neither values nor state contain the secret.
+        reference = {"name": notebooks.oauth_secret.name, "key": notebooks.oauth_secret.key}
+        values["extraEnv"] = {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": reference}}}
+    values["extraConfig"] = {"training-platform": _program()}
+    if notebooks.teams:
+        # Notebooks of teams call the hub from their namespaces, with the label that the chart gives to all.
+        values["networkPolicy"] = {"interNamespaceAccessLabels": "accept"}
+    return values
 
 
 def hub_account_id(scope: Scope, cluster: str) -> str:
@@ -157,18 +163,18 @@ def hub_account_id(scope: Scope, cluster: str) -> str:
 
 
 def reader_account_id(scope: Scope, cluster: str) -> str:
-    """Return the id of the account by which notebooks of everybody read buckets."""
+    """Return the id of the account by which everybody's notebooks read buckets."""
     return account_id(scope.prefix, cluster, "notebooks")
 
 
 def hub_secret(scope: Scope, cluster: str, notebooks: Notebooks) -> HubSecret:
-    """Return the OAuth client's secret in Secret Manager, by names that are known before any deployment."""
+    """Return the OAuth client's secret in Secret Manager; its names are known before any deployment."""
     version = f"projects/{scope.project}/secrets/{secret_id(scope, notebooks.oauth_secret.name)}/versions/latest"
     return HubSecret(version, f"{hub_account_id(scope, cluster)}@{scope.project}.iam.gserviceaccount.com")
 
 
 def address(notebooks: Notebooks) -> str:
-    """Return where browsers reach the hub; Google takes http for localhost alone."""
+    """Return the address of the hub for browsers; Google accepts http only for localhost."""
     return f"https://{notebooks.host}" if notebooks.host else f"http://localhost:{LOCAL_PORT}"
 
 
@@ -178,17 +184,16 @@ def _program() -> str:
     return f"{_PROGRAM.read_text(encoding='utf-8')}\n\n{call}\n"
 
 
-def _names(notebooks: Notebooks, team: str) -> list[str]:
-    """Return a team's people as the hub knows them: the part before the @."""
+def _user_names(notebooks: Notebooks, team: str) -> list[str]:
+    """Return a team's users by their names in the hub: the part before the @."""
     return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
 def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSets) -> dict[str, Any]:
     """Return the settings that all notebooks have in common."""
     image = notebooks.image or IMAGES["notebook"]
-    buckets = {"serviceAccountName": READER, "extraAnnotations": FUSE_ANNOTATION}
     volumes, mounts = volumes_beside_home(data_sets)
-    return {
+    settings: dict[str, Any] = {
         "image": split_image(image)._asdict(),
         "startTimeout": START_SECONDS,
         "storage": {
@@ -199,16 +204,19 @@ def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSe
             "extraVolumeMounts": mounts,
         },
         "extraEnv": notebook_variables(data_sets),
-        **(buckets if any(data_set.bucket for data_set in data_sets.values()) else {}),
-        "initContainers": [home_owner(image, _HOME_MOUNT)],
-        # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.
-        "cloudMetadata": {"blockWithIptables": False},
-        "networkPolicy": {"egressAllowRules": {"cloudMetadataServer": True}},
     }
+    if any(data_set.bucket for data_set in data_sets.values()):
+        settings["serviceAccountName"] = READER
+        settings["extraAnnotations"] = FUSE_ANNOTATION
+    settings["initContainers"] = [home_owner(image, _HOME_MOUNT)]
+    # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.
+    settings["cloudMetadata"] = {"blockWithIptables": False}
+    settings["networkPolicy"] = {"egressAllowRules": {"cloudMetadataServer": True}}
+    return settings
 
 
 class ImageName(NamedTuple):
-    """The parts before and after the last colon; ``tag`` is empty where none is written."""
+    """The parts before and after the last colon; ``tag`` is empty if there is none."""
 
     name: str
     tag: str
@@ -224,14 +232,16 @@ def split_image(image: str) -> ImageName:
 
 ACCESS_ROLE: Final = "roles/iap.httpsResourceAccessor"
 NAME: Final = "notebooks"
-_SERVICE, _PORT = "proxy-public", 80
+_SERVICE: Final = "proxy-public"
+_PORT: Final = 80
 _CLASS: Final = "gke-l7-global-external-managed"
-_GATEWAY, _GKE = "gateway.networking.k8s.io/v1", "networking.gke.io/v1"
-_DAY_SECONDS: Final = 24 * 3600  # how long a notebook's web socket may live: 30 seconds otherwise
+_GATEWAY: Final = "gateway.networking.k8s.io/v1"
+_GKE: Final = "networking.gke.io/v1"
+_DAY_SECONDS: Final = 24 * 3600  # the longest life of a notebook's web socket, by default 30 seconds
 
 
 class GatewayObject(NamedTuple):
-    """An object beside the hub; its name is that of all of them."""
+    """An object of the gateway; all of them are called ``NAME``."""
 
     api_version: str
     kind: str
@@ -252,7 +262,7 @@ def gateway_objects(gateway: GatewaySpec, host: str) -> Iterator[GatewayObject]:
     rules = [{"backendRefs": [{"name": _SERVICE, "port": _PORT}]}]
     yield GatewayObject(_GATEWAY, "HTTPRoute", {"parentRefs": [{"name": NAME}], "hostnames": [host], "rules": rules})
     target = {"targetRef": {"group": "", "kind": "Service", "name": _SERVICE}}
-    # The default is written: the CRD's checks read it, and refuse a policy without it (gke-gateway-api fc40d60).
+    # The default is explicit, since the CRD's checks refuse a policy without it (gke-gateway-api fc40d60).
     http = {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}
     check = {"type": "HTTP", "httpHealthCheck": http}
     yield GatewayObject(_GKE, "HealthCheckPolicy", {"default": {"config": check}, **target})
@@ -273,14 +283,15 @@ def jupyterhub(
     environment_data: Collection[str] = (),
     chart: ChartOverride | None = None,
 ) -> Any:
-    """Add notebooks for everyone of the organisation's domain, with a profile per single-host pool.
+    """Add notebooks for accounts of the organisation's domain, with a profile per single-host pool.
 
     ``home_claim`` is the name of a PersistentVolumeClaim in the hub's namespace, perhaps created after the hub;
-    ``data_sets``, ``team_data`` and ``environment_data`` are those of ``hub_values``. Returned is the namespace's name.
-    Somebody makes the Secret with the OAuth client's secret by hand (``notebooks.oauth_secret``), once the namespace
-    exists; until then the hub's pod waits for it. In Secret Manager, somebody adds its value.
+    ``data_sets``, ``team_data`` and ``environment_data`` are those of ``hub_values``. Returns the namespace's name.
+    Once the namespace exists, somebody creates the Secret of the OAuth client (``notebooks.oauth_secret``) by hand, for
+    which the hub's pod waits. If the secret is in Secret Manager, somebody adds its value there.
     """
-    name, hub_chart = into.name, CHARTS["jupyterhub"]
+    name = into.name
+    hub_chart = CHARTS["jupyterhub"]
     created = kubernetes_object(
         NAMESPACE,
         f"{name}-namespace",
@@ -288,7 +299,7 @@ def jupyterhub(
         hub_chart.namespace,
         {},
         labels={f"{POD_SECURITY}enforce": "baseline"},
-        # To delete it is to delete the hub's users and the claim for all homes.
+        # Deleting it deletes the hub's users and the claim for all homes.
         options=Options(protect=scope.deletion_protection),
     )
     namespace = into.add(created)
@@ -302,8 +313,8 @@ def jupyterhub(
         environment_data=environment_data,
         secret=_oauth_secret(into, scope, cluster_name, notebooks),
     )
-    # The release has only the namespace's name, so nothing else creates the namespace first. A deployment that waits
-    # would fail on the Secret that is created after it.
+    # The release refers to the namespace only by name, so it has to wait explicitly. A deployment that waited for the
+    # hub's pods would fail: their Secret is created later.
     release(into, hub_chart, chart, values, after=[namespace], prepared=hub_chart.namespace)
     buckets = {key: data.bucket for key, data in data_sets.items() if data.bucket}
     if buckets:
@@ -312,7 +323,7 @@ def jupyterhub(
 
 
 def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: Notebooks) -> HubSecret | None:
-    """Add the OAuth client's secret, and the account by which the hub reads it, if it is in Secret Manager."""
+    """Add the OAuth client's secret and the account that reads it, if it is in Secret Manager."""
     if not notebooks.oauth_secret.secret_manager:
         return None
     name = into.name
@@ -325,7 +336,7 @@ def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: N
 
 
 def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[str, str], namespace: Resource) -> None:
-    """Add the account by which notebooks of everybody read buckets, and nothing else."""
+    """Add the account by which everybody's notebooks read buckets; it has no other rights."""
     name = f"{into.name}-reader"
     title = f"Notebooks of everybody in {cluster_name} of {scope.prefix}"
     account = into.add(service_account(f"{name}-account", scope, reader_account_id(scope, cluster_name), title))
@@ -346,15 +357,15 @@ def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[s
 
 
 def _act_as(into: Component, name: str, account: Resource, kubernetes_account: str, scope: Scope) -> None:
-    """Let a Kubernetes account of the hub's namespace act as an account of Google Cloud."""
+    """Let a Kubernetes account of the hub's namespace act as a service account."""
     pod = KubernetesAccount(project=scope.project, namespace=HUB_NAMESPACE, name=kubernetes_account)
     into.add(acting(name, account, WORKLOAD_USER, pod.member))
 
 
 def hub_gateway(into: Component, scope: Scope, notebooks: Notebooks, gateway: GatewaySpec, namespace: Any) -> None:
-    """Add a load balancer before the hub, and who passes Identity-Aware Proxy: the role is on all that it guards there.
+    """Add a load balancer for the hub, and the members that Identity-Aware Proxy admits, in the whole project.
 
-    ``gateway`` is that of ``notebooks``, whose host it is for; ``namespace`` is the hub's.
+    ``gateway`` is that of ``notebooks``; ``namespace`` is the hub's.
     """
     for member in gateway.members:
         into.add(project_role(f"{into.name}-{slug(member)}", scope.project, ACCESS_ROLE, member))
@@ -383,11 +394,11 @@ def team_notebooks(
     namespace: Any,
     closed: bool,
 ) -> None:
-    """Add the hub's rights in a team's namespace, the ways between hub and notebooks, and the claim on homes.
+    """Add the hub's rights in a team's namespace, the policy between hub and notebooks, and the claim on homes.
 
-    ``filestore`` is the instance of all homes, at ``address``; ``closed`` says whether pods of the team connect to
-    nothing that no policy opens. The claim is the folder of the team's name, and notebooks mount one of the
-    user's in it: nothing keeps people of one team from each other's, as nothing does from each other's jobs.
+    ``filestore`` is the instance of all homes, at ``address``; ``closed`` says whether pods of the team may only
+    connect to what policies open. The claim is the folder of the team's name, in which each user's notebooks mount a
+    folder. Members of a team can reach each other's homes, as they can each other's jobs.
     """
     name = into.name
     rights = kubernetes_object(ROLE, f"{name}-role", scope, _NOTEBOOKS, rules_of_role(*RULES), namespace=namespace)

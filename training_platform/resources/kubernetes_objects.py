@@ -14,8 +14,10 @@ from training_platform.resources.resource_types import RELEASE
 from training_platform.resources.scope import Scope
 
 RBAC = "rbac.authorization.k8s.io"
-ROLE, ROLE_BINDING = f"kubernetes:{RBAC}/v1:Role", f"kubernetes:{RBAC}/v1:RoleBinding"
-CLUSTER_ROLE, CLUSTER_ROLE_BINDING = f"kubernetes:{RBAC}/v1:ClusterRole", f"kubernetes:{RBAC}/v1:ClusterRoleBinding"
+ROLE = f"kubernetes:{RBAC}/v1:Role"
+ROLE_BINDING = f"kubernetes:{RBAC}/v1:RoleBinding"
+CLUSTER_ROLE = f"kubernetes:{RBAC}/v1:ClusterRole"
+CLUSTER_ROLE_BINDING = f"kubernetes:{RBAC}/v1:ClusterRoleBinding"
 
 _CORE = "core/v1"
 
@@ -33,7 +35,7 @@ SECRET_OBJECT = object_type("v1", "Secret")  # a type, which holds no secret
 PRIORITY_CLASS = object_type("scheduling.k8s.io/v1", "PriorityClass")
 DAEMON_SET = object_type("apps/v1", "DaemonSet")
 NETWORK_POLICY = object_type("networking.k8s.io/v1", "NetworkPolicy")
-IDENTITY = "iam.gke.io/gcp-service-account"  # annotation: whom pods of a Kubernetes account act as in Google Cloud
+IDENTITY = "iam.gke.io/gcp-service-account"  # annotation: the service account that a Kubernetes account's pods act as
 
 
 def kubernetes_object(
@@ -65,7 +67,7 @@ def kubernetes_object(
 
 
 def rules_of_role(*rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Role or ClusterRole; rules are spelt as Kubernetes spells them."""
+    """Return the fields of a Role or ClusterRole; rules have Kubernetes' spelling."""
     return {"rules": list(rules)}
 
 
@@ -82,9 +84,9 @@ def account_subject(name: str, namespace: str) -> dict[str, str]:
 def cluster_provider(
     into: Component, name: str, *, endpoint: Any, project: str, location: str, cluster_name: str
 ) -> Resource:
-    """Add the provider of a cluster's objects, which only this function makes."""
+    """Add the provider of a cluster's objects; no other function creates one."""
     inputs = {
-        # The cluster of the objects. While it stays the same, a changed kubeconfig replaces nothing.
+        # The objects' cluster. A changed kubeconfig replaces nothing while this stays the same.
         "clusterIdentifier": cluster_identifier(project, location, cluster_name),
         "enableServerSideApply": True,
         "kubeconfig": compute(kubeconfig, endpoint),
@@ -94,7 +96,7 @@ def cluster_provider(
 
 _PATHS = ("/", "./", "../")
 _SECONDS = 600
-_REVISIONS = 10  # each is a Secret that holds all of the chart's objects
+_REVISIONS = 10  # each is a Secret with all of the chart's objects
 
 
 class ChartRef(NamedTuple):
@@ -112,15 +114,16 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
     """Return the source of a chart; a repository without a chart holds it under the chart's own name."""
     override = override or ChartOverride()
     repository = override.repository or chart.repository
-    place = override.chart or (chart.chart.rpartition("/")[2] if override.repository else chart.chart)
-    if place.startswith(_PATHS):
-        return ChartRef(place, None, None)
+    name = chart.chart.rpartition("/")[2] if override.repository else chart.chart
+    reference = override.chart or name
+    if reference.startswith(_PATHS):
+        return ChartRef(reference, None, None)
     version = override.version or chart.version
-    if not place.startswith("oci://"):
-        return ChartRef(place, version, repository)
+    if not reference.startswith("oci://"):
+        return ChartRef(reference, version, repository)
     # Helm 3.18 and later compare both. Source: helm/helm #12690 and #13588, read 2026-11-23; that the provider's own
     # Helm is as new is (unverified).
-    return ChartRef(f"{place}@{override.digest}" if override.digest else place, version, None)
+    return ChartRef(f"{reference}@{override.digest}" if override.digest else reference, version, None)
 
 
 def release(
@@ -134,10 +137,10 @@ def release(
     called: str | None = None,
     prepared: str | None = None,
 ) -> Resource:
-    """Add a release called as its chart is, or ``called``, after which charts name their objects.
+    """Add a release with the name of its chart, or ``called``; charts name their objects after the release.
 
-    Deployment ends when its pods are ready, and a failed upgrade is rolled back. ``prepared`` is a namespace that
-    exists already, in which pods wait for input from people: nothing waits for these pods then.
+    Deployment ends when its pods are ready, and a failed upgrade is rolled back. ``prepared`` is an existing namespace
+    in which pods wait for input from people; then the deployment does not wait for them.
     """
     reference = chart_ref(chart, override)
     inputs = {

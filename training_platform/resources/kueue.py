@@ -1,14 +1,14 @@
 """Kueue as plain data: its objects, in ``kueue.x-k8s.io/v1beta2``, and the values and configuration of its controller.
 
-Quantities are texts, as the server gives them back, so that a refresh shows no difference. Rules that only Kueue's
-webhooks hold (the same order of resources everywhere, limits only in a cohort) follow from how objects are built.
+Quantities are strings, as the server returns them, so that a refresh shows no difference. Rules that only Kueue's
+webhooks enforce (the same order of resources everywhere, limits only in a cohort) hold by construction.
 
 A queued flavor has an AdmissionCheck and a ProvisioningRequestConfig of its name. A job that Kueue has quota for waits
 on the check until GKE has all of its VMs; without it, nothing would ever scale a queued pool.
 
-The chart takes the configuration of the controller as one text. Fields that are left out have Kueue's own default, the
-webhook's certificates among them, which the chart fills in. A field that Kueue does not know, or a framework named
-twice, stops the controller at its start.
+The chart takes the configuration of the controller as one string. Fields that are left out have Kueue's defaults,
+including the webhook's certificates, which the chart fills in. An unknown field, or a repeated framework, stops the
+controller at its start.
 
 Sources: kubernetes-sigs/kueue v0.19.2, CRDs, pkg/webhooks, apis/config/v1beta2, pkg/config and ProvisioningRequest
 admission check, read 2026-11-21; GKE docs, flex-start with queued provisioning; xpk 367c838 for the node selector.
@@ -34,18 +34,18 @@ from training_platform.resources.scope import TEAM_LABEL
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on jobs and pods: the LocalQueue that they wait in
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-RUN_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"  # on jobs: Kueue deactivates one that was admitted for so long
+RUN_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"  # on jobs: Kueue deactivates a job this long after its admission
 DEFAULT_QUEUE = "default"  # Kueue puts jobs without the label kueue.x-k8s.io/queue-name into a queue of this name
 
-# Whoever asks for no topology gets no flavor that has one, where the queue has a flavor without beside it: Kueue takes
-# the wish as given only if all have one (seen with 0.19.2).
+# A pod that requests no topology gets no flavor that has one, if its queue also has a flavor without: Kueue implies the
+# request only if all have one (seen with 0.19.2).
 ANY_PLACE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 
 
 def resource_flavor(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a ResourceFlavor: the labels of its nodes, and the tolerations of their pods.
 
-    Kueue adds both to the pods of an admitted job. GKE taints nodes with accelerators by itself, and queued ones.
+    Kueue adds both to the pods of an admitted job. GKE itself taints nodes with accelerators, and queued nodes.
     """
     tolerations = [
         {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
@@ -56,7 +56,7 @@ def resource_flavor(flavor: Flavor) -> dict[str, Any]:
 
 
 def _own_taints(flavor: Flavor) -> list[dict[str, str]]:
-    """Return tolerations of the taints that the stack file gives to the flavor's pools."""
+    """Return tolerations of the taints of the flavor's pools in the stack file."""
     return [
         {"key": key, "operator": "Equal", "value": value, "effect": effect.title().replace("_", "")}
         for key, value, effect in flavor.own_taints
@@ -67,7 +67,7 @@ def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> di
     """Return the spec of a team's ClusterQueue in one cluster, for the jobs of the team's namespace.
 
     ``flavors`` are all of the cluster's, in the order of the environment; the team's own order has precedence.
-    KeyError for a share of a flavor that the cluster lacks.
+    Raises KeyError for a share of a flavor that the cluster lacks.
     """
     shares = team.shares[cluster]
     ordered = team.fallback.ordered(cluster, flavors)
@@ -77,7 +77,7 @@ def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> di
         "queueingStrategy": "BestEffortFIFO",  # a job that waits for a large slice does not hold back small ones
         "resourceGroups": _resource_groups(shares, ordered),
         "preemption": _preemption(team.preemption),
-        # Use idle machines that are paid for first, then the next flavor, and only then end somebody's job.
+        # First use idle machines that are paid for, then the next flavor, and only then preempt a job.
         "flavorFungibility": {
             "whenCanBorrow": team.fallback.when_can_borrow,
             "whenCanPreempt": team.fallback.when_can_preempt,
@@ -89,7 +89,7 @@ def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> di
 
 
 def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
-    """Return the spec of a Cohort in one cluster; its quota is for members that list the flavor, if only with 0.
+    """Return the spec of a Cohort in one cluster; its quota is for members that list the flavor, even with 0.
 
     Source: Kueue v0.19.2 cohort_types.go and the page on cohorts, read 2026-11-22.
     """
@@ -99,36 +99,40 @@ def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flav
 
 
 def priorities(environment: Environment) -> dict[str, int]:
-    """Return an environment's priorities, with those of model servers and notebooks where it has any.
+    """Return an environment's priorities, with those of model servers and notebooks if it has any.
 
     Unless the file names them, servers are above all others, and notebooks below all, even jobs without priority.
     """
-    own, clusters = environment.priorities, environment.clusters.values()
-    all_values = [0, *own.values()]
-    above = {SERVING_PRIORITY: max(all_values) + 1} if any(cluster.serving for cluster in clusters) else {}
-    below = any(cluster.notebooks and cluster.notebooks.teams for cluster in clusters)
-    return {**above, **({NOTEBOOK_PRIORITY: min(all_values) - 1} if below else {}), **own}
+    clusters = environment.clusters.values()
+    values = [0, *environment.priorities.values()]
+    defaults: dict[str, int] = {}
+    if any(cluster.serving for cluster in clusters):
+        defaults[SERVING_PRIORITY] = max(values) + 1
+    if any(cluster.notebooks and cluster.notebooks.teams for cluster in clusters):
+        defaults[NOTEBOOK_PRIORITY] = min(values) - 1
+    return {**defaults, **environment.priorities}
 
 
 def _preemption(policy: Preemption) -> dict[str, Any]:
-    borrowing = {"borrowWithinCohort": {"policy": policy.borrow_within_cohort}}
-    return {
+    spec: dict[str, Any] = {
         "withinClusterQueue": policy.within_queue,
         "reclaimWithinCohort": policy.reclaim,
-        **(borrowing if policy.borrow_within_cohort != "Never" else {}),
     }
+    if policy.borrow_within_cohort != "Never":
+        spec["borrowWithinCohort"] = {"policy": policy.borrow_within_cohort}
+    return spec
 
 
 def _resource_groups(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> list[dict[str, Any]]:
     """Return a group for each resource of the shares, its flavors in the order of ``flavors``."""
-    order = {name: place for place, name in enumerate(flavors)}
-    wanted = [flavors[name] for name in sorted(shares, key=order.__getitem__)]
-    resources = dict.fromkeys(flavor.accelerator.resource for flavor in wanted)
-    return [_resource_group(resource, wanted, shares) for resource in resources]
+    order = {name: index for index, name in enumerate(flavors)}
+    shared_flavors = [flavors[name] for name in sorted(shares, key=order.__getitem__)]
+    resources = dict.fromkeys(flavor.accelerator.resource for flavor in shared_flavors)
+    return [_resource_group(resource, shared_flavors, shares) for resource in resources]
 
 
 def local_queue(cluster_queue: str) -> dict[str, Any]:
-    """Return the spec of a LocalQueue; it can never be pointed to another ClusterQueue."""
+    """Return the spec of a LocalQueue; its ClusterQueue can never be changed."""
     return {"clusterQueue": cluster_queue}
 
 
@@ -138,7 +142,7 @@ def local_queue_names(team: str) -> tuple[str, ...]:
 
 
 def _resource_group(resource: str, flavors: list[Flavor], shares: Mapping[str, Share]) -> dict[str, Any]:
-    """One resource a group: no flavor has both TPUs and GPUs, and a flavor may be in one group only."""
+    """Return the group of one resource: no flavor has both TPUs and GPUs, and a flavor may be in one group only."""
     return {
         "coveredResources": [resource],
         "flavors": [
@@ -176,30 +180,30 @@ def admission_check(flavor: Flavor) -> dict[str, Any]:
 def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a flavor's ProvisioningRequestConfig.
 
-    It has no parameters: where one differs from a job's annotation, Kueue deletes and makes the request at each pass
-    (v0.19.2, provReqSyncedWithConfig; tried with its controller), so only the job has the longest run.
-    Kueue tries a failed request again three times, after 1, 2 and 4 minutes.
+    It has no parameters: if one differed from a job's annotation, Kueue would delete and recreate the request at each
+    pass (v0.19.2, provReqSyncedWithConfig; tried with its controller), so only the job has the longest run.
+    Kueue retries a failed request three times, after 1, 2 and 4 minutes.
     """
     return {
         "provisioningClassName": CLASS,
-        "managedResources": [flavor.accelerator.resource],  # a job that asks for none of it needs no nodes of ours
+        "managedResources": [flavor.accelerator.resource],  # a job that requests none of it needs no nodes of ours
         "podSetUpdates": {"nodeSelector": [dict(_REQUEST_LABEL)]},
         "retryStrategy": {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
     }
 
 
 def longest_run_hours(flavor: Flavor) -> int | None:
-    """Return the longest life that every pool of a flavor gives its VMs; None where no pool sets one."""
+    """Return the longest run that every pool of a flavor allows its VMs, or None without a limit."""
     return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
 
 
 def run_limit_hours(team: Team, environment: Environment) -> int | None:
-    """Return the longest that a team's jobs may run, None without a limit."""
+    """Return the longest run of a team's jobs, or None without a limit."""
     return min((hours for hours in (team.max_run_hours, environment.max_run_hours) if hours), default=None)
 
 
 def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:
-    """Return the part of a ClusterQueue that holds its jobs back until their nodes are there, by flavor."""
+    """Return the part of a ClusterQueue that holds back jobs of queued flavors until their nodes exist."""
     checks = [{"name": flavor.name, "onFlavors": [flavor.name]} for flavor in flavors if flavor.by_request]
     return {"admissionChecksStrategy": {"admissionChecks": checks}} if checks else {}
 
@@ -209,11 +213,11 @@ REPLICAS = 2  # the webhooks fail closed, so that no Job starts while no replica
 
 
 def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True) -> dict[str, Any]:
-    """Return the chart's values; sizes follow the most VMs that the cluster can have."""
+    """Return the chart's values; sizes depend on the most VMs that the cluster can have."""
     pools = list(cluster_pools(cluster_name, cluster))
     nodes = sum(pool.max_nodes for pool in cluster.pools_without_chips.values()) + sum(pool.max_nodes for pool in pools)
     return {
-        # A ServiceMonitor of the Prometheus operator, which no cluster of ours has: ClusterPodMonitoring instead.
+        # A ServiceMonitor needs the Prometheus operator, which no cluster here has; ClusterPodMonitoring replaces it.
         "enablePrometheus": False,
         "enableCertManager": False,
         "managerConfig": {
@@ -234,7 +238,7 @@ def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool 
 def resources(nodes: int) -> dict[str, dict[str, str]]:
     """Return requests and limits of the controller; the chart's 512 MiB are for small clusters.
 
-    Limits grow with the cluster as xpk has them: 32 MiB and 0.004 cores a VM, at least 4 GiB and 2 cores.
+    Limits grow with the cluster as xpk's do: 32 MiB and 0.004 cores a VM, at least 4 GiB and 2 cores.
     Source: AI-Hypercomputer/xpk 367c838 core/kueue_manager.py.
     """
     memory_mib = max(4096, 32 * nodes)
@@ -252,8 +256,8 @@ _SPREAD = {
 }
 
 
-# A kind that is not listed starts without asking for quota. `pod`, whose webhook fails closed before every pod of a
-# team, is used only where pods are queued.
+# A kind that is not listed starts without quota. The webhook of `pod` fails closed before every pod of a team, so it is
+# used only if pods are queued.
 FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -265,17 +269,17 @@ FRAMEWORKS = (
 )
 
 POD_FRAMEWORKS = ("pod", "deployment", "leaderworkerset.x-k8s.io/leaderworkerset")
-# Kueue's webhooks fail closed. Its chart gives this selector to all that stand before jobs and pods; without it they
-# spare kube-system and Kueue's own namespace alone, and no Job of other software starts while Kueue is down.
+# Kueue's webhooks fail closed. Its chart gives this selector to all webhooks on jobs and pods. Without it they except
+# only kube-system and Kueue's own namespace, and no Job of other software starts while Kueue is down.
 OF_TEAMS = {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
 
-# Accelerators are what is scarce, and queues count them alone. A pod that also asks for one of these, in a queue that
+# Accelerators are scarce, and queues count only these. A pod that also requests one of the following, in a queue that
 # does not cover it, would never be admitted; Kueue's IgnoreUndeclared would also let GPUs through a queue for TPUs.
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
 
-# How long a job may hold its quota until all of its pods are ready: VMs, drivers, images of tens of GB. Ours, not
-# measured. Kueue itself gives 30 minutes. Flex-start VMs come when Google Cloud finds them, and whoever gives up early
-# loses the place; those of queued provisioning are there before the time begins to run.
+# How long a job may hold its quota until all of its pods are ready: VMs, drivers, images of tens of GB. Estimates, not
+# measured. Kueue's default is 30 minutes. Flex-start VMs come when Google Cloud finds them, and a job that gives up
+# early loses its turn; those of queued provisioning exist before the time starts.
 PODS_READY_MINUTES: dict[Capacity, int] = {
     "reservation": 30,
     "on-demand": 60,
@@ -284,7 +288,7 @@ PODS_READY_MINUTES: dict[Capacity, int] = {
     "flex-start": 24 * 60,
 }
 
-# How long a finished job and its workload can still be looked at; without a limit they pile up for ever.
+# How long a finished job and its workload are kept; without a limit they would accumulate.
 KEPT_HOURS = 168
 
 _STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
@@ -300,17 +304,20 @@ _CONCURRENCY = {
 def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> dict[str, Any]:
     """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
 
-    It looks at namespaces of teams alone, and so do the webhooks that the chart registers. With ``pods`` it queues
-    those of model servers and notebooks.
+    It covers only namespaces of teams, and so do the webhooks that the chart registers. With ``pods`` it queues those
+    of model servers and notebooks.
 
-    With a pool of flex-start, jobs that never get ready hold their machines for its 24 hours; an alert says so after
-    one. Jobs that were ready once get the longest time of the other pools to recover.
+    With a flex-start pool, jobs that never become ready hold their machines for its 24 hours; an alert fires after one
+    hour. Jobs that were ready once get the longest time of the other pools to recover.
     """
     minutes = {capacity: PODS_READY_MINUTES[capacity] for capacity in capacities}
     ready = f"{max(minutes.values(), default=30)}m"
-    others = [most for capacity, most in minutes.items() if capacity != "flex-start"]
+    others = [limit for capacity, limit in minutes.items() if capacity != "flex-start"]
     recovered = f"{max(others)}m" if others else ready
-    return {
+    frameworks = list(FRAMEWORKS)
+    if pods:
+        frameworks += POD_FRAMEWORKS
+    manager: dict[str, Any] = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": ":8081"},
@@ -321,20 +328,22 @@ def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, 
         "clientConnection": {"qps": 300, "burst": 500},
         # True would also hold back Jobs of other software; every team's namespace has a default queue instead.
         "manageJobsWithoutQueueName": False,
-        "integrations": {"frameworks": [*FRAMEWORKS, *(POD_FRAMEWORKS if pods else ())]},
+        "integrations": {"frameworks": frameworks},
         "managedJobsNamespaceSelector": OF_TEAMS,
         "waitForPodsReady": {
             "timeout": ready,
             "recoveryTimeout": recovered,
             "blockAdmission": False,  # one team's slow start would hold back all others
-            # A job that never gets ready is put aside after five tries, rather than take scarce machines for ever.
+            # A job that never becomes ready is deactivated after five tries, rather than take scarce machines for ever.
             "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 5, "backoffBaseSeconds": 60},
         },
-        # The team that borrows least so far gets idle quota of other teams. Excludes borrowWithinCohort in queues.
-        **({"fairSharing": {"preemptionStrategies": list(_STRATEGIES)}} if fair_sharing else {}),
-        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
-        "objectRetentionPolicies": {"workloads": {"afterFinished": f"{KEPT_HOURS}h"}},
     }
+    if fair_sharing:
+        # The team that borrows least so far gets idle quota of other teams. Excludes borrowWithinCohort in queues.
+        manager["fairSharing"] = {"preemptionStrategies": list(_STRATEGIES)}
+    manager["resources"] = {"excludeResourcePrefixes": list(UNCOUNTED)}
+    manager["objectRetentionPolicies"] = {"workloads": {"afterFinished": f"{KEPT_HOURS}h"}}
+    return manager
 
 
 def configuration_text(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> str:

@@ -1,7 +1,7 @@
-"""What people may do in Google Cloud: the members of a team with what is theirs, and administrators of clusters.
+"""Rights of people in Google Cloud: members of a team on the team's resources, and administrators of clusters.
 
-None of these roles is on data or secrets of another team. None starts anything, unless the team has a project of its
-own and says so.
+None of these roles is on data or secrets of another team. None can start anything, unless the team has a project of its
+own and its file allows it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from training_platform.resources.team_account import (
     role_part,
 )
 
-# For calls with a quota project, which whoever names it has to be allowed to use; Cloud Quotas has to be given one.
+# For calls with a quota project, which the caller must have the right to use; Cloud Quotas requires one.
 # Source: Google Cloud docs, set the quota project, read 2026-11-24.
 CONSUMER_ROLE = "roles/serviceusage.serviceUsageConsumer"
-# Starts jobs on Vertex AI, as any account that the custom code agent of the project may act as: all of the project's.
+# Starts jobs on Vertex AI as any account that the project's custom code agent may act as: all of the project's.
 SUBMITTER_ROLE = "roles/aiplatform.user"
-# Members upload source and look at results. Without the right to delete nobody overwrites a colleague's checkpoint.
+# Members upload source and read results. Without the right to delete, nobody overwrites a colleague's checkpoint.
 READ_AND_ADD: tuple[BucketRole, ...] = ("roles/storage.objectViewer", "roles/storage.objectCreator")
 READ_AND_WRITE: tuple[BucketRole, ...] = ("roles/storage.objectUser",)
 ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
@@ -40,11 +40,10 @@ ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
 
 @dataclass(frozen=True, kw_only=True)
 class TeamResources:
-    """What members of a team use: buckets with their names, buckets of data sets that others fill, secrets, images.
+    """The resources of a team's members: buckets with their names, others' buckets of data sets, secrets, images.
 
-    ``projects`` are those whose APIs they call; ``repositories`` are those of images, by names for their
-    grants, and ``pushes_to`` those of them that members push to. ``submits`` says
-    whether they start jobs on Vertex AI.
+    ``projects`` are those whose APIs they call. ``repositories`` hold images, by the names of their grants; members
+    push to those in ``pushes_to``. ``submits`` says whether they start jobs on Vertex AI.
     """
 
     projects: Iterable[str]
@@ -69,7 +68,8 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
             may: RepositoryRole = "roles/artifactregistry.writer" if pushes else "roles/artifactregistry.reader"
             into.add(repository_grant(f"{into.name}-{key}-{who}", repository, may, member))
         for key, (spec, bucket) in uses.buckets.items():
-            for role in READ_AND_WRITE if spec.members_write else READ_AND_ADD:
+            bucket_roles = READ_AND_WRITE if spec.members_write else READ_AND_ADD
+            for role in bucket_roles:
                 name = f"{declared_name('buckets', key)}-{role_part(role)}-{who}"
                 into.add(bucket_grant(name, bucket, role, member))
         for key, bucket_name in uses.data_sets.items():
@@ -83,7 +83,7 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
 def submitter_rights(
     into: Component, scope: Scope, submitters: Iterable[str], account: Resource, uses: TeamResources
 ) -> None:
-    """Add the roles of pipelines that start a team's jobs on Vertex AI, from files that somebody has reviewed."""
+    """Add the roles of pipelines that start a team's jobs on Vertex AI from reviewed files."""
     for member in dict.fromkeys(submitters):
         who = slug(member)
         into.add(shared_role(f"{into.name}-{who}", scope, scope.project, SUBMITTER_ROLE, member))
@@ -104,10 +104,9 @@ def restart_rights(into: Component, scope: Scope, admins: Iterable[str]) -> None
 
 
 def shared_role(name: str, scope: Scope, project: str, role: str, member: str) -> Resource:
-    """Return a role of a member that other stacks may grant in the same project too.
+    """Return a role of a member that other stacks may also grant in the same project.
 
-    A condition that is always true makes the grant this stack's own: it is deleted with the member, and no other
-    stack's with it.
+    A condition that is always true makes the grant this stack's own: deleting it leaves those of other stacks.
     """
     return gcp.iam_member(
         name,

@@ -1,8 +1,8 @@
 """The adapter that gives metrics of Cloud Monitoring to autoscalers, as Kubernetes' API of custom metrics.
 
-GKE does not install it: Google publishes it as a manifest, repeated here without the API of external metrics, which
-nothing here uses. Source: GoogleCloudPlatform/k8s-stackdriver 673c7dd, custom-metrics-stackdriver-adapter, and GKE
-docs, optimize Pod autoscaling based on metrics, read 2026-11-22.
+GKE does not install it. This is Google's published manifest, without the API of external metrics, which nothing here
+uses. Source: GoogleCloudPlatform/k8s-stackdriver 673c7dd, custom-metrics-stackdriver-adapter, and GKE docs, optimize
+Pod autoscaling based on metrics, read 2026-11-22.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def api_service(version: str) -> dict[str, Any]:
 
 
 def metrics_account(into: Component, scope: Scope) -> Resource:
-    """Add the account that reads metrics of the project: the adapter's of every cluster, by workload identity."""
+    """Add the account by which the adapters of all clusters read metrics of the project, by workload identity."""
     title = f"Metrics for autoscalers of {scope.prefix}"
     account = into.add(service_account(f"{into.name}-account", scope, adapter_account_id(scope), title))
     into.add(project_role(f"{into.name}-viewer", scope.project, ROLE, account.output("member")))
@@ -102,13 +102,13 @@ def metrics_account(into: Component, scope: Scope) -> Resource:
 
 
 def let_pods_act(into: Component, account: Resource, scope: Scope, clusters: Sequence[Node]) -> None:
-    """Let the adapter's pods act as the account: the project has a pool of identities once it has a cluster."""
+    """Let the adapter's pods act as the account, once a cluster exists, with which the identity pool is created."""
     pod = KubernetesAccount(project=scope.project, namespace=NAMESPACE, name=NAME)
     into.add(acting(f"{into.name}-workload", account, WORKLOAD_USER, pod.member), clusters)
 
 
 def metrics_adapter(into: Component, scope: Scope, account: Any) -> None:
-    """Add the adapter in one cluster, and the API that autoscalers ask it by; ``account`` is an email address."""
+    """Add the adapter in one cluster and the API that autoscalers call; ``account`` is an email address."""
     name = into.name
     namespace = into.add(kubernetes_object(NAMESPACE_TYPE, f"{name}-namespace", scope, NAMESPACE, {}))
     pods = kubernetes_object(
@@ -127,8 +127,9 @@ def metrics_adapter(into: Component, scope: Scope, account: Any) -> None:
         ("apps/v1", "Deployment", adapter_deployment()),
         ("v1", "Service", adapter_service()),
     ):
-        logical, type_ = f"{name}-{kind.lower()}", object_type(api_version, kind)
-        into.add(kubernetes_object(type_, logical, scope, NAME, {"spec": spec}, namespace=NAMESPACE), [namespace])
+        type_ = object_type(api_version, kind)
+        logical_name = f"{name}-{kind.lower()}"
+        into.add(kubernetes_object(type_, logical_name, scope, NAME, {"spec": spec}, namespace=NAMESPACE), [namespace])
     for version in VERSIONS:
         type_ = object_type("apiregistration.k8s.io/v1", "APIService")
         fields = {"spec": api_service(version)}
@@ -136,12 +137,12 @@ def metrics_adapter(into: Component, scope: Scope, account: Any) -> None:
 
 
 def _rights(name: str, scope: Scope) -> Iterator[Resource]:
-    """Yield what lets the adapter ask who calls it, and see the pods and nodes whose metrics it looks for."""
+    """Yield the adapter's rights: to authenticate its callers, and to see the pods and nodes with the metrics."""
     reader = f"{NAME}-reader"
     yield kubernetes_object(CLUSTER_ROLE, f"{name}-reader", scope, reader, rules_of_role(READ_PODS))
     pods = [account_subject(NAME, NAMESPACE)]
     for suffix, role in (("reader", reader), ("delegator", "system:auth-delegator")):
-        bound, logical = binding("ClusterRole", role, pods), f"{name}-{suffix}-binding"
-        yield kubernetes_object(CLUSTER_ROLE_BINDING, logical, scope, f"{NAME}-{suffix}", bound)
-    bound = binding("Role", "extension-apiserver-authentication-reader", pods)
-    yield kubernetes_object(ROLE_BINDING, f"{name}-authentication", scope, NAME, bound, namespace="kube-system")
+        fields = binding("ClusterRole", role, pods)
+        yield kubernetes_object(CLUSTER_ROLE_BINDING, f"{name}-{suffix}-binding", scope, f"{NAME}-{suffix}", fields)
+    fields = binding("Role", "extension-apiserver-authentication-reader", pods)
+    yield kubernetes_object(ROLE_BINDING, f"{name}-authentication", scope, NAME, fields, namespace="kube-system")

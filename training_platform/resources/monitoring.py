@@ -1,6 +1,6 @@
 """Dashboards, alert policies and budgets: rows of the YAML in ``data``, filled in for an environment or a team.
 
-``alerts.yaml`` has the conditions, ``dashboards.yaml`` the charts, ``metrics.yaml`` what each source of series has.
+``alerts.yaml`` has the conditions, ``dashboards.yaml`` the charts, ``metrics.yaml`` the metrics of each source.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from training_platform.resources.plan import Component, Resource
 from training_platform.resources.scope import Scope, slug
 
 NAME = "dashboard"
-COLUMNS, WIDTH, HEIGHT = 12, 6, 4  # of the grid, and of a chart on it
+# The columns of the grid, and the size of a chart on it.
+COLUMNS = 12
+WIDTH = 6
+HEIGHT = 4
 _FILE = Path(__file__).parent / "data" / "dashboards.yaml"
 _ANY = ".+"
 
 
 class DashboardChart(Section):
-    """A chart of one expression, or of several by what its legend calls them; ``only`` says which dashboards have it.
+    """A chart of one expression, or of several by legend label; ``only`` limits it to one kind of dashboard.
 
-    ``unit`` is one of UCUM, as metric descriptors have it: ``10^2.%`` is a ratio that is shown as percent.
+    ``unit`` is in UCUM, as in metric descriptors: ``10^2.%`` is a ratio shown in percent.
     """
 
     title: str = Field(min_length=1)
@@ -49,12 +52,12 @@ class DashboardChart(Section):
 
     @property
     def lines(self) -> Mapping[str, str]:
-        """Its expressions by what the legend calls them, which is nothing where there is one."""
+        """The expressions by legend label, which is empty for a single expression."""
         return {"": self.expr} if isinstance(self.expr, str) else self.expr
 
 
 class Part(Section):
-    """Charts about one thing, below a heading, and what is to be said of them."""
+    """Charts on one subject, with a heading and a text."""
 
     title: str = Field(min_length=1)
     text: str | None = None
@@ -63,7 +66,7 @@ class Part(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class DashboardSubject:
-    """What a dashboard is of: the names that its expressions look for, of which none stands for all."""
+    """The subject of a dashboard: the names in its expressions; without a team, all teams."""
 
     kind: Literal["platform", "team"]
     title: str
@@ -75,12 +78,12 @@ class DashboardSubject:
 
 @cache
 def parts() -> list[Part]:
-    """Return every part, read once. Raises pydantic.ValidationError where a row is not as it should be."""
+    """Return every part, read once. Raises pydantic.ValidationError for an invalid row."""
     return TypeAdapter(list[Part]).validate_python(read_file(_FILE)["sections"])
 
 
 def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Resource]:
-    """Yield the dashboard of an environment that has clusters and wants dashboards."""
+    """Yield the dashboard of an environment, if it has clusters and dashboards are enabled."""
     if environment.dashboards and environment.clusters:
         clusters = [cluster_name(scope, key, spec) for key, spec in environment.clusters.items()]
         instances = [instance_name(scope.environment, key) for key in environment.filestore]
@@ -96,10 +99,10 @@ def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Resou
 
 
 def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterator[Resource]:
-    """Yield the dashboard of a team with shares, in the environment's project: what clusters measure is seen there."""
+    """Yield the dashboard of a team with shares, in the environment's project, which has the clusters' metrics."""
     if environment.dashboards and team.shares:
         clusters = [cluster_name(scope, key, environment.clusters[key]) for key in team.shares]
-        instances = {instance_name(scope.environment, each.filestore) for each in team.directories.values()}
+        instances = {instance_name(scope.environment, folder.filestore) for folder in team.directories.values()}
         yield _declared(
             DashboardSubject(
                 kind="team",
@@ -137,12 +140,12 @@ def dashboard(subject: DashboardSubject) -> Json:
             if chart.only in (None, subject.kind) and (instances or chart.needs != "filestore")
         ]
         if shown:
-            row = _place(part, shown, names, tiles, row)
+            row = _add_tiles(part, shown, names, tiles, row)
     return {"displayName": subject.title, "mosaicLayout": {"columns": COLUMNS, "tiles": tiles}}
 
 
-def _place(part: Part, shown: list[DashboardChart], names: Mapping[str, str], tiles: list[Json], row: int) -> int:
-    """Add the tiles of a part from a row of the grid on, and return the row below it."""
+def _add_tiles(part: Part, shown: list[DashboardChart], names: Mapping[str, str], tiles: list[Json], row: int) -> int:
+    """Add the tiles of a part, starting at a row of the grid, and return the row below it."""
     heading: Json = {"title": part.title, "sectionHeader": {"subtitle": "", "dividerBelow": False}}
     wide: list[tuple[Json, int]] = [(heading, 1)]
     if part.text:
@@ -165,15 +168,16 @@ def _place(part: Part, shown: list[DashboardChart], names: Mapping[str, str], ti
 
 
 def _widget(chart: DashboardChart, names: Mapping[str, str]) -> Json:
-    lines = [
-        {
+    lines: list[Json] = []
+    for legend, expr in chart.lines.items():
+        line: Json = {
             "plotType": chart.plot,
             "targetAxis": "Y1",
             "timeSeriesQuery": {"prometheusQuery": Template(expr).substitute(names), "unitOverride": chart.unit},
-            **({"legendTemplate": legend} if legend else {}),
         }
-        for legend, expr in chart.lines.items()
-    ]
+        if legend:
+            line["legendTemplate"] = legend
+        lines.append(line)
     return {"title": chart.title, "xyChart": {"dataSets": lines, "yAxis": {"scale": "LINEAR"}}}
 
 
@@ -187,9 +191,9 @@ EVALUATION = "60s"  # as often as GKE's system metrics come
 def alert_resources(
     name: str, spec: AlertsSpec, clusters: Mapping[str, SoftwareSpec], scope: Scope, into: Component
 ) -> None:
-    """Add alerts and their channels, where they are enabled and there is a cluster to watch.
+    """Add alerts and their channels, if alerts are enabled and a cluster exists.
 
-    ``clusters`` are names in GKE with what is installed there.
+    ``clusters`` are names in GKE with the software installed there.
     """
     if spec.enabled and clusters:
         channels = [into.add(channel).output("name") for channel in email_channels(name, spec.emails, scope)]
@@ -213,9 +217,9 @@ def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[R
 def alert_policies(
     name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any], *, undocumented: bool = False
 ) -> Iterator[Resource]:
-    """Yield a policy for each rule that some cluster has series for; those without a documented series if asked for.
+    """Yield a policy for each rule whose series some cluster has; those without a documented series on request.
 
-    ``clusters`` are names in GKE with what is installed there, ``told`` the names of channels.
+    ``clusters`` are names in GKE with the software installed there, ``told`` the names of channels.
     """
     for rule_name, rule in alert_rules().items():
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
@@ -228,7 +232,7 @@ def alert_policies(
             "display_name": log.title,
             "condition_matched_log": {"filter": log.filter, "label_extractors": dict(log.labels)},
         }
-        # A policy of logs has to name a period; each combination of labels is told by itself.
+        # A policy on logs needs a period; each combination of labels is notified by itself.
         limit: Strategy = {"notification_rate_limit": {"period": f"{LOG_PERIOD_SECONDS}s"}}
         yield _policy(f"{name}-{rule_name}", scope, log, told, matched, strategy=limit)
 
@@ -242,7 +246,7 @@ def _policy(
     *,
     strategy: Strategy | None = None,
 ) -> Resource:
-    """Return the policy of a rule, which tells the channels ``told``."""
+    """Return the policy of a rule, which notifies the channels ``told``."""
     return gcp.alert_policy(
         name,
         display_name=f"{scope.environment}: {rule.title}",
@@ -258,7 +262,7 @@ def _policy(
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
-    """Whether a cluster has the series that a rule needs: those of a controller are scraped where we installed it."""
+    """Whether a cluster has the series that a rule needs: only controllers that we install are scraped."""
     if rule.needs == "jobset":
         return software.jobset != "none"
     scraped = {"kueue": software.kueue, "jobset-controller": software.jobset}
@@ -274,14 +278,14 @@ def _condition(name: str, rule: AlertRule, query: str) -> Condition:
             "alert_rule": name,
             "duration": f"{rule.for_seconds}s",
             "evaluation_interval": EVALUATION,
-            # A metric comes into being with its first value: most do not exist when the policy is made.
+            # A metric exists from its first value on: most do not exist when the policy is created.
             "disable_metric_validation": True,
         },
     }
 
 
 Source = Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm", "filestore", "quota"]
-"""A source of series, which ``data/metrics.yaml`` says the metrics of."""
+"""A source of series; ``data/metrics.yaml`` lists its metrics."""
 UNTRIED = "The threshold is a first guess that no live data has confirmed."
 
 
@@ -291,12 +295,12 @@ def _rules() -> Mapping[str, Any]:
 
 
 class AlertRule(Section):
-    """A PromQL expression that is true of what somebody has to look at.
+    """A PromQL expression that is true if somebody has to act.
 
-    ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` where ``each_cluster`` is set, their project as
-    ``${project}``, and the replicas that Kueue has as ``${replicas}``. ``for_seconds`` says how long it has to be true.
-    ``needs`` is the source of its series, ``source`` ours for what they mean, ``undocumented`` the reason why its
-    policy is off by default: no document says that the series exists.
+    ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` if ``each_cluster`` is set, their project as
+    ``${project}``, and the replicas of Kueue as ``${replicas}``. ``for_seconds`` says how long it has to be true.
+    ``needs`` is the source of its series, ``source`` the document that defines them. ``undocumented`` is the reason why
+    its policy is off by default: no document says that the series exists.
     """
 
     title: str = Field(min_length=1, max_length=100)
@@ -311,7 +315,7 @@ class AlertRule(Section):
     source: str = Field(min_length=1)
 
     def query(self, clusters: Sequence[str], project: str) -> str:
-        """Return the expression for clusters by their names in GKE, of which there is at least one."""
+        """Return the expression for clusters by their names in GKE; at least one is needed."""
         template = Template(self.expr)
         if not self.each_cluster:
             return template.substitute(clusters="|".join(clusters), project=project, replicas=REPLICAS)
@@ -319,14 +323,14 @@ class AlertRule(Section):
 
     @property
     def documentation(self) -> str:
-        """What the person who is told reads, as Markdown."""
+        """The text of a notification, as Markdown."""
         paragraphs = [self.meaning, f"**What to do:** {self.action}", self.undocumented, UNTRIED]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
 @cache
 def alert_rules() -> Mapping[str, AlertRule]:
-    """Return every rule by its name, read once. Raises pydantic.ValidationError where a rule is not as it should be."""
+    """Return every rule by its name, read once. Raises pydantic.ValidationError for an invalid rule."""
     return TypeAdapter(dict[str, AlertRule]).validate_python(_rules()["rules"])
 
 
@@ -335,10 +339,10 @@ LOG_PERIOD_SECONDS = 3600  # between two messages about the same labels
 
 
 class LogRule(Section):
-    """Entries of Cloud Logging that somebody has to be told of, where no metric tells it.
+    """Entries of Cloud Logging that need somebody's attention and have no metric.
 
-    ``filter`` is in the query language of Cloud Logging and takes entries of the project, so other environments there
-    have the alert too. ``labels`` are extracted from an entry; each combination is an incident.
+    ``filter`` is in the query language of Cloud Logging and matches entries of the whole project, so other environments
+    there have the alert too. ``labels`` are extracted from an entry; each combination is an incident.
     """
 
     title: str = Field(min_length=1, max_length=100)
@@ -351,13 +355,13 @@ class LogRule(Section):
 
     @property
     def documentation(self) -> str:
-        """What the person who is told reads, as Markdown."""
+        """The text of a notification, as Markdown."""
         return "\n\n".join((self.meaning, f"**What to do:** {self.action}", UNSEEN))
 
 
 @cache
 def log_rules() -> Mapping[str, LogRule]:
-    """Return every rule on entries of logs by its name. Raises pydantic.ValidationError."""
+    """Return every rule on log entries by its name. Raises pydantic.ValidationError."""
     return TypeAdapter(dict[str, LogRule]).validate_python(_rules()["logs"])
 
 
@@ -365,7 +369,7 @@ BUDGET_NAME = "budget"
 
 
 def stack_budget(spec: BudgetSpec | None, environment: Environment) -> tuple[BudgetSpec, str] | None:
-    """Return a stack's budget with the billing account that it is in; None without one of them."""
+    """Return a stack's budget with its billing account; None if either is missing."""
     account = environment.billing_account
     return (spec, account) if spec and account else None
 
@@ -377,10 +381,10 @@ def budget_resources(spec: BudgetSpec, account: str, scope: Scope, into: Compone
 
 
 def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Resource:
-    """Return a budget of what carries the label of the stack in the account; ``told`` are the names of channels.
+    """Return a monthly budget for the account's resources with the stack's label; ``told`` are names of channels.
 
-    Cloud Billing filters by one label with one value: that of the team, which clusters do not carry since teams share
-    them, or of the environment, which all has.
+    Cloud Billing filters by one label with one value: the team's, which shared clusters do not have, or the
+    environment's, which all resources have.
     """
     label = "team" if scope.team else "environment"
     return gcp.budget(

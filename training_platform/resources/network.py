@@ -1,7 +1,7 @@
 """The network of an environment: VPC, NAT, subnets of clusters, private zones of Google's APIs, Vertex AI's attachment.
 
-The private zones lead names of Google's APIs to addresses that do not change, so that a policy can name them. Nodes
-reach those by Private Google Access and the VPC's default route; nothing else of the VPC changes.
+The private zones resolve names of Google's APIs to fixed addresses, so that a policy can name them. Nodes reach these
+by Private Google Access and the VPC's default route; nothing else in the VPC changes.
 Source: Google Cloud docs, Configure Private Google Access (addresses, zones and records), read 2026-11-22.
 """
 
@@ -24,29 +24,29 @@ from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 if TYPE_CHECKING:
     from pulumi_gcp import compute
 
-# The largest packets that a VPC takes, so that traffic between hosts and from Filestore spends less on headers. The
-# VMs of a network must stop before a change of it reaches them. What leaves the VPC is clamped to what its path takes.
+# The largest packets that a VPC supports, so that traffic between hosts and from Filestore spends less on headers. A
+# change takes effect only after VMs are stopped. Traffic that leaves the VPC is clamped to the MTU of its path.
 MTU_BYTES = 8896
-# Ports per VM and destination. 64 let one address serve 1,008 VMs; what many pods on a large host open at once when
-# they pull images or data sets is found by growing to 4,096.
+# Ports per VM and destination. With 64, one address serves 1,008 VMs; a large host whose pods pull images or data sets
+# at once grows to 4,096.
 NAT_MIN_PORTS = 64
 NAT_MAX_PORTS = 4096
 
 
 def existing_network(environment: Environment) -> str | None:
-    """Return the id of the VPC that exists already; None where the environment makes its own."""
+    """Return the id of the existing VPC, or None if the environment creates its own."""
     network = environment.network
     return f"projects/{network_project(environment)}/global/networks/{network.name}" if network else None
 
 
 def existing_network_name(environment: Environment) -> str | None:
-    """Return the name of a VPC that exists already as storage drivers take it: its id where it is another project's."""
+    """Return an existing VPC as storage drivers take it: its name, or its id if it is another project's."""
     existing = existing_network(environment)
     return existing if existing is None or environment.host_project else existing.rpartition("/")[2]
 
 
 def network_project(environment: Environment) -> str:
-    """Return the project that the VPC and its subnets are in."""
+    """Return the project of the VPC and its subnets."""
     return environment.host_project or environment.project
 
 
@@ -57,22 +57,22 @@ class NetworkParts:
     regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
     nat_addresses: int = 0  # reserved for each region's gateway
     services_range: str | None = None  # addresses for private service access
-    lustre: bool = False  # whether servers of Managed Lustre have addresses of that range
-    google_apis: Entrance | None = None  # where names of Google's APIs lead; None: to public addresses
+    lustre: bool = False  # whether servers of Managed Lustre have addresses in this range
+    google_apis: Entrance | None = None  # the entrance of Google's APIs; None for public addresses
 
 
 class NetworkResources(NamedTuple):
-    """The parts of a network that others refer to; the ids and names are references, or text of an existing VPC."""
+    """The parts of a network that others refer to; ids and names are references, or strings of an existing VPC."""
 
     network_id: Any  # projects/*/global/networks/*
     network_name: Any
     services: Resource | None  # private service access, and the name of its addresses; None without it
     services_range: Any
-    google_apis: Any  # the range that names of Google's APIs lead to, known once they do; None where it is public
+    google_apis: Any  # the range to which names of Google's APIs resolve, known once they do; None if it is public
 
 
 def network_resources(name: str, scope: Scope, parts: NetworkParts, into: Component) -> NetworkResources:
-    """Add a VPC with a way out of each region, private service access, and zones for Google's APIs."""
+    """Add a VPC with a NAT gateway in each region, private service access, and zones for Google's APIs."""
     network = into.add(vpc(name, scope))
     network_id = network.output("id")
     for region in sorted(set(parts.regions)):
@@ -98,8 +98,8 @@ def network_resources(name: str, scope: Scope, parts: NetworkParts, into: Compon
 
 
 def vpc(name: str, scope: Scope) -> Resource:
-    """Return a VPC without subnets of its own: clusters bring theirs."""
-    # Everything else of the environment is inside it.
+    """Return a VPC without subnets: clusters add their own."""
+    # It contains everything else of the environment.
     options = Options(protect=scope.deletion_protection)
     return gcp.network(
         f"{name}-vpc",
@@ -119,11 +119,11 @@ def router(name: str, region: str, scope: Scope, network: Any) -> Resource:
 
 
 def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Resource]:
-    """Yield the addresses that are reserved for a region's NAT gateway: any is as good as another, so they count up.
+    """Yield the reserved addresses of a region's NAT gateway, numbered, since they are interchangeable.
 
-    A released address may belong to another project at once, while other parties may still let it in.
+    A released address may get to another project at once, while other parties may still admit it.
     """
-    # The old address is deleted last, since its gateway uses it: only another project replaces it, with a free name.
+    # The old address is deleted last, since its gateway uses it: only a new project replaces it, and its name is free.
     options = Options(protect=scope.deletion_protection)
     for number in range(1, count + 1):
         yield gcp.address(
@@ -139,9 +139,9 @@ def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[
 
 
 def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Sequence[Any]) -> Resource:
-    """Return a region's way out: private nodes pull from registry.k8s.io and other places off Google Cloud.
+    """Return a region's NAT gateway: private nodes pull from registry.k8s.io and other hosts outside Google Cloud.
 
-    ``addresses`` are the links of those that are reserved; without any, Google Cloud takes what the load asks for.
+    ``addresses`` are the links of reserved ones; without any, Google Cloud allocates as many as the load needs.
     """
     return gcp.router_nat(
         f"{name}-{region}-nat",
@@ -160,9 +160,9 @@ def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Seque
 
 
 def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Resource:
-    """Return the addresses that services of Google get in the VPC by private service access."""
+    """Return the addresses of Google's services in the VPC, for private service access."""
     address, _, prefix = addresses.partition("/")
-    # The name is fixed; what joined the VPC keeps its addresses.
+    # The name is fixed; services that joined the VPC keep their addresses.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return gcp.global_address(
         f"{name}-services-range",
@@ -185,8 +185,8 @@ def service_connection(name: str, network: Any, range_name: Any) -> Resource:
         network=network,
         service="servicenetworking.googleapis.com",
         reserved_peering_ranges=[range_name],
-        # Google refuses to delete it for a while after the last service left; it goes with the VPC (general knowledge,
-        # not tried).
+        # Google refuses to delete it for a while after the last service left; it is deleted with the VPC (general
+        # knowledge, not tried).
         deletion_policy="ABANDON",
     )
 
@@ -202,7 +202,7 @@ def network_name(scope: Scope) -> str:
 
 
 class Entrance(NamedTuple):
-    """Where Google's APIs answer: their own name for it, and its four addresses."""
+    """An entrance to Google's APIs: its domain name, and its range of four addresses."""
 
     name: str
     range: str
@@ -220,17 +220,17 @@ ENTRANCES: Final[Mapping[str, Entrance]] = {
 APIS: Final = "googleapis.com."
 DOMAINS: Final = (APIS, "gcr.io.", "pkg.dev.")  # each has a private zone: APIs, and registries of images
 TTL_SECONDS: Final = 300
-# The names are fixed, and the new zone or record is where the old one is.
+# The names are fixed, and taken until the old zone or record is gone.
 _ZONE_OPTIONS: Final = Options(delete_before_replace=True)
 
 
 def entrance(environment: Environment) -> Entrance | None:
-    """Return where an environment's clusters reach Google's APIs; None where names lead to public addresses."""
+    """Return the entrance to Google's APIs for an environment's clusters, or None for public addresses."""
     return ENTRANCES.get(environment.google_apis) if environment.clusters else None
 
 
 def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Resource:
-    """Return the zone of a domain, which the VPC alone sees."""
+    """Return the private zone of a domain, visible only in the VPC."""
     return gcp.managed_zone(
         f"{name}-{_label(domain)}-zone",
         _ZONE_OPTIONS,
@@ -245,11 +245,11 @@ def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Resource:
 
 
 def api_records(name: str, domain: str, vip: Entrance, scope: Scope, zone: Any) -> Iterator[Resource]:
-    """Yield the records of a zone: one name with the addresses, and all names below the domain, which follow it."""
-    held = vip.name if domain == APIS else domain
+    """Yield the records of a zone: one name with the addresses, and an alias to it for all names of the domain."""
+    host = vip.name if domain == APIS else domain
     for role, record, kind, data in (
-        ("addresses", held, "A", list(vip.addresses)),
-        ("names", f"*.{domain}", "CNAME", [held]),
+        ("addresses", host, "A", list(vip.addresses)),
+        ("names", f"*.{domain}", "CNAME", [host]),
     ):
         yield gcp.record_set(
             f"{name}-{_label(domain)}-{role}",
@@ -267,13 +267,13 @@ def _label(domain: str) -> str:
     return domain.rstrip(".").replace(".", "-")
 
 
-# Of webhooks that others install: ingress-nginx and similar, and a service mesh's injector. Source: default ports of
-# terraform-google-kubernetes-engine.
+# Ports of webhooks that others install: ingress-nginx and similar, and a service mesh's injector. Source: default ports
+# of terraform-google-kubernetes-engine.
 _PORTS_OF_OTHERS = (8443, 15017)
 _OPTIONS = Options(
-    # Google Cloud changes no range that a cluster uses; the cluster is deleted with its subnet.
+    # Google Cloud cannot change a range that a cluster uses; the cluster is deleted with its subnet.
     replace_on_changes=("secondaryIpRanges",),
-    # A network takes no two subnets with a range in common.
+    # Subnets of a network cannot have overlapping ranges.
     delete_before_replace=True,
 )
 
@@ -281,9 +281,9 @@ _OPTIONS = Options(
 def subnet_resources(
     into: Component, spec: ClusterSpec, scope: Scope, *, network: Any, nodes: Any, host_project: str | None
 ) -> Any:
-    """Add a cluster's subnet, unless it exists already, with the firewall rule of webhooks; return its id.
+    """Add a cluster's subnet, unless it exists, and the firewall rule of webhooks; return the subnet's id.
 
-    The component's name is the cluster's key, ``nodes`` the account that tells nodes from other VMs. Subnets and
+    The component's name is the cluster's key; ``nodes`` is the account by which the rule selects nodes. Subnets and
     firewall rules of a Shared VPC are its owner's.
     """
     subnet = existing_subnet(spec, host_project or scope.project)
@@ -309,7 +309,7 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
             {"range_name": ranges.services_range, "ip_cidr_range": ranges.services},
         ],
         private_ip_google_access=True,  # Google's APIs and registries without the NAT gateway
-        # A sample, seldom: hosts of one slice exchange more than anybody would pay to have logged.
+        # Small samples at long intervals: hosts of a slice exchange more than anybody would pay to have logged.
         log_config={
             "aggregation_interval": "INTERVAL_10_MIN",
             "flow_sampling": 0.1,
@@ -319,18 +319,18 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
 
 
 def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
-    """Return the traffic that a firewall rule lets through: all ports of a protocol unless some are named."""
+    """Return the traffic that a firewall rule allows: all ports of a protocol unless some are named."""
     return {"protocol": protocol, "ports": list(ports)} if ports else {"protocol": protocol}
 
 
 def own_ranges(spec: ClusterSpec) -> SubnetSpec:
-    """Return the ranges of a cluster of the environment's own, which the model asks for."""
-    assert spec.subnet is not None, "a cluster that is somebody else's has no subnet here"
+    """Return the ranges of an environment's own cluster, which the model requires."""
+    assert spec.subnet is not None, "an existing cluster has no subnet here"
     return spec.subnet
 
 
 def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
-    """Return the id of an existing subnet; None where one is created. ``project`` is the network's."""
+    """Return the id of an existing subnet, or None if one is created; ``project`` is the network's."""
     name = own_ranges(spec).name
     return f"projects/{project}/regions/{region_of(spec.location)}/subnetworks/{name}" if name else None
 
@@ -338,13 +338,12 @@ def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
 def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Resource:
     """Return the rule by which the control plane calls admission webhooks and aggregated APIs.
 
-    GKE itself opens 443 and 10250, and only where the control plane's network is peered. A control plane that reaches
-    nodes through the tunnel of its agents (Konnectivity) sends these calls from a pod on a node; the rule is then
-    without effect. Source: GKE docs, firewall rules that GKE
-    creates (general knowledge).
+    GKE itself opens 443 and 10250, and only if the control plane's network is peered. A control plane that reaches
+    nodes through the tunnel of its agents (Konnectivity) sends these calls from a pod on a node; the rule then has no
+    effect. Source: GKE docs, firewall rules that GKE creates (general knowledge).
 
-    That it does so from the subnet's primary range, where a cluster with a DNS-based endpoint has its control plane's
-    internal address, is (unverified).
+    That the calls come from the subnet's primary range, in which a cluster with a DNS-based endpoint has its control
+    plane's internal address, is (unverified).
     """
     return gcp.firewall(
         f"{name}-webhooks",
@@ -359,26 +358,26 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
 
 
 def control_plane_ports() -> list[str]:
-    """Return the ports that the control plane calls on nodes: those of the catalogue's charts, and usual ones."""
+    """Return the ports that the control plane calls on nodes: the catalogue's charts', and common ones."""
     charts = {port for row in CHART_PORTS.values() for port in row.ports}
     return [str(port) for port in sorted(charts.union(_PORTS_OF_OTHERS))]
 
 
 def attachment_resources(region: str, addresses: str, scope: Scope, network: Any, into: Component) -> None:
-    """Add the network attachment of a region, on a subnet of its own with these addresses."""
+    """Add a region's network attachment with a subnet of its own for these addresses."""
     subnet = into.add(attachment_subnet(region, addresses, scope, network))
     into.add(network_attachment(region, scope, subnet.output("id")))
 
 
 def attachment_project(environment: Environment) -> str | None:
-    """Return the project with the attachments that Vertex AI may use; None without any, or if their owner grants it."""
+    """Return the project whose attachments Vertex AI may use; None without any, or if their owner grants the role."""
     if environment.network_attachments:
         return environment.project
     return environment.granted_host_project
 
 
 def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Resource:
-    """Return the subnet whose addresses VMs of Vertex AI have in the VPC."""
+    """Return the subnet for the addresses of Vertex AI's VMs in the VPC."""
     # Names and ranges are taken until the old subnet is gone.
     options = Options(delete_before_replace=True)
     return gcp.subnetwork(
@@ -396,7 +395,7 @@ def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -
 def network_attachment(region: str, scope: Scope, subnet: Any) -> Resource:
     """Return the attachment; ``subnet`` is its subnet's link.
 
-    Vertex AI's agent adds the project of its VMs to the accepted projects; no other gets in. Source: Vertex AI
+    Vertex AI's agent adds the project of its VMs to the accepted projects; no other is accepted. Source: Vertex AI
     docs, set up a Private Service Connect interface, read 2026-08-22.
     """
     options = Options(
@@ -404,7 +403,7 @@ def network_attachment(region: str, scope: Scope, subnet: Any) -> Resource:
         protect=scope.deletion_protection,
         # The name is fixed, and taken until the old attachment is gone.
         delete_before_replace=True,
-        # A subnet that it names is not deleted: one that is replaced takes the attachment with it.
+        # A subnet in use cannot be deleted, so a replaced subnet replaces the attachment.
         replace_on_changes=("subnetworks",),
         # The agent writes it.
         ignore_changes=("producerAcceptLists",),
@@ -431,14 +430,14 @@ def attachment_id(region: str, scope: Scope) -> str:
 
 
 def attachment(written: str | None, region: str, scope: Scope) -> str | None:
-    """Return the full name of an attachment as a file writes it: ``environment``, its full name, or nothing."""
+    """Return the full name of an attachment, for a file's ``environment``, full name, or nothing."""
     if written != OWN_ATTACHMENT:
         return written
     return f"projects/{scope.project}/regions/{region}/networkAttachments/{attachment_id(region, scope)}"
 
 
 def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Resource:
-    """Return the rule that lets the servers of all instances reach their clients; ``addresses`` are the servers'.
+    """Return the rule by which the servers of all instances reach their clients; ``addresses`` are the servers'.
 
     Source: Managed Lustre docs, VPC network, read 2026-11-22 in translation.
     """
