@@ -63,21 +63,21 @@ UPDATE_TIMEOUT = {"update": "8h"}
 
 @dataclass(frozen=True, kw_only=True)
 class PoolPlace:
-    """The place of a pool: names and addresses of its surroundings, as outputs, or as far as they are known."""
+    """The place of a pool: names and addresses of its surroundings, perhaps outputs."""
 
     scope: Scope
     location: str  # of the cluster
     cluster: Any  # name
     service_account: Any  # e-mail
     nics: Sequence[Nic] = ()  # beside the first
-    workload_policy: Any = None  # its name, where one joins the VMs
+    workload_policy: Any = None  # the name of the policy that joins the VMs, if any
 
 
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Resource:
-    """Return one GKE node pool of a pool; each slice over several VMs is a GKE node pool of its own.
+    """Return one GKE node pool of a pool; each multi-host slice is a GKE node pool of its own.
 
-    The autoscaler has the pair per zone, never the totals, which GKE refuses for slices. A slice that is always there
-    has the same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
+    The autoscaler takes the pair per zone, never the totals, which GKE refuses for slices. A permanent slice has the
+    same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
     """
     least, most = nodes_per_zone(pool, gke_pool)
     resource = gcp.node_pool(
@@ -104,54 +104,54 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
 
 
 def with_provider_inputs(inputs: Mapping[str, Any], further: Mapping[str, Any], pool: Path) -> dict[str, Any]:
-    """Return inputs with those that a stack file gives as they are. Raises PlanError for one that is planned already.
+    """Return inputs with a stack file's raw inputs. Raises PlanError for an input that is planned already.
 
-    Whoever reads the stack file would still count with the planned one. Inputs are spelt in one way alone, since two
+    Readers of the stack file would still count on the planned value. Inputs have only one spelling, since two
     spellings of a block would become one on the wire.
     """
     refused: list[Path] = []
 
     def merged(inputs: Mapping[str, Any], further: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        every = dict(inputs)
+        both = dict(inputs)
         for name, value in further.items():
-            planned = every.get(name)
+            planned = both.get(name)
             if isinstance(planned, Mapping) and isinstance(value, Mapping):
-                every[name] = merged(planned, value, (*path, name))
-            elif name in every or name != python_name(name):
+                both[name] = merged(planned, value, (*path, name))
+            elif name in both or name != python_name(name):
                 refused.append((*path, name))
             else:
-                every[name] = value
-        return every
+                both[name] = value
+        return both
 
-    every = merged(inputs, further, (*pool, PROVIDER_INPUTS))
+    merged_inputs = merged(inputs, further, (*pool, PROVIDER_INPUTS))
     if refused:
         names = ", ".join(dotted(path[len(pool) :]) for path in refused)
         reason = "are planned by the platform already, or not spelt as in pulumi-gcp's Python (node_config)"
         raise PlanError(f"{names} of pool {pool[-1]} {reason}: write fields of the pool, or other inputs", refused[0])
-    return every
+    return merged_inputs
 
 
 def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
-    """Return the name that GKE knows the pool by, ``{pool}[-{slice}]``, at most 40 characters."""
+    """Return the pool's name in GKE, ``{pool}[-{slice}]``, at most 40 characters."""
     return gke_pool.name.removeprefix(f"{pool.cluster}-")
 
 
 def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
-    """Return fewest and most VMs in each zone, as GKE counts them."""
+    """Return the fewest and the most VMs in each zone, as GKE counts them."""
     zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
     return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
 
 
 def network_config(place: PoolPlace) -> NetworkConfig:
-    """Return the networks of a pool's VMs, which have no addresses of the internet."""
+    """Return the networks of a pool's VMs, which have no public addresses."""
     return {"enable_private_nodes": True, "additional_node_network_configs": list(place.nics) or None}
 
 
 def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> PlacementPolicy | None:
     """Return the placement policy that joins the hosts of one slice, or places GPUs close together.
 
-    GKE refuses a topology on one-host slices, and knows theirs. A workload policy is beside both, as Cluster
-    Toolkit writes it; GKE stores it without the type, which ``_options`` ignores.
+    GKE refuses a topology on one-host slices, and knows theirs. A workload policy may be set beside either, as Cluster
+    Toolkit does; GKE stores it without the type, a difference that ``_options`` ignores.
     """
     if not pool.multi_host and not pool.spec.compact and workload_policy is None:
         return None
@@ -161,9 +161,10 @@ def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> Placeme
 
 def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
     """Return the configuration of a pool's VMs."""
-    spec, machine = pool.spec, pool.machine
+    spec = pool.spec
+    machine = pool.machine
     ephemeral, block = local_ssds(spec, machine)
-    own: NodeConfig = {
+    accelerator_config: NodeConfig = {
         "labels": pool_labels(pool),
         "taints": [*taints(spec, machine), *class_taints(pool)] or None,
         "guest_accelerators": guest_accelerators(spec, machine),
@@ -173,30 +174,30 @@ def node_config(pool: ExpandedPool, place: PoolPlace) -> NodeConfig:
         "secondary_boot_disks": secondary_boot_disks(spec),
         "reservation_affinity": reservation_affinity(spec),
         "spot": True if spec.capacity == "spot" else None,
-        # Queued VMs are flex-start VMs that start all at once.
+        # Queued VMs are flex-start VMs that all start together.
         "flex_start": True if spec.charged == "flex-start" else None,
         "max_run_duration": f"{spec.max_run_hours * 3600}s" if spec.max_run_hours else None,
     }
     common = common_node_config(machine, spec.boot_disk, place.service_account, place.scope, place.location)
-    return {**common, **own}
+    return {**common, **accelerator_config}
 
 
 def _options(pool: ExpandedPool, place: PoolPlace) -> Options:
-    ignored = ["initialNodeCount"]  # it matters at creation alone, and a change of it would replace the pool
+    ignored = ["initialNodeCount"]  # it matters only at creation, and a change of it would replace the pool
     if upgrades_unsaid(pool.spec):
         ignored.append("upgradeSettings")  # the provider cannot send back the values that GKE writes there
     if place.workload_policy is not None:
         ignored.append("placementPolicy")  # GKE keeps it without its type, and each difference would replace the pool
     return Options(
-        # A replacement gives up capacity that may not be available again, and ends every job on it.
+        # A replacement releases capacity that may not be available again, and ends every job on it.
         protect=place.scope.deletion_protection and pool.spec.deletion_protection,
-        # The provider takes another topology for a change in place, and then sends none of it; another machine type it
-        # sends, and GKE then recreates every VM of the pool under its jobs. As replacements the guard meets both.
+        # To the provider both are updates. It does not send a new topology; with a new machine type, GKE recreates
+        # every VM of the pool while jobs run there. As replacements, both are stopped by the protection.
         replace_on_changes=("placementPolicy", "nodeConfig.machineType"),
-        # Where changes of the placement are not sent, another slice is another pool all the same.
+        # If changes of the placement are ignored, another slice still has to be another pool.
         replacement_trigger=pool.policy_topology if place.workload_policy is not None else None,
         ignore_changes=tuple(ignored),
-        # Neither the name nor the capacity is there twice.
+        # Neither the name nor the capacity is available twice.
         delete_before_replace=True,
         timeouts=UPDATE_TIMEOUT,
     )
@@ -213,13 +214,15 @@ def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | 
         return None
     sharing: Sharing | None = None
     if spec.sharing:
-        strategy, clients = _STRATEGIES[spec.sharing.strategy], spec.sharing.max_clients
-        sharing = {"gpu_sharing_strategy": strategy, "max_shared_clients_per_gpu": clients}
+        sharing = {
+            "gpu_sharing_strategy": _STRATEGIES[spec.sharing.strategy],
+            "max_shared_clients_per_gpu": spec.sharing.max_clients,
+        }
     return [
         {
             "type": machine.accelerator.gke_label,
             "count": machine.chips,
-            # Left out, GKE fills it in, and the difference would replace the pool.
+            # If left out, GKE fills it in, and the difference would replace the pool.
             "gpu_driver_installation_config": {"gpu_driver_version": _DRIVERS[spec.driver]},
             "gpu_partition_size": spec.partition,
             "gpu_sharing_config": sharing,
@@ -230,21 +233,22 @@ def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | 
 def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
     """Return the taint that keeps other pods off GPUs, and those of the stack file.
 
-    GKE adds the first by itself only once the cluster has a pool without GPUs, and no order is kept between the two; it
+    GKE adds the first by itself only once the cluster has a pool without GPUs, and pools are created in no order; it
     always adds that of TPUs.
     """
-    own: list[Taint] = [
-        {"key": key, "value": taint.value, "effect": taint.effect} for key, taint in sorted(spec.taints.items())
-    ]
-    of_gpus: Taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
-    return [of_gpus, *own] if machine.kind == "gpu" else own
+    pool_taints: list[Taint] = []
+    if machine.kind == "gpu":
+        pool_taints.append({"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"})
+    for key, taint in sorted(spec.taints.items()):
+        pool_taints.append({"key": key, "value": taint.value, "effect": taint.effect})
+    return pool_taints
 
 
 def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
-    """Return a VM's local SSDs, as room for pods or as block devices; one of the two at most.
+    """Return a VM's local SSDs, as ephemeral storage for pods or as block devices; at most one of the two.
 
-    Those that come with a machine type are written too: left out, GKE fills them in, and the difference would replace
-    the pool.
+    SSDs bundled with a machine type are included: if left out, GKE fills them in, and the difference would replace the
+    pool.
     """
     count = spec.local_ssd.count or machine.local_ssd.bundled
     if not count:
@@ -255,7 +259,7 @@ def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd |
 
 
 def secondary_boot_disks(spec: NodePoolSpec) -> list[SecondaryDisk] | None:
-    """Return the disks that bring container images with them; they need image streaming, which every pool has."""
+    """Return the disks with preloaded container images; they need image streaming, which every pool has."""
     disks: list[SecondaryDisk] = [{"disk_image": image, "mode": IMAGE_CACHE} for image in spec.preload_images]
     return disks or None
 
@@ -264,10 +268,10 @@ RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
 def reservation_affinity(spec: NodePoolSpec) -> Affinity:
-    """Return which reservation VMs come from: the one that is named, any where the file says so, else none.
+    """Return the reservation of a pool's VMs: a named one, any if the file allows it, or none.
 
-    Left out, GKE would take any that fits: refused for spot and flex-start, and on demand it would eat what somebody
-    else reserved.
+    If left out, GKE would take any that fits: it refuses this for spot and flex-start, and on-demand VMs would use up
+    somebody else's reservation.
     """
     if spec.reservation is None:
         return {"consume_reservation_type": "NO_RESERVATION"}
@@ -280,20 +284,20 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
 
 
 def queued_provisioning(spec: NodePoolSpec) -> Queued | None:
-    """Return whether VMs start for a whole job at once, by a ProvisioningRequest alone, which Kueue creates."""
+    """Return whether VMs start only by a ProvisioningRequest, which Kueue creates for a whole job."""
     return {"enabled": True} if spec.capacity == "queued-provisioning" else None
 
 
 def class_taints(pool: ExpandedPool) -> list[Taint]:
-    """Return the taint by which a pool is kept for the jobs of its compute class; GKE asks for it beside the label."""
+    """Return the taint that keeps a pool for the jobs of its compute class; GKE requires it beside the label."""
     if pool.compute_class is None:
         return []
     return [{"key": CLASS_LABEL, "value": pool.compute_class, "effect": "NO_SCHEDULE"}]
 
 
-# The default scopes hold read-only storage: every checkpoint would fail to be written, whatever IAM says.
+# The default scopes have read-only storage: writing a checkpoint would fail, whatever IAM grants.
 OAUTH_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
-IMAGE_TYPE = "COS_CONTAINERD"  # image streaming and driver installation want it
+IMAGE_TYPE = "COS_CONTAINERD"  # image streaming and driver installation need it
 
 
 def common_node_config(
@@ -303,7 +307,7 @@ def common_node_config(
     return {
         "machine_type": machine.name,
         "image_type": IMAGE_TYPE,
-        # Both written always, and in this form alone: GKE has two, and a default type that differs by machine.
+        # Both are always set, and only in this form: GKE has two forms, and a default type that differs by machine.
         "boot_disk": {"size_gb": disk.size_gb, "disk_type": disk.type_on(machine)},
         "boot_disk_kms_key": scope.key(location),
         "service_account": service_account,

@@ -35,24 +35,25 @@ TEAM_HOMES: Final = "notebooks.homes"  # the claim in a team's namespace; no dir
 HOME: Final = "/home/jovyan"
 FUSE_ANNOTATION: Final = {"gke-gcsfuse/volumes": "true"}  # GKE adds the container that mounts buckets
 _SHARED_MEMORY: Final = "shared-memory"
-_USER_ID, _GROUP_ID = 1000, 100  # of the user in Jupyter's images, and the chart's own defaults
+# The user in Jupyter's images, and the chart's default.
+_USER_ID = 1000
+_GROUP_ID = 100
 
 
 def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
     """Return the profiles of a cluster, the one without accelerators first and chosen by default.
 
-    Of the pools that ``notebooks`` names, those whose slices span several hosts have none: a notebook is one pod.
-    These notebooks ask no queue for quota, so that no team is promised the machines of their pools; culling idle ones
-    frees their accelerators.
+    Pools with multi-host slices have none, since a notebook is one pod. These notebooks wait in no queue, so no team is
+    promised the machines of their pools; culling idle ones frees their accelerators.
     """
-    return [_cpu(), *_of_pools(cluster_name, cluster, notebooks, notebooks.pools)]
+    return [_cpu_profile(), *_pool_profiles(cluster_name, cluster, notebooks, notebooks.pools)]
 
 
 def team_profiles(
     cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: NotebookDataSets
 ) -> list[Profile]:
-    """Return the profiles of a team; ``data_sets`` are those it reads, disks in a zone for VMs of that zone alone."""
-    offered = _of_pools(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
+    """Return the profiles of a team; ``data_sets`` are those that it reads, disks only from VMs in their zone."""
+    offered = _pool_profiles(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
     pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
     by_name = flavors(cluster_name, cluster)
     for profile in offered:
@@ -63,9 +64,8 @@ def team_profiles(
             f" On the share of {team}: it waits for quota, ends when jobs of the team need its accelerators, and after "
             f"{notebooks.idle_minutes} idle minutes."
         )
-        profile["kubespawner_override"] |= in_namespace(
-            notebooks, team, {key: data for key, data in data_sets.items() if data.zone in (None, pool.zone)}
-        )
+        reachable = {key: data for key, data in data_sets.items() if data.zone in (None, pool.zone)}
+        profile["kubespawner_override"] |= in_namespace(notebooks, team, reachable)
         if by_name[flavor_name(pool)].topology_levels:
             profile["kubespawner_override"].setdefault("extra_annotations", {}).update(ANY_PLACE)
     return offered
@@ -76,17 +76,18 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
     volumes, mounts = volumes_beside_home(data_sets)
-    buckets = dict(FUSE_ANNOTATION) if any(data_set.bucket for data_set in data_sets.values()) else {}
-    return {
+    settings: Profile = {
         "namespace": team,
         "service_account": SERVICE_ACCOUNT,
         "extra_labels": {QUEUE_LABEL: queue, PRIORITY_LABEL: NOTEBOOK_PRIORITY},
-        **({"extra_annotations": buckets} if buckets else {}),
-        "environment": notebook_variables(data_sets),
-        "volumes": [{"name": home["name"], "persistentVolumeClaim": {"claimName": TEAM_HOMES}}, *volumes],
-        "volume_mounts": [home, *mounts],
-        "init_containers": [home_owner(notebooks.image or IMAGES["notebook"], home)],
     }
+    if any(data_set.bucket for data_set in data_sets.values()):
+        settings["extra_annotations"] = dict(FUSE_ANNOTATION)
+    settings["environment"] = notebook_variables(data_sets)
+    settings["volumes"] = [{"name": home["name"], "persistentVolumeClaim": {"claimName": TEAM_HOMES}}, *volumes]
+    settings["volume_mounts"] = [home, *mounts]
+    settings["init_containers"] = [home_owner(notebooks.image or IMAGES["notebook"], home)]
+    return settings
 
 
 def volumes_beside_home(data_sets: Collection[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -104,9 +105,9 @@ def volumes_beside_home(data_sets: Collection[str]) -> tuple[list[dict[str, Any]
 
 
 def notebook_variables(data_sets: Collection[str]) -> dict[str, str]:
-    """Return the variables that say where data sets are, as a job's do, and that caches are in the home."""
-    places = {data_variable(name): _data_path(name) for name in data_sets}
-    return {**cache_variables(f"{HOME}/.cache"), **places}
+    """Return the variables with the paths of data sets, as jobs have them, and of caches in the home."""
+    data_paths = {data_variable(name): _data_path(name) for name in data_sets}
+    return {**cache_variables(f"{HOME}/.cache"), **data_paths}
 
 
 def _data_path(name: str) -> str:
@@ -114,7 +115,7 @@ def _data_path(name: str) -> str:
 
 
 def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:
-    """Return the container that gives a user the home: the kubelet makes the folder as root, and NFS ignores fsGroup.
+    """Return the container that gives a user the home, since the kubelet creates it as root and NFS ignores fsGroup.
 
     (Inferred from the Filestore CSI driver's fsGroupPolicy; not tried on a cluster.)
     """
@@ -127,21 +128,23 @@ def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _of_pools(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, names: Collection[str]) -> list[Profile]:
+def _pool_profiles(
+    cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, names: Collection[str]
+) -> list[Profile]:
     labels = {name: flavor.node_labels for name, flavor in flavors(cluster_name, cluster).items()}
     named = [pool for pool in cluster_pools(cluster_name, cluster) if pool.name in names]
     return [_accelerated(pool, labels[flavor_name(pool)], notebooks) for pool in named if holds_notebooks(pool)]
 
 
 def holds_notebooks(pool: ExpandedPool) -> bool:
-    """Whether a pool has notebooks: a pod fits one host, and alone makes the pool grow.
+    """Whether a pool can have notebooks: its slices are single hosts, and a single pod makes it grow.
 
     Queued VMs need a request, and those of a compute class are for its own jobs.
     """
     return not pool.multi_host and pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
 
 
-def _cpu() -> Profile:
+def _cpu_profile() -> Profile:
     return {
         "display_name": "CPU",
         "slug": "cpu",
@@ -192,9 +195,10 @@ def _gpu_choices(resource: str, gpus: int) -> dict[str, Any]:
 
 
 HUB_ACCOUNT: Final = "hub"  # the chart's name of its service account
-NOTEBOOK_PORT, HUB_PORT = 8888, 8081
+NOTEBOOK_PORT = 8888
+HUB_PORT = 8081
 _WATCH = ("get", "list", "watch")
-# Pods, and no more: homes are there, and secrets of single users are of https between hub and notebooks, which is off.
+# Only pods: homes exist, and Secrets of users are for https between hub and notebooks, which is off.
 RULES: Final = (
     {"apiGroups": [""], "resources": ["pods"], "verbs": [*_WATCH, "create", "delete"]},
     {"apiGroups": [""], "resources": ["events", "persistentvolumeclaims"], "verbs": list(_WATCH)},
@@ -204,43 +208,46 @@ _HUB = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": HUB
 
 
 def notebooks_of(cluster: ClusterSpec, team: str) -> Notebooks | None:
-    """Return a cluster's notebooks where they have profiles of the team."""
+    """Return a cluster's notebooks, if they have profiles of the team."""
     return cluster.notebooks if cluster.notebooks and team in cluster.notebooks.teams else None
 
 
 def network_policy(*, closed: bool) -> dict[str, Any]:
     """Return the spec of a NetworkPolicy that opens notebooks to the hub and its proxy, and the hub to notebooks.
 
-    The second where the namespace is ``closed`` towards the outside: elsewhere it would close all else.
+    It opens the hub only if the namespace is ``closed`` to the outside: otherwise it would close everything else.
     """
-    egress = [{"to": [_HUB], "ports": [{"protocol": "TCP", "port": HUB_PORT}]}]
-    return {
+    types = ["Ingress"]
+    spec: dict[str, Any] = {
         "podSelector": _PODS,
-        "policyTypes": ["Ingress", *(["Egress"] if closed else [])],
+        "policyTypes": types,
         "ingress": [{"from": [_HUB], "ports": [{"protocol": "TCP", "port": NOTEBOOK_PORT}]}],
-        **({"egress": egress} if closed else {}),
     }
+    if closed:
+        types.append("Egress")
+        spec["egress"] = [{"to": [_HUB], "ports": [{"protocol": "TCP", "port": HUB_PORT}]}]
+    return spec
 
 
 def waiting_chips(cluster_name: str, cluster: ClusterSpec, team: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return chips by flavor that a team's waiting notebooks may ask for: one notebook per user, on the largest VM."""
-    asked: Counter[str] = Counter()
+    """Return the chips by flavor that a team's waiting notebooks may request: one per user, on the largest VM."""
+    requested: Counter[str] = Counter()
     notebooks = notebooks_of(cluster, team)
     if notebooks is None:
-        return asked
+        return requested
     profile = notebooks.teams[team]
     for pool in cluster_pools(cluster_name, cluster):
         name = flavor_name(pool)
         if pool.name in profile.pools and name in flavors and holds_notebooks(pool):
-            asked[name] = max(asked[name], len(profile.users) * pool.machine.chips)
-    return asked
+            requested[name] = max(requested[name], len(profile.users) * pool.machine.chips)
+    return requested
 
 
 RULE = "notebooks-of-teams"
 
 
 def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
-    """Find profiles of teams that nobody could start: no team, no share, no such machine, no account, no image."""
+    """Find profiles of teams that nobody could start, for want of a team, share, machine, account or image."""
     for stack, home in workspace.environments():
         teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == stack.name}
         for cluster, spec in home.clusters.items():
@@ -256,12 +263,13 @@ def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
                     nearest = find_nearest(name, teams)  # its file may be added after the environment's
                     yield stack.finding(RULE, here, message, severity="warning", allowed=allowed, nearest=nearest)
                     continue
-                yield from _pools(stack, here, team, teams[name], pools)
-                yield from _people(stack, here, team, spec.notebooks.allowed_domain)
-            yield from _image(stack, path, spec.notebooks.image, home) if spec.notebooks.teams else ()
+                yield from _pool_findings(stack, here, team, teams[name], pools)
+                yield from _user_findings(stack, here, team, spec.notebooks.allowed_domain)
+            if spec.notebooks.teams:
+                yield from _image_findings(stack, path, spec.notebooks.image, home)
 
 
-def _pools(
+def _pool_findings(
     stack: Stack, path: Path, spec: NotebookTeam, team: Team, pools: Mapping[str, ExpandedPool]
 ) -> Iterator[Finding]:
     cluster = str(path[1])
@@ -275,22 +283,24 @@ def _pools(
             message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait for ever"
         else:
             message = f"{name} has no notebooks: its VMs do not start for a notebook, which is a single pod"
-        allowed = enumeration(good) or "a pool of single VMs of whose flavor the team has a share"
+        allowed = enumeration(good) or "a pool of single VMs in a flavor with a share of the team"
         yield stack.finding(RULE, (*path, "pools", number), message, allowed=allowed, nearest=min(good, default=None))
 
 
-def _people(stack: Stack, path: Path, spec: NotebookTeam, domain: str) -> Iterator[Finding]:
+def _user_findings(stack: Stack, path: Path, spec: NotebookTeam, domain: str) -> Iterator[Finding]:
     for number, user in enumerate(spec.users):
-        name, _, own = user.partition("@")
-        if own != domain:
-            message = f"{user} is not an account of {domain}, which alone may sign in"
+        name, _, user_domain = user.partition("@")
+        if user_domain != domain:
+            message = f"{user} is not an account of {domain}, and no others may sign in"
             yield stack.finding(RULE, (*path, "users", number), message, nearest=f"{name}@{domain}")
 
 
-def _image(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Finding]:
+def _image_findings(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Finding]:
     if home.image_sources and not (image or "").startswith(home.image_sources):
         message = f"{image or 'the image of the catalogue'} comes from elsewhere than image_sources say"
         yield stack.finding(
-            RULE, (*path, "image"), f"{message}: pods of it are refused in namespaces of teams",
+            RULE,
+            (*path, "image"),
+            f"{message}: pods of it are refused in namespaces of teams",
             allowed=f"images of {enumeration(home.image_sources)}",
-        )  # fmt: skip
+        )

@@ -153,7 +153,7 @@ class PulumiState:
 
 @dataclass
 class ProjectRights:
-    """What deploying requires in one project.
+    """The rights that a deployment requires in one project.
 
     ``permissions`` are those of resources; ``granted`` the roles that the plans grant in the project; ``accounts`` the
     ids of accounts that resources run as.
@@ -167,7 +167,7 @@ class ProjectRights:
 
 @dataclass(frozen=True)
 class EnvironmentRights:
-    """What deploying an environment and its teams requires, by project; ``budgets`` are the billing accounts."""
+    """The rights to deploy an environment and its teams, by project; ``budgets`` are the billing accounts."""
 
     environment: str
     projects: Mapping[str, ProjectRights]
@@ -271,7 +271,8 @@ def reader_commands(environments: Iterable[EnvironmentRights], project: str) -> 
             reads = {permission for permission in needed.permissions if _READS.search(permission)}
             readable.setdefault(name, set(NIGHTLY_PERMISSIONS)).update(reads)
             clusters[name] = clusters.get(name, False) or needed.has_clusters
-    nightly, preview = account_email(NIGHTLY, project), account_email(PREVIEW, project)
+    nightly = account_email(NIGHTLY, project)
+    preview = account_email(PREVIEW, project)
     for name, permissions in readable.items():
         yield from role_commands(name, "nightly", "Looks for drift", permissions)
         yield from role_commands(name, "preview", "Previews", PREVIEW_PERMISSIONS)

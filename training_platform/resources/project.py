@@ -1,4 +1,4 @@
-"""What a project is given: the APIs that a stack calls, the roles of Google's own agents, and requests for quota.
+"""Settings of a project: the APIs that a stack calls, the roles of Google's own agents, and requests for quota.
 
 APIs are enabled before anything that needs them, and kept when the stack is destroyed.
 """
@@ -43,7 +43,8 @@ SECRETS_API = "secretmanager.googleapis.com"  # of a team with secrets
 KMS_API = "cloudkms.googleapis.com"  # of a stack whose environment has keys of its own
 # The APIs that encrypt what an environment creates.
 ENVIRONMENT_KEY_USERS = ("artifactregistry.googleapis.com", "container.googleapis.com", "file.googleapis.com")
-AI_PLATFORM, STORAGE = "aiplatform.googleapis.com", "storage.googleapis.com"
+AI_PLATFORM = "aiplatform.googleapis.com"
+STORAGE = "storage.googleapis.com"
 # A team's resources may be in a project of its own; access to the environment's images and clusters is granted from
 # the team's stack, and each such grant waits for the API of its kind.
 TEAM_APIS = (

@@ -154,7 +154,8 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
 @cache
 def _facts() -> _Facts:
     """Return the content of the file, read at the first call."""
-    content, place = read_file(_FILE), FilePlace(_FILE)
+    content = read_file(_FILE)
+    place = FilePlace(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
     return _Facts(types, content["apis"], frozenset(content["object_replacing"]))
 
@@ -218,7 +219,8 @@ def forces_replacement(
     only one side has, None where both have the input. ``also`` are paths that a program registers as replacing
     (``replaceOnChanges``): each stands for everything below it.
     """
-    forcing, plain = replacing_inputs(resource_type), general_path(path)
+    forcing = replacing_inputs(resource_type)
+    plain = general_path(path)
     patterns = (*also, *(field.removesuffix(".*") for field in forcing if field.endswith(".*")))
     if plain in forcing or any(covers(pattern, plain) for pattern in patterns):
         return True
@@ -226,7 +228,7 @@ def forces_replacement(
 
 
 def is_turned_on(resource_type: str, path: str, value: object) -> bool:
-    """Whether an input is a switch that only turning off replaces its resource for, and is being turned on."""
+    """Whether an input is a switch that is turned on, if only turning it off replaces the resource."""
     return value is True and general_path(path) in _sometimes_replacing_inputs(resource_type)
 
 
@@ -236,8 +238,9 @@ def general_path(path: str) -> str:
 
 
 def covers(pattern: str, path: str) -> bool:
-    """Whether a path is what a pattern such as ``resourcePools[*].replicaCount`` names, or is below it."""
-    pattern, path = general_path(pattern), general_path(path)
+    """Whether a path matches a pattern such as ``resourcePools[*].replicaCount``, or is below it."""
+    pattern = general_path(pattern)
+    path = general_path(path)
     return path == pattern or path.startswith((f"{pattern}.", f"{pattern}["))
 
 

@@ -31,8 +31,7 @@ class DocumentField(NamedTuple):
 
     def below(self, name: str) -> tuple[str, DocumentField] | None:
         """Return a field below this one, of a list's entries too, with its name as the API spells it."""
-        own = self.resolved()
-        fields = own.schema.get("properties", {})
+        fields = self.resolved().schema.get("properties", {})
         key = name if name in fields else next((field for field in fields if field.lower() == name.lower()), None)
         return (key, DocumentField(fields[key], self.document)) if key else None
 
@@ -66,7 +65,7 @@ class FieldPlace(NamedTuple):
 
 
 def root(token: str) -> DocumentField | None:
-    """Return the message behind a type of resource; None where its API's document is not available."""
+    """Return the message behind a type of resource, or None if its API's document is not available."""
     place = paths()["types"].get(token)
     if place is None:
         return None
@@ -75,18 +74,22 @@ def root(token: str) -> DocumentField | None:
 
 
 def field_of(name: str, field: DocumentField) -> FieldPlace | None:
-    """Return the field that an input of a block is in the block's message."""
+    """Return the field of a block's message that an input of the block sets, or None."""
     renamed = paths()["names"].get(field.message, {})
     candidates = [renamed[name]] if name in renamed else _spellings(name)
-    return next((place for path in candidates if (place := _below(field, path))), None)
+    for path in candidates:
+        place = _below(field, path)
+        if place:
+            return place
+    return None
 
 
 @cache
 def paths() -> Any:
     """Return the document of each type, also of ``resource_types.yaml``, and names that differ as the file has them."""
     table = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    own = {token: row.document for token, row in RESOURCE_TYPES.items() if token.startswith("gcp:")}
-    return {**table, "types": {**table["types"], **own}}
+    documents = {token: row.document for token, row in RESOURCE_TYPES.items() if token.startswith("gcp:")}
+    return {**table, "types": {**table["types"], **documents}}
 
 
 def values_of(schema: Mapping[str, Any]) -> Any:
@@ -95,9 +98,10 @@ def values_of(schema: Mapping[str, Any]) -> Any:
 
 
 def _below(field: DocumentField, path: str) -> FieldPlace | None:
-    """Return the field at a path; the message itself where the provider has a block of its own."""
+    """Return the field at a path; an empty path is the message itself, if the provider has a block of its own."""
     keys: list[str] = []
-    for name in path.split(".") if path else ():
+    names = path.split(".") if path else []
+    for name in names:
         inner = field.below(name)
         if inner is None:
             return None
@@ -124,8 +128,8 @@ def _spellings(name: str) -> Iterator[str]:
 @cache
 def _document(name: str) -> Any:
     folder = files("googleapiclient.discovery_cache") / "documents"
-    own = own_document(*name.split(".", 1))
-    return own or json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    document = own_document(*name.split(".", 1))
+    return document or json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 PLACES = frozenset({"project", "location", "region", "zone"})

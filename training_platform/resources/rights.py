@@ -179,13 +179,13 @@ def resource_named(value: str, project: str) -> str:
     if value.startswith("gs://"):
         bucket, _, name = value.removeprefix("gs://").partition("/")
         return f"buckets/{bucket}/objects/{name}" if name else f"buckets/{bucket}"
-    _, found, path = value.partition("projects/")
-    if found:
+    if "projects/" in value:
+        path = value.partition("projects/")[2]
         return f"projects/{path}"
-    name, at, host = value.partition("@")
-    if at:
+    if "@" in value:
+        host = value.partition("@")[2]
         home = host.removesuffix(".iam.gserviceaccount.com") if host.endswith(".iam.gserviceaccount.com") else project
-        return f"projects/{home}/serviceAccounts/{name}@{host}"
+        return f"projects/{home}/serviceAccounts/{value}"
     return ""
 
 

@@ -17,7 +17,8 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 
-MANAGED_BY, MANAGED_BY_LABEL = "training-platform", "app.kubernetes.io/managed-by"
+MANAGED_BY = "training-platform"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 TEAM_LABEL = f"{MANAGED_BY}/team"  # of a team's namespace in each cluster
 
 
@@ -48,11 +49,11 @@ class Scope:
         return self.environment if self.team is None else f"{self.environment}-{self.team}"
 
     def within(self, cluster: ClusterSpec) -> Scope:
-        """Return the scope of resources that are deleted with a cluster: protected where the cluster is."""
+        """Return the scope of resources that are deleted with a cluster: protected if the cluster is."""
         return dataclasses.replace(self, deletion_protection=self.deletion_protection and cluster.deletion_protection)
 
     def key(self, location: str) -> str | None:
-        """Return the key for data in a region or zone; None where Google's own keys encrypt it."""
+        """Return the key for data in a region or zone, or None if Google's own keys encrypt it."""
         return self.keys.get(region_of(location))
 
 
@@ -103,10 +104,13 @@ def team_scope(team: Team, environment: Environment) -> Scope:
     )
 
 
-def complete_labels(own: Mapping[str, str], environment: str, team: str | None = None) -> dict[str, str]:
-    """Return labels as resources have them: ours win over those that somebody chose."""
-    of_team = {"team": team} if team else {}
-    return {**own, "environment": environment, **of_team, "managed-by": MANAGED_BY}
+def complete_labels(chosen: Mapping[str, str], environment: str, team: str | None = None) -> dict[str, str]:
+    """Return the labels of resources: the platform's replace chosen ones of the same key."""
+    labels = {**chosen, "environment": environment}
+    if team:
+        labels["team"] = team
+    labels["managed-by"] = MANAGED_BY
+    return labels
 
 
 def _keys(environment: Environment) -> dict[str, str]:
@@ -121,7 +125,7 @@ _DIGITS = 6  # 24 bits: among 1,000 cut names with one beginning, two are equal 
 
 
 def short_name(text: str, limit: int) -> str:
-    """Return ``text`` where it fits ``limit`` characters, else its beginning, a dash and a hash of all of it.
+    """Return ``text`` if it fits ``limit`` characters, else its beginning, a dash and a hash of all of it.
 
     The result depends on the text and limit alone, so a resource keeps its name; it ends in a letter or digit where the
     text does. ``limit`` is at least 8: a letter, the dash and the hash.
@@ -144,17 +148,17 @@ def account_id(*parts: str) -> str:
 
 
 def jobs_account_id(scope: Scope) -> str:
-    """Return the id of the service account that a team's jobs act as in Google Cloud: ``{environment}-{team}-jobs``."""
+    """Return the id of the service account of a team's jobs in Google Cloud, ``{environment}-{team}-jobs``."""
     return account_id(scope.prefix, "jobs")
 
 
 def jobs_account_email(scope: Scope) -> str:
-    """Return that account's email address, as IAM forms it from id and project."""
+    """Return the email address of the account of a team's jobs, as IAM forms it from id and project."""
     return f"{jobs_account_id(scope)}@{scope.project}.iam.gserviceaccount.com"
 
 
 def bucket_id(scope: Scope, key: str) -> str:
-    """Return a bucket's name, unique in the world: ``{project}-{environment}-{team}-{key}``, cut to 63 characters."""
+    """Return a bucket's globally unique name, ``{project}-{environment}-{team}-{key}``, cut to 63 characters."""
     return short_name(f"{scope.project}-{scope.prefix}-{key}", NAME_LIMIT)
 
 
@@ -164,12 +168,12 @@ def persistent_resource_id(scope: Scope, key: str) -> str:
 
 
 def repository_id(environment_name: str, remote: str = "") -> str:
-    """Return a repository's id, ``{environment}-images`` or ``{environment}-images-{remote}``, of 63 characters."""
+    """Return a repository's id, ``{environment}-images`` or ``{environment}-images-{remote}``, cut to 63 characters."""
     return short_name(f"{environment_name}-images{f'-{remote}' if remote else ''}", NAME_LIMIT)
 
 
 def team_repository_id(environment_name: str, team: str) -> str:
-    """Return the id of a team's repository, ``{environment}-{team}-images``, of 63 characters."""
+    """Return the id of a team's repository, ``{environment}-{team}-images``, cut to 63 characters."""
     return short_name(f"{environment_name}-{team}-images", NAME_LIMIT)
 
 
@@ -179,7 +183,7 @@ def repository_url(repository: str, project: str, location: str) -> str:
 
 
 def secret_id(scope: Scope, key: str) -> str:
-    """Return the id of a team's secret, ``{environment}-{team}-{key}``, cut to the 255 characters that ids have."""
+    """Return the id of a team's secret, ``{environment}-{team}-{key}``, cut to 255 characters."""
     return short_name(f"{scope.prefix}-{key}", SECRET_LIMIT)
 
 

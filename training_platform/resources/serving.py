@@ -47,13 +47,14 @@ LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 # Pods start and end with quota, VMs and load, which no deployment waits for.
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 _SHARED_MEMORY = {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
-# Weights of hundreds of GB take long to load; Kueue's own time for ready pods is over before.
-_PROBE_SECONDS, _START_PROBES = 10, 360
-_SCRAPE_SECONDS = 15  # as GKE's tutorials have it: an autoscaler looks every 15 seconds
+# Weights of hundreds of GB take long to load, longer than Kueue's own time for ready pods.
+_PROBE_SECONDS = 10
+_START_PROBES = 360
+_SCRAPE_SECONDS = 15  # as in GKE's tutorials: an autoscaler reads metrics every 15 seconds
 
 
 def object_name(name: str) -> str:
-    """Return the name of a server's objects, of which no job's can be: jobs have Services of their names, too."""
+    """Return the name of a server's objects; no job can have it, since jobs have Services of their names as well."""
     return f"serve-{name}"
 
 
@@ -89,14 +90,14 @@ def most_chips(server: ServerSpec, flavor: Flavor) -> int:
 
 
 def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return chips by flavor that a team's pods in a cluster may ask for beside those of jobs that Kueue has admitted.
+    """Return the chips by flavor that pods of a team's servers may request in a cluster, beside those of admitted jobs.
 
-    These pods exist while they wait, so they can ask for more than the team has.
+    These pods exist while they wait, so they can request more than the team has.
     """
-    asked: Counter[str] = Counter()
+    requested: Counter[str] = Counter()
     for server in team.serving.get(cluster, {}).values():
-        asked[server.flavor] += most_chips(server, flavors[server.flavor])
-    return asked
+        requested[server.flavor] += most_chips(server, flavors[server.flavor])
+    return requested
 
 
 def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> d
     metadata = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
     return {
         "selector": {"matchLabels": labels},
-        # No pod more than the most that the share is counted for, during updates either.
+        # Never more pods than the share is counted for, not even during updates.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
         "template": {"metadata": {"labels": labels, **metadata}, "spec": pod(server, flavor, scope)},
     }
@@ -114,39 +115,49 @@ def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> d
 def pod(server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = True) -> dict[str, Any]:
     """Return the spec of a pod that ``answers`` requests, or of another pod of its replica."""
     nodes = resource_flavor(flavor)
-    shared = chips_of(server, flavor) > 1  # whose processes speak to each other through it
-    volume = {"name": _SHARED_MEMORY["name"], "emptyDir": {"medium": "Memory"}}
-    return {
+    spec: dict[str, Any] = {
         "serviceAccountName": SERVICE_ACCOUNT,
         "nodeSelector": nodes["nodeLabels"],
         "tolerations": nodes["tolerations"],
         "containers": [_container(server, flavor, scope, answers)],
-        **({"volumes": [volume]} if shared else {}),
     }
+    if chips_of(server, flavor) > 1:  # its processes communicate through shared memory
+        spec["volumes"] = [{"name": _SHARED_MEMORY["name"], "emptyDir": {"medium": "Memory"}}]
+    return spec
 
 
 def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) -> dict[str, Any]:
     chips = chips_of(server, flavor)
     amount = {flavor.accelerator.resource: str(chips)}
-    own = server.command, server.args
-    program, arguments = own if answers or not server.worker_command else (server.worker_command, ())
-    command = ["python3", "-c", launcher()] if server.secrets else list(program)
-    args = [*program, *arguments] if server.secrets else list(arguments)
-    asked = {"startupProbe": {**_probe(server), "failureThreshold": _START_PROBES}, "readinessProbe": _probe(server)}
-    return {
-        "name": "server",
-        "image": server.image,
-        **({"command": command} if command else {}),
-        **({"args": args} if args else {}),
-        "env": [{"name": key, "value": value} for key, value in {**server.env, **_orders(server, scope)}.items()],
-        "ports": [{"name": key, "containerPort": port} for key, port in _ports(server).items()] if answers else [],
-        "resources": {"requests": amount, "limits": amount},
-        **(asked if answers else {}),
-        **({"volumeMounts": [dict(_SHARED_MEMORY)]} if chips > 1 else {}),
-    }
+    command = list(server.command)
+    args = list(server.args)
+    if server.worker_command and not answers:
+        command = list(server.worker_command)
+        args = []
+    if server.secrets:
+        args = [*command, *args]
+        command = ["python3", "-c", launcher()]
+    variables = {**server.env, **_launch_plan(server, scope)}
+    container: dict[str, Any] = {"name": "server", "image": server.image}
+    if command:
+        container["command"] = command
+    if args:
+        container["args"] = args
+    container["env"] = [{"name": name, "value": value} for name, value in variables.items()]
+    container["ports"] = []
+    if answers:
+        container["ports"] = [{"name": name, "containerPort": port} for name, port in _ports(server).items()]
+    container["resources"] = {"requests": amount, "limits": amount}
+    if answers:
+        container["startupProbe"] = {**_probe(server), "failureThreshold": _START_PROBES}
+        container["readinessProbe"] = _probe(server)
+    if chips > 1:
+        container["volumeMounts"] = [dict(_SHARED_MEMORY)]
+    return container
 
 
-def _orders(server: ServerSpec, scope: Scope) -> dict[str, str]:
+def _launch_plan(server: ServerSpec, scope: Scope) -> dict[str, str]:
+    """Return the variable with the launcher's plan, if the server has secrets."""
     if not server.secrets:
         return {}
     parts = {variable: secret.partition(":") for variable, secret in server.secrets.items()}
@@ -164,8 +175,8 @@ def _ports(server: ServerSpec) -> dict[str, int]:
 
 def _probe(server: ServerSpec) -> dict[str, Any]:
     path = server.known.health_path
-    how = {"httpGet": {"path": path, "port": "serve"}} if path else {"tcpSocket": {"port": "serve"}}
-    return {**how, "periodSeconds": _PROBE_SECONDS}
+    request = {"httpGet": {"path": path, "port": "serve"}} if path else {"tcpSocket": {"port": "serve"}}
+    return {**request, "periodSeconds": _PROBE_SECONDS}
 
 
 def service(name: str, server: ServerSpec) -> dict[str, Any]:
@@ -182,9 +193,10 @@ def pods_kind(server: ServerSpec, flavor: Flavor) -> tuple[str, str]:
 def autoscaler(name: str, server: ServerSpec, flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a HorizontalPodAutoscaler, on a metric as the adapter of Cloud Monitoring calls it.
 
-    Of a LeaderWorkerSet it counts groups, and asks their first pods for the metric.
+    For a LeaderWorkerSet it counts groups, and reads the metric of their first pods.
     """
-    metric, target = server.metric or server.known.metric, server.target or server.known.target
+    metric = server.metric or server.known.metric
+    target = server.target or server.known.target
     version, kind = pods_kind(server, flavor)
     return {
         "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": object_name(name)},
@@ -252,12 +264,12 @@ def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scop
 
 
 def set_annotations(flavor: Flavor) -> dict[str, str]:
-    """Return the annotations that the controller reads: where Kueue does not place pods, a group takes a slice."""
+    """Return the annotations for the controller: if Kueue does not place pods, each group takes a slice."""
     return dict(_EXCLUSIVE) if slice_vms(flavor) > 1 and not flavor.topology_levels else {}
 
 
 def _placement(flavor: Flavor) -> dict[str, str]:
-    """Return the annotations that ask Kueue to place a group's pods together: on one slice, or as near as possible."""
+    """Return the annotations by which Kueue places a group's pods together: on one slice, or as close as possible."""
     if not flavor.topology_levels:
         return {}
     if flavor.topology_levels == SLICE_LEVELS:
@@ -267,60 +279,67 @@ def _placement(flavor: Flavor) -> dict[str, str]:
 
 
 def serving_findings(workspace: Workspace) -> Iterator[Finding]:
-    """Find servers that the share or the machines of their flavor do not hold, and those that no training yields to."""
+    """Find servers that do not fit the share or the machines of their flavor, and those that preempt no training."""
     for stack, team, home in workspace.teams():
         for cluster, servers in team.serving.items():
-            known = workspace.flavors(team.environment, cluster) if cluster in home.clusters else {}
+            flavors = workspace.flavors(team.environment, cluster) if cluster in home.clusters else {}
             by_flavor: dict[str, dict[str, ServerSpec]] = defaultdict(dict)
             for name, server in servers.items():
-                if server.flavor in known and server.flavor in team.shares.get(cluster, ()):
+                if server.flavor in flavors and server.flavor in team.shares.get(cluster, ()):
                     path: Path = ("serving", cluster, name)
-                    yield from _unfit(stack, path, server, known[server.flavor])
-                    yield from _several(stack, (*path, "vms"), server, known[server.flavor], home.clusters[cluster])
-                    yield from _elsewhere(stack, path, server, home)
-                    yield from _yields_nothing(stack, path, server, team, home)
+                    flavor = flavors[server.flavor]
+                    yield from _flavor_findings(stack, path, server, flavor)
+                    yield from _vms_findings(stack, (*path, "vms"), server, flavor, home.clusters[cluster])
+                    yield from _image_findings(stack, path, server, home)
+                    yield from _priority_findings(stack, path, server, team, home)
                     by_flavor[server.flavor][name] = server
-            for flavor, on_flavor in by_flavor.items():
-                nominal = team.shares[cluster][flavor].nominal_quota
-                yield from _over_share(stack, ("serving", cluster), nominal, known[flavor], on_flavor)
+            for flavor_name, on_flavor in by_flavor.items():
+                nominal = team.shares[cluster][flavor_name].nominal_quota
+                yield from _over_share(stack, ("serving", cluster), nominal, flavors[flavor_name], on_flavor)
 
 
 def _over_share(
     stack: Stack, path: Path, nominal: int, flavor: Flavor, servers: Mapping[str, ServerSpec]
 ) -> Iterator[Finding]:
-    """Find servers that at their most ask for more than the team can always get back."""
-    asked = {name: most_chips(server, flavor) for name, server in servers.items()}
-    total = sum(asked.values())
-    for name, server in servers.items() if total > nominal else ():
-        fits = max(0, nominal - (total - asked[name])) // replica_chips(server, flavor)
-        parts = ", ".join(f"{other} {chips}" for other, chips in asked.items())
-        message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({parts})"
+    """Find servers whose replicas may request more chips than the team can always reclaim."""
+    requested = {name: most_chips(server, flavor) for name, server in servers.items()}
+    total = sum(requested.values())
+    if total <= nominal:
+        return
+    parts = ", ".join(f"{name} {chips}" for name, chips in requested.items())
+    message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({parts})"
+    for name, server in servers.items():
+        fits = max(0, nominal - (total - requested[name])) // replica_chips(server, flavor)
         yield stack.finding(
-            "serving-over-share", (*path, name, "max_replicas"), f"{message}; the team's share is {nominal}",
+            "serving-over-share",
+            (*path, name, "max_replicas"),
+            f"{message}; the team's share is {nominal}",
             allowed=f"at most {fits} besides the others" if fits else "a larger share",
             nearest=fits if fits >= server.min_replicas else None,
-        )  # fmt: skip
+        )
 
 
-def _unfit(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Finding]:
-    """Find a flavor whose VMs are one job's, and chips that no VM gives a pod."""
+def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Finding]:
+    """Find a flavor whose VMs belong to a single job, and chips that no VM can give a pod."""
     if flavor.by_request:
-        message = f"VMs of {flavor.name} come for one job and are deleted after its longest run"
+        message = f"VMs of {flavor.name} are created for one job and deleted after its longest run"
         yield _wrong(stack, (*path, "flavor"), message, "a flavor without queued provisioning")
     places = min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
     chips = chips_of(server, flavor)
     whole = flavor.accelerator.kind == "tpu" or vms_of(server, flavor) > 1
     if chips > places or (whole and chips != places):
         message = f"is {chips}, and a VM of {flavor.name} has {places}"
-        message += ", all of which a pod takes" if whole else ""
+        message += ": a pod takes all" if whole else ""
         yield _wrong(stack, (*path, "chips"), message, str(places) if whole else f"at most {places}", places)
 
 
-def _several(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Finding]:
-    """Find VMs that are no slice, and replicas of several VMs where nothing makes their pods."""
-    vms, own = vms_of(server, flavor), slice_vms(flavor)
-    if flavor.accelerator.kind == "tpu" and (server.vms or own) != own:
-        yield _wrong(stack, path, f"is {server.vms}, and a slice of {flavor.name} has {own}", str(own), own)
+def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Finding]:
+    """Find VMs that are not a whole slice, and multi-VM replicas in a cluster without the operator for their pods."""
+    vms = vms_of(server, flavor)
+    in_slice = slice_vms(flavor)
+    if flavor.accelerator.kind == "tpu" and (server.vms or in_slice) != in_slice:
+        message = f"is {server.vms}, and a slice of {flavor.name} has {in_slice}"
+        yield _wrong(stack, path, message, str(in_slice), in_slice)
     elif vms > 1 and OPERATOR not in spec.operators:
         message = f"a replica on {flavor.name} is of {vms} VMs, for which its cluster has no {OPERATOR}"
         yield _wrong(stack, (*path[:-1], "flavor"), message, f"a cluster with {OPERATOR} among its operators")
@@ -329,7 +348,7 @@ def _several(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec:
         yield _wrong(stack, (*path[:-1], "worker_command"), message, "vms of at least 2, or the field left out")
 
 
-def _elsewhere(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Finding]:
+def _image_findings(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Finding]:
     """Find an image that the cluster's admission policy refuses."""
     sources = home.image_sources
     if sources and not server.image.startswith(sources):
@@ -337,8 +356,10 @@ def _elsewhere(stack: Stack, path: Path, server: ServerSpec, home: Environment) 
         yield _wrong(stack, (*path, "image"), message, f"images of {enumeration(sources)}")
 
 
-def _yields_nothing(stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find a server that waits behind running training, though pods of it are asked for by load."""
+def _priority_findings(
+    stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment
+) -> Iterator[Finding]:
+    """Find a server that waits behind running training when its load needs more pods."""
     values = priorities(home)
     if team.preemption.within_queue == "Never":
         message = "no job of the team is stopped for its model servers, which wait until one ends"
@@ -347,7 +368,7 @@ def _yields_nothing(stack: Stack, path: Path, server: ServerSpec, team: Team, ho
         )
     above = [other for other, value in values.items() if value > values.get(server.priority, 0)]
     if above:
-        message = f"{server.priority} is below {enumeration(above)}, jobs of which are not stopped for it"
+        message = f"{server.priority} is below {enumeration(above)}, so it does not preempt their jobs"
         nearest = max(values, key=values.__getitem__)
         yield _wrong(stack, (*path, "priority"), message, "the highest priority", nearest, severity="warning")
 
@@ -361,19 +382,21 @@ def _wrong(
 def model_server(
     into: Component, scope: Scope, key: str, spec: ServerSpec, *, team: str, flavor: Flavor, namespace: Any
 ) -> None:
-    """Add pods of a model server behind one address, as many as their load asks for and the team's queue admits.
+    """Add pods of a model server behind one address, as many as their load needs and the team's queue admits.
 
     ``key`` is the server's in the team's file, and ``team`` the name of queue and namespace.
     """
     name = into.name
-    several = vms_of(spec, flavor) > 1
-    if several:
-        role, pods = "groups", leader_worker_set(key, spec, flavor, scope)
+    if vms_of(spec, flavor) > 1:
+        role = "groups"
+        pods = leader_worker_set(key, spec, flavor, scope)
         annotations = {**SKIP_AWAIT, **set_annotations(flavor)}
         options = Options(replace_on_changes=tuple(REPLACED), delete_before_replace=True)
     else:
-        role, pods = "deployment", deployment(key, spec, flavor, scope)
-        annotations, options = SKIP_AWAIT, PLAIN
+        role = "deployment"
+        pods = deployment(key, spec, flavor, scope)
+        annotations = SKIP_AWAIT
+        options = PLAIN
     into.add(
         kubernetes_object(
             object_type(*pods_kind(spec, flavor)),

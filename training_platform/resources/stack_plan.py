@@ -113,20 +113,20 @@ def _own_resources(root: Path) -> Callable[[OwnResources], None] | None:
     return function  # type: ignore[no-any-return] # the module is the organisation's
 
 
-def _failed(error: BaseException, what: str) -> PlanError:
+def _failed(error: BaseException, failure: str) -> PlanError:
     """Return an error of the organisation's own code with its last line in that file.
 
-    Its text may hold a secret that the file read, so only a traceback shows it, on request; that of PlanError is ours.
+    Its message may contain a secret that the file read, so only a traceback shows it, on request. PlanError's is ours.
     """
     lines = [
         f":{frame.lineno}" for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES
     ]
     place = f"{OWN_RESOURCES}{lines[-1] if lines else ''}"
     if isinstance(error, PlanError):
-        return PlanError(f"{place} {what}: {error}")
+        return PlanError(f"{place} {failure}: {error}")
     if os.environ.get(TRACEBACK):
         print_exception(error)
-    return PlanError(f"{place} {what}: {type(error).__name__}. {TRACEBACK}=1 shows more.")
+    return PlanError(f"{place} {failure}: {type(error).__name__}. {TRACEBACK}=1 shows more.")
 
 
 def plannable(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:

@@ -68,17 +68,17 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
     Artifact Registry's agent may read the images of its own project, is (unverified).
     Sources: Artifact Registry docs, repository overview, read 2026-11-23; provider's schema, ``commonRepository``.
     """
-    own = repository_id(scope.environment)
-    images = into.add(image_repository(f"{name}-repository", spec, scope, own, location=spec.location))
-    path = f"projects/{scope.project}/locations/{spec.location}/repositories/{own}"
+    images_id = repository_id(scope.environment)
+    images = into.add(image_repository(f"{name}-repository", spec, scope, images_id, location=spec.location))
+    path = f"projects/{scope.project}/locations/{spec.location}/repositories/{images_id}"
     for location in spec.caches:
-        part = f"{name}-{location}-repository"
-        cache = image_repository(part, spec, scope, own, location=location, upstream=path)
-        into.add(cache, [images])  # which the path does not say
+        cache_name = f"{name}-{location}-repository"
+        cache = image_repository(cache_name, spec, scope, images_id, location=location, upstream=path)
+        into.add(cache, [images])  # the path, a string, does not make it wait
     for location, (key, registry) in product(spec.locations, spec.remotes.items()):
-        held = repository_id(scope.environment, key)
-        part = f"{name}-{location}.{key}-repository"
-        into.add(image_repository(part, spec, scope, held, location=location, upstream=registry))
+        remote_id = repository_id(scope.environment, key)
+        remote_name = f"{name}-{location}.{key}-repository"
+        into.add(image_repository(remote_name, spec, scope, remote_id, location=location, upstream=registry))
     return images
 
 

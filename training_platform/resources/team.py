@@ -86,7 +86,7 @@ def add_team(
     flavors: Mapping[str, Mapping[str, Flavor]],
     organization: str = ORGANIZATION,
 ) -> ProjectApis:
-    """Add everything of a team to the plan of its stack, and return the APIs that resources are to wait for.
+    """Add a team's resources to the plan of its stack, and return the APIs that they have to wait for.
 
     ``flavors`` are those of its environment's clusters, by cluster and name; ``organization`` is Pulumi's, whose stack
     of the environment is read. The outputs are where the team's jobs run and write to.
@@ -187,7 +187,7 @@ def _account(
     buckets: Mapping[str, Resource],
     repositories: Mapping[str, RepositoryRef],
 ) -> TeamAccount:
-    """Return what the team's account may use."""
+    """Return the team's account with the resources that it may use."""
     kubernetes = None
     if environment.clusters:  # a project without clusters has no pool of identities
         kubernetes = KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
@@ -203,7 +203,8 @@ def _account(
     )
 
 
-ENVIRONMENT_IMAGES, TEAM_IMAGES = "images", "team-images"
+ENVIRONMENT_IMAGES = "images"
+TEAM_IMAGES = "team-images"
 
 
 def _repositories(team: Team, environment: Environment) -> dict[str, RepositoryRef]:
@@ -216,29 +217,32 @@ def _repositories(team: Team, environment: Environment) -> dict[str, RepositoryR
     }
     location = environment.images.location
     return {
-        key: RepositoryRef(project=environment.project, location=location, repository_id=each)
-        for key, each in ids.items()
+        key: RepositoryRef(project=environment.project, location=location, repository_id=image_repository_id)
+        for key, image_repository_id in ids.items()
     }
 
 
 def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) -> dict[str, RepositoryRef]:
-    """Add the team's repository, where nodes and the other repositories are: in the environment's project."""
+    """Add the team's repository to the environment's project, which has the nodes and the other repositories."""
     repositories = _repositories(team, environment)
     if environment.images:
-        own = repositories[TEAM_IMAGES]
+        images = repositories[TEAM_IMAGES]
         component = plan.component("training-platform:storage:ImageRepository", TEAM_IMAGES)
-        home = replace(scope, project=own.project)
-        spec = environment.images
-        created = component.add(
-            image_repository(f"{TEAM_IMAGES}-repository", spec, home, own.repository_id, location=own.location)
+        declared = image_repository(
+            f"{TEAM_IMAGES}-repository",
+            environment.images,
+            replace(scope, project=images.project),
+            images.repository_id,
+            location=images.location,
         )
-        # The reference lets grants wait for it.
-        repositories[TEAM_IMAGES] = replace(own, repository_id=created.output("repository_id"))
+        created = component.add(declared)
+        # By the reference, grants wait for it.
+        repositories[TEAM_IMAGES] = replace(images, repository_id=created.output("repository_id"))
     return repositories
 
 
 def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, account: Resource) -> None:
-    """Add the right to connect to clusters, and the account's to data sets of others."""
+    """Add the members' right to connect to clusters, and the account's rights on data sets of others."""
     if team.shares:
         callers = plan.component("training-platform:tenancy:ClusterConnect", "connect")
         cluster_callers(callers, scope, environment.project, team.members)
@@ -259,7 +263,7 @@ def _data_set_buckets(team: Team, environment: Environment) -> dict[str, str]:
 
 
 def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
-    """Add what the team has on Vertex AI, and return its TensorBoards by region."""
+    """Add the team's resources of Vertex AI, and return its TensorBoards by region."""
     for key, resource in team.vertex.persistent_resources.items():
         name = declared_name("vertex.persistent_resources", key)
         component = plan.component("training-platform:vertex:PersistentResource", name)
@@ -274,7 +278,7 @@ def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
 
 @dataclass(frozen=True)
 class _ClusterShare:
-    """Adds a team's part of one cluster: a namespace, queues with its share, and volumes where Filestore is near."""
+    """Adds a team's part of one cluster: a namespace, queues with its share, and volumes on reachable instances."""
 
     plan: Plan
     team: Team
@@ -286,8 +290,10 @@ class _ClusterShare:
     account: Resource
 
     def add(self) -> None:
-        """Add it."""
-        name, team, cluster = declared_name("shares", self.cluster), self.team, self.cluster
+        """Add the team's part of the cluster."""
+        name = declared_name("shares", self.cluster)
+        team = self.team
+        cluster = self.cluster
         spec = self.environment.clusters[cluster]
         home = environment_scope(team.environment, self.environment)
         whole = self.plan.component("training-platform:team:Cluster", name)
@@ -311,7 +317,8 @@ class _ClusterShare:
         def inside(component_type: str, component_name: str, after: Iterable[Component] = ()) -> Component:
             return whole.component(component_type, component_name, after=after, provider=provider)
 
-        notebooks, egress = notebooks_of(spec, team.name), egress_spec(team, self.environment)
+        notebooks = notebooks_of(spec, team.name)
+        egress = egress_spec(team, self.environment)
         namespace = team_namespace(
             inside("training-platform:tenancy:TeamNamespace", f"{name}-tenancy"), self._namespace(egress)
         )
@@ -367,8 +374,9 @@ class _ClusterShare:
                 )
 
     def _folders(self, inside: Callable[..., Component], notebooks: Notebooks | None) -> list[Component]:
-        """Add what makes the team's folder on each instance that others may have theirs on, and return it."""
-        environment, cluster = self.environment, self.environment.clusters[self.cluster]
+        """Add the Jobs that create the team's folder on each shared instance, and return their components."""
+        environment = self.environment
+        cluster = environment.clusters[self.cluster]
         instances = {
             directory.filestore
             for directory in self.team.directories.values()
@@ -393,9 +401,12 @@ class _ClusterShare:
         return folders
 
     def _namespace(self, egress: Mapping[str, Any] | None) -> NamespaceParts:
-        """Return the team's namespace in the cluster; ``egress`` is the policy on what its pods connect to."""
-        team, environment, flavors = self.team, self.environment, self.flavors
-        spec, shares = environment.clusters[self.cluster], team.shares[self.cluster]
+        """Return the team's namespace in the cluster; ``egress`` is the policy on destinations of its pods."""
+        team = self.team
+        environment = self.environment
+        flavors = self.flavors
+        spec = environment.clusters[self.cluster]
+        shares = team.shares[self.cluster]
         waiting = gated_chips(team, self.cluster, flavors) + waiting_chips(self.cluster, spec, team.name, flavors)
         return NamespaceParts(
             scope=self.scope.within(spec),
@@ -422,7 +433,7 @@ class _ClusterShare:
         return compute(filestore_ip, self.outputs, self.team.environment, instance)
 
     def _data_address(self, data: DataSetSpec) -> Any:
-        """Return the address of the environment's instance that a data set is on, if it is on one."""
+        """Return the address of the environment's instance that holds a data set, if one does."""
         if data.filestore:
             return self._address(data.filestore.instance)
         if data.lustre is None or data.lustre.elsewhere:
@@ -433,7 +444,7 @@ class _ClusterShare:
 def cluster_endpoint(
     outputs: Mapping[str, Any], environment: str, cluster: str, flavors: Iterable[str], google_apis: str | None
 ) -> str:
-    """Return a cluster's endpoint, if the deployed environment has all that the team's part of the cluster rests on.
+    """Return a cluster's endpoint, if the deployed environment has all that the team's part of the cluster needs.
 
     ``google_apis`` is the range that names of Google's APIs lead to, if policies rest on it. Raises OutputsError.
     """

@@ -75,10 +75,12 @@ class TeamAccount:
 
 def team_account(into: Component, args: TeamAccount) -> Resource:
     """Add a team's account with its rights, and return the account."""
-    name, scope = into.name, args.scope
+    name = into.name
+    scope = args.scope
     account = into.add(service_account(f"{name}-account", scope, jobs_account_id(scope), f"Jobs of {scope.prefix}"))
     member = account.output("member")
-    for role in (LOG_WRITER, METRIC_WRITER) if args.metrics else (LOG_WRITER,):
+    roles = (LOG_WRITER, METRIC_WRITER) if args.metrics else (LOG_WRITER,)
+    for role in roles:
         into.add(project_role(f"{name}-{role_part(role)}", scope.project, role, member))
     if args.tensorboard:
         _grant_custom_role(into, scope, "tensorboard", member)

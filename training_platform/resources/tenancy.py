@@ -119,19 +119,24 @@ OBJECTS = {
     "count/jobs.batch": 2000,
     "count/jobsets.jobset.x-k8s.io": 500,
 }
-# Beside its VMs: pods without accelerators, those that wait, and those of a job that is being started over.
-SPARE_PODS, SPARE_CPUS, SPARE_MEMORY_GIB = 100, 64, 256
-# Beside the pods that run or wait: those of finished jobs, which are there until their job is deleted.
-FINISHED_PODS, FINISHED_PODS_OF_VM = 1000, 50
+# Beside its VMs: pods without accelerators, waiting pods, and those of a job that restarts.
+SPARE_PODS = 100
+SPARE_CPUS = 64
+SPARE_MEMORY_GIB = 256
+# Beside the pods that run or wait: those of finished jobs, which exist until their job is deleted.
+FINISHED_PODS = 1000
+FINISHED_PODS_OF_VM = 50
 
 
 def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> dict[str, str]:
     """Return the labels of a team's namespace that admission reads: its team, and rights above Pod Security's baseline.
 
-    ``kinds`` are those of GPUDirect. Without rights beyond the baseline, Pod Security refuses pods beyond it;
-    elsewhere it warns, and the policies of the cluster refuse.
+    ``kinds`` are those of GPUDirect. Without rights beyond the baseline, Pod Security refuses pods beyond it; otherwise
+    it warns, and the policies of the cluster refuse.
     """
-    beyond = [*(kind.lower() for kind in kinds), *([HOST_NETWORK] if host_network else [])]
+    beyond = [kind.lower() for kind in kinds]
+    if host_network:
+        beyond.append(HOST_NETWORK)
     modes = ("warn", "audit") if beyond else ("enforce", "warn")
     return {
         TEAM_LABEL: team,
@@ -141,7 +146,7 @@ def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> 
 
 
 def run_limit(team: Team, environment: Environment) -> dict[str, str]:
-    """Return the annotation by which the cluster holds a team's jobs to their limit of time."""
+    """Return the annotation with the time limit of a team's jobs, which admission enforces."""
     hours = run_limit_hours(team, environment)
     return {MAX_RUN_SECONDS: str(hours * 3600)} if hours else {}
 
@@ -149,15 +154,17 @@ def run_limit(team: Team, environment: Environment) -> dict[str, str]:
 def resource_quota(
     shares: Mapping[str, Share], flavors: Mapping[str, Flavor], gated: Mapping[str, int] | None = None
 ) -> dict[str, str]:
-    """Return the ``hard`` part of a team's ResourceQuota in one cluster, in texts as the server gives them back.
+    """Return the ``hard`` part of a team's ResourceQuota in one cluster, as the strings that the server returns.
 
-    Kueue counts accelerators; this bounds a job that bypasses Kueue: by the team's own chips and the chips that
-    it can borrow. CPUs and memory are those of the VMs for them, and some beside. ``gated`` are chips by flavor that
-    pods ask for while Kueue holds them back, and its jobs still run: a pod that is refused would stop none of them.
+    Kueue counts accelerators; this limits a job that bypasses Kueue to the chips that the team has or can borrow. CPUs
+    and memory are those of the VMs with these chips, and some more. ``gated`` are chips by flavor that pods request
+    while Kueue holds them back and other jobs still run: a refused pod could not preempt them.
     """
     gated = gated or {}
     chips = Counter(dict.fromkeys(ACCELERATORS, 0))
-    vms, cpus, memory = 0, float(SPARE_CPUS), float(SPARE_MEMORY_GIB)
+    vms = 0
+    cpus = float(SPARE_CPUS)
+    memory = float(SPARE_MEMORY_GIB)
     for name, share in shares.items():
         flavor = flavors[name]
         most = most_chips(share, flavor) + gated.get(name, 0)
@@ -178,23 +185,25 @@ def resource_quota(
 
 
 def most_chips(share: Share, flavor: Flavor) -> int:
-    """Return the most that a team can have of a flavor: its own, and what others may lend it of what the pools hold."""
+    """Return the most chips of a flavor that a team can have: its own, and all that it may borrow of the pools'."""
     nominal = share.nominal_quota
     others = max(0, flavor.capacity_chips - nominal)
     return nominal + (others if share.borrowing_limit is None else min(share.borrowing_limit, others))
 
 
 def _chips(flavor: Flavor) -> int:
-    """Chips or GPUs, or places on shared GPUs, of the flavor's smallest VM."""
+    """Return the chips or GPUs, or places on shared GPUs, of the flavor's smallest VM."""
     return min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
 
 
-# A quota of CPUs refuses pods that name none. Those of jobs ask for accelerators alone, and are counted as nothing.
+# A quota of CPUs refuses pods that request none. Pods of jobs request only accelerators, and count as nothing.
 DEFAULT_REQUESTS = {"cpu": "0", "memory": "0"}
 
 
-POLICY_VERSION, POLICY_KIND = "networking.k8s.io/v1", "NetworkPolicy"
-FQDN_VERSION, FQDN_KIND = "networking.gke.io/v1alpha1", "FQDNNetworkPolicy"
+POLICY_VERSION = "networking.k8s.io/v1"
+POLICY_KIND = "NetworkPolicy"
+FQDN_VERSION = "networking.gke.io/v1alpha1"
+FQDN_KIND = "FQDNNetworkPolicy"
 METADATA: Final = "169.254.169.254/32"
 _RESOLVERS: Final = ("169.254.20.10/32", METADATA)  # NodeLocal DNSCache, and Cloud DNS for GKE
 _DNS_PODS: Final = ("kube-dns", "node-local-dns")
@@ -203,7 +212,7 @@ _METADATA_PORTS: Final[Mapping[str, tuple[int, ...]]] = {METADATA: (80, 8080), "
 
 
 def egress_spec(team: Team, environment: Environment) -> Json | None:
-    """Return the spec of the NetworkPolicy on connections of a team's pods; None where they may connect to anything."""
+    """Return the spec of the NetworkPolicy on connections of a team's pods, or None if they may connect anywhere."""
     vip = entrance(environment)
     if environment.open_egress or vip is None:
         return None
@@ -287,10 +296,11 @@ class NamespaceParts:
 def team_namespace(into: Component, args: NamespaceParts) -> Any:
     """Add a namespace with the team's name, its members' rights and its jobs' account, shut off from other teams.
 
-    Accelerators are Kueue's to count: the ResourceQuota stops only what got past it. Returned is the namespace's name,
-    known once it exists.
+    Kueue counts accelerators: the ResourceQuota stops only jobs that bypassed it. Returns the namespace's name, known
+    once it exists.
     """
-    name, scope = into.name, args.scope
+    name = into.name
+    scope = args.scope
     created = kubernetes_object(
         NAMESPACE,
         f"{name}-namespace",
@@ -336,7 +346,7 @@ def _grant_members(into: Component, args: NamespaceParts, namespace: Any) -> Non
 
 
 def _isolate(into: Component, args: NamespaceParts, namespace: Any) -> None:
-    """Let in the team's own pods, which must reach each other, metrics' scrape and operators; out, what files open.
+    """Admit the team's own pods, which must reach each other, scrapers and operators; let out what files open.
 
     Workers of a training job trust whoever speaks to them. Pods on their node's network are out of its reach.
     """
@@ -360,7 +370,7 @@ def _isolate(into: Component, args: NamespaceParts, namespace: Any) -> None:
 
 
 def _limit(into: Component, args: NamespaceParts, namespace: Any) -> None:
-    """Bound the objects of the namespace by its quota."""
+    """Limit the objects of the namespace by its quota."""
     limits = {"limits": [{"type": "Container", "defaultRequest": dict(DEFAULT_REQUESTS)}]}
     for kind, role, spec in (
         (LIMIT_RANGE, "limit-range", limits),

@@ -32,7 +32,8 @@ def persistent_resource(
 
     ``network_attachment`` is the full name of an attachment, for a program in place of that of ``spec``.
     """
-    resource_id, kms_key = persistent_resource_id(scope, key), scope.key(spec.region)
+    resource_id = persistent_resource_id(scope, key)
+    kms_key = scope.key(spec.region)
     network = network_attachment
     if network is None:
         network = attachment(spec.network_attachment, spec.region, scope)
@@ -73,14 +74,14 @@ def _machine_spec(machine: MachineType) -> Machine:
 
 
 def _autoscaling_spec(spec: team.ResourcePoolSpec) -> Autoscaling | None:
-    """Return the bounds of autoscaling, as the texts that the API wants, or None where there is to be none."""
+    """Return the bounds of autoscaling, as the strings that the API takes, or None without autoscaling."""
     if spec.max_replicas is None:
         return None
     return {"min_replica_count": str(spec.replicas), "max_replica_count": str(spec.max_replicas)}
 
 
 def _own_account() -> Runtime:
-    """Return the setting by which every job runs as its own service account, and not as Vertex AI's for all."""
+    """Return the setting by which every job runs as its own service account, not as Vertex AI's shared one."""
     return {"service_account_spec": {"enable_custom_service_account": True}}
 
 
@@ -92,14 +93,14 @@ def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
         delete_before_replace=True,
         # The provider gives up after 20 minutes, and GPU machines take longer.
         timeouts={"create": "60m", "update": "60m", "delete": "60m"},
-        # The autoscaler sets the number of machines, and writing our own would undo it.
+        # The autoscaler sets the number of machines; writing another would undo its decision.
         ignore_changes=_scaled_counts(spec),
         replace_on_changes=_REPLACING,
     )
 
 
 def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
-    """Return the counts that autoscaling changes behind the program's back, as the engine writes paths."""
+    """Return the paths of the counts that autoscaling changes, as the engine spells them."""
     scaled = [pool.max_replicas is not None for pool in spec.pools.values()]
     if all(scaled):
         return ("resourcePools[*].replicaCount",)
