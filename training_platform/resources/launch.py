@@ -1,6 +1,6 @@
-"""Starts a training program in its container, after its secrets and its package, and again when it fails.
+"""Starts a training program in its container, with its secrets and its package, and again if it fails.
 
-The standard library alone, of Python 3.8 or newer; the account's token comes from the metadata server.
+Standard library of Python 3.8 or newer only; the account's token comes from the metadata server.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SECONDS = 60
 
 
 def call(url: str, headers: dict[str, str], body: bytes | None = None) -> bytes:
-    """Return what a URL answers; a body is posted."""
-    with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=SECONDS) as answer:
-        return bytes(answer.read())
+    """Return the response of a URL; a body is posted."""
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=SECONDS) as response:
+        return bytes(response.read())
 
 
 def authorized() -> dict[str, str]:
-    """Return the header that says which account this is."""
+    """Return the headers of a request by this container's account."""
     token = json.loads(call(TOKEN_URL, {"Metadata-Flavor": "Google"}))["access_token"]
     return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
@@ -47,7 +47,7 @@ def secret(version: str) -> str:
 def download(uri: str) -> Path:
     """Return a new file with a source that job submit packed, ``gs://bucket/sources/digest/name``.
 
-    Whoever writes the bucket may have changed it.
+    The digest is checked, since others can write to the bucket.
     """
     bucket, _, name = uri[len("gs://") :].partition("/")
     url = f"{STORAGE}/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
@@ -60,9 +60,9 @@ def download(uri: str) -> Path:
 
 
 def enter(folder: str) -> None:
-    """Unpack an archive of one folder, and continue there; its modules can be imported from anywhere.
+    """Unpack an archive of one folder, and change to the folder; its modules can be imported from anywhere.
 
-    The filters of ``tarfile`` are not in every Python 3.8.
+    Not every Python 3.8 has the filters of ``tarfile``.
     """
     file = download(folder)
     with tarfile.open(file) as archive:
@@ -76,7 +76,7 @@ def enter(folder: str) -> None:
 
 
 def tell(topic: str, message: dict[str, object]) -> None:
-    """Publish a message; a topic that does not take it stops no training."""
+    """Publish a message; if that fails, training continues."""
     data = base64.b64encode(json.dumps(message).encode()).decode()
     try:
         call(f"{PUBSUB}/{topic}:publish", authorized(), json.dumps({"messages": [{"data": data}]}).encode())
@@ -85,16 +85,17 @@ def tell(topic: str, message: dict[str, object]) -> None:
 
 
 def place() -> tuple[int, list[str]]:
-    """Return this container's number among the run's nodes, -1 for an evaluator's, and their addresses on Vertex AI.
+    """Return this container's rank among the run's nodes, -1 for an evaluator, and their addresses on Vertex AI.
 
     GKE numbers the VMs of each slice. Source: Vertex AI docs, CLUSTER_SPEC, read 2026-08-22.
     """
     spec = json.loads(os.environ.get("CLUSTER_SPEC") or "{}")
-    task, pools = spec.get("task") or {}, spec.get("cluster") or {}
-    counted = ("SLICE_INDEX", "SLICE_HOSTS", "JOB_COMPLETION_INDEX")
-    slices, hosts, host = (int(os.environ.get(name) or 0) for name in counted)
+    task = spec.get("task") or {}
+    pools = spec.get("cluster") or {}
     if not task:
-        return slices * hosts + host, []
+        counted = ("SLICE_INDEX", "SLICE_HOSTS", "JOB_COMPLETION_INDEX")
+        slice_index, hosts, host = (int(os.environ.get(name) or 0) for name in counted)
+        return slice_index * hosts + host, []
     nodes = [(pool, index) for pool in ("workerpool0", "workerpool1") for index, _ in enumerate(pools.get(pool, ()))]
     here = (task.get("type"), int(task.get("index") or 0))
     return nodes.index(here) if here in nodes else -1, [pools[pool][index] for pool, index in nodes]
@@ -103,54 +104,57 @@ def place() -> tuple[int, list[str]]:
 def join(variables: dict[str, str]) -> None:
     """Set the variables by which the run's nodes find each other, unless the job has set its own."""
     rank, addresses = place()
+    if rank < 0:
+        return
     host, _, port = (addresses or [""])[0].partition(":")
     names = ",".join(address.partition(":")[0] for address in addresses)
-    for name, text in variables.items() if rank >= 0 else ():
-        filled = text.format(rank=rank, nodes=len(addresses), names=names, host=host, port=port)
-        os.environ.setdefault(name, filled)
+    for name, template in variables.items():
+        value = template.format(rank=rank, nodes=len(addresses), names=names, host=host, port=port)
+        os.environ.setdefault(name, value)
 
 
 def source(script: str) -> None:
-    """Set the variables that a shell script sets, unless they are set; a script that fails stops no training."""
+    """Set the variables that a shell script sets, unless they are set; if it fails, training continues."""
     try:
         shell = ["bash", "-c", 'set -a && . "$0" >&2 && env -0', script]
         rows = subprocess.run(shell, check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"launch: {script} was not read: {error}", file=sys.stderr)
         return
-    for name, given, value in (row.partition("=") for row in rows):
-        if given:
+    for row in rows:
+        if "=" in row:
+            name, _, value = row.partition("=")
             os.environ.setdefault(name, value)
 
 
 def run(command: list[str], restarts: int, codes: list[int]) -> int:
-    """Run the program, hand on the signal that asks it to end, and return its exit code.
+    """Run the program, forward the signal to end, and return its exit code.
 
     A program that fails starts again, ``restarts`` times; with ``codes`` only after one of these exit codes.
     """
-    asked: list[int] = []
+    signals: list[int] = []
     for started in range(1, restarts + 2):
         child = subprocess.Popen(command, start_new_session=True)
 
         def end(number: int, _frame: object, child: subprocess.Popen[bytes] = child) -> None:
-            asked.append(number)
+            signals.append(number)
             child.send_signal(number)
 
         signal.signal(signal.SIGTERM, end)
-        if asked:  # between two attempts, when there was nobody to hand the signal on to
+        if signals:  # it came between two attempts, without a program to forward it to
             child.terminate()
         code = child.wait()
         code = 128 - code if code < 0 else code
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)  # processes that it left behind hold accelerators and ports
-        if not code or asked or started > restarts or (codes and code not in codes):
+        if not code or signals or started > restarts or (codes and code not in codes):
             break
         print(f"launch: ended with {code}, starts again ({started} of {restarts})", file=sys.stderr, flush=True)
     return code
 
 
 def main(command: list[str]) -> int:
-    """Do what the plan says, and run the command."""
+    """Prepare the container by the plan, and run the command."""
     plan = json.loads(os.environ.pop("TRAINING_LAUNCH", "{}"))
     for name, version in plan.get("secrets", {}).items():
         os.environ[name] = secret(version)
@@ -162,13 +166,14 @@ def main(command: list[str]) -> int:
     join(plan.get("nodes", {}))
     if "script" in plan:
         source(plan["script"])
-    told, restarts = "topic" in plan and place()[0] == 0, plan.get("restarts", 0)
-    if not told and not restarts:
+    reports = "topic" in plan and place()[0] == 0
+    restarts = plan.get("restarts", 0)
+    if not reports and not restarts:
         os.execvp(command[0], command)
-    if told:
+    if reports:
         tell(plan["topic"], {**plan["message"], "state": "started"})
     code = run(command, restarts, plan.get("retry_on", []))
-    if told:
+    if reports:
         tell(plan["topic"], {**plan["message"], "state": "failed" if code else "succeeded", "exit_code": code})
     return code
 

@@ -123,7 +123,7 @@ def test_servers_of_one_share_are_counted_together() -> None:
         ({"flavor": "tpu-v5e-2x4", "vms": 2}, "vms", "is 2, and a slice of tpu-v5e-2x4 has 1"),
         ({"flavor": "h100-queued-provisioning"}, "flavor", "are created for one job"),
         ({"chips": 9, "max_replicas": 1}, "chips", "is 9, and a VM of h100 has 8"),
-        ({"flavor": "tpu-v5e-2x4", "chips": 4}, "chips", "is 4, and a VM of tpu-v5e-2x4 has 8, all of which"),
+        ({"flavor": "tpu-v5e-2x4", "chips": 4}, "chips", "is 4, and a VM of tpu-v5e-2x4 has 8: a pod takes all"),
     ],
 )
 def test_a_flavor_that_holds_no_such_pod_is_found(server: Json, path: str, said: str) -> None:
