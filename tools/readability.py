@@ -27,6 +27,7 @@ ROOMS: Final = (
     "training_platform/cli",
     "training_platform/config/model",
     "training_platform/parts/adopt",
+    "training_platform/resources",
     "training_platform/views",
 )
 """Where every remark has been dealt with; rooms are added as they are read."""
