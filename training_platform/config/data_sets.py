@@ -14,7 +14,9 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 
 RULE = "data-set-region"
-READ, WRITE, WRITE_ALONE = "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"
+READ = "ReadOnlyMany"
+WRITE = "ReadWriteMany"
+WRITE_ALONE = "ReadWriteOnce"
 
 
 def data_location(spec: DataSetSpec, environment: Environment) -> str:
@@ -43,7 +45,7 @@ def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
 
 def with_own_data(team: Team, environment: Environment) -> Environment:
     """Return an environment as its team sees it: with the team's own data sets, which nobody else mounts."""
-    own = {
+    team_sets = {
         key: DataSetSpec(
             bucket=spec.bucket,
             size_gib=spec.size_gib,
@@ -52,14 +54,18 @@ def with_own_data(team: Team, environment: Environment) -> Environment:
         )
         for key, spec in team.data_sets.items()
     }
-    return environment.model_copy(update={"data_sets": {**environment.data_sets, **own}}) if own else environment
+    if not team_sets:
+        return environment
+    return environment.model_copy(update={"data_sets": {**environment.data_sets, **team_sets}})
 
 
 def far_data_sets(workspace: Workspace) -> Iterator[Finding]:
     """Find data sets that jobs of every cluster with accelerators read from another region, or not at all."""
     for stack, environment in workspace.environments():
         regions = {region_of(cluster.location) for cluster in environment.clusters.values() if cluster.node_pools}
-        for name, spec in environment.data_sets.items() if regions else ():
+        if not regions:
+            continue
+        for name, spec in environment.data_sets.items():
             here = region_of(data_location(spec, environment))
             if here not in regions:
                 size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"

@@ -22,7 +22,9 @@ from training_platform.config.pools import ExpandedPool, cluster_pools
 PARTS_BITS = 7  # a range is cut into 128 subnets
 RDMA_PROFILE = "vpc-roce"
 _SLOTS = {"TCPX": 0, "TCPXO": 4}  # the first subnet of each; RDMA has the rest, 9 for each zone
-_RDMA_SLOTS, _RDMA_SLOTS_A_ZONE, _ZONES = 12, 9, 6
+_RDMA_SLOTS = 12
+_RDMA_SLOTS_A_ZONE = 9
+_ZONES = 6
 _MTU = 8896  # of the network of RDMA's second gVNIC, as of all others here
 
 

@@ -142,7 +142,7 @@ def clashes(section: Environment | Team) -> dict[str, list[Path]]:
     paths = defaultdict(list)
     for name, path in sections(section):
         paths[name].append(path)
-    return {name: found for name, found in paths.items() if len(found) > 1}
+    return {name: same_name for name, same_name in paths.items() if len(same_name) > 1}
 
 
 # Folders with caches, by the variable that libraries read.

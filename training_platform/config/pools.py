@@ -24,17 +24,21 @@ from training_platform.config.reading.finding import Path
 FLAVOR_LABEL = "training-platform/flavor"
 # As Google's own tools call the pool for heads of Pathways jobs, so that their manifests fit. Those do not taint it;
 # here other pods would keep its large VMs. Source: AI-Hypercomputer/xpk, core/kueue_manager.py, read 2026-11-22.
-HEADS_NAME, HEADS_TAINT = "cpu-np", ("training-platform/pathways", "true")
+HEADS_NAME = "cpu-np"
+HEADS_TAINT = ("training-platform/pathways", "true")
 # GKE's own pods tolerate this taint and no other. Source: Cluster Toolkit v1.95.0, gke-cluster, whose system pools have
 # it by default, read 2026-06-25; that every pod of GKE's own tolerates it is (unverified).
-SYSTEM_NAME, SYSTEM_TAINT = "system", ("components.gke.io/gke-managed-components", "true")
+SYSTEM_NAME = "system"
+SYSTEM_TAINT = ("components.gke.io/gke-managed-components", "true")
 SYSTEM_TOLERATIONS = ({"key": SYSTEM_TAINT[0], "operator": "Equal", "value": SYSTEM_TAINT[1], "effect": "NoSchedule"},)
-# Above all that pods of teams may have. GKE admits those of its own pods, system-cluster-critical, in kube-system alone
-# (unverified).
-SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE = "training-platform-system", 1_000_000_000
+# Above all priorities that pods of teams may have. GKE admits that of its own pods, system-cluster-critical, only in
+# kube-system (unverified).
+SYSTEM_PRIORITY = "training-platform-system"
+SYSTEM_PRIORITY_VALUE = 1_000_000_000
 SYSTEM_POOL_SURGE = 1  # VMs more while a system pool is upgraded
 ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; counts per zone multiply by it where no zone is named
-GPU_DIRECT_LABEL, GPU_DIRECT_OFF = "training-platform/gpu-direct", "off"
+GPU_DIRECT_LABEL = "training-platform/gpu-direct"
+GPU_DIRECT_OFF = "off"
 QUEUED_LABEL = "cloud.google.com/gke-queued"
 CLASS_LABEL = "cloud.google.com/compute-class"
 ARCHITECTURE_LABEL = "kubernetes.io/arch"
@@ -84,8 +88,12 @@ class ExpandedPool:
 
         Of Arm: GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21.
         """
-        arm = {ARCHITECTURE_LABEL: "arm64"} if self.machine.architecture == "arm64" else {}
-        return {**({} if self.accelerator.kind == "cpu" else {self.accelerator.resource: "present"}), **arm}
+        taints: dict[str, str] = {}
+        if self.accelerator.kind != "cpu":
+            taints[self.accelerator.resource] = "present"
+        if self.machine.architecture == "arm64":
+            taints[ARCHITECTURE_LABEL] = "arm64"
+        return taints
 
     @property
     def max_nodes(self) -> int:
@@ -192,7 +200,7 @@ def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool
 
 
 def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
-    """Yield what GKE may make by itself for compute classes; how many VMs is decided by limits of the cluster alone."""
+    """Yield the pools that GKE may create for compute classes; only limits of the cluster bound their VMs."""
     for name, compute_class in cluster.compute_classes.items():
         for member, priority in compute_class.members(name):
             if priority.machine_type:
@@ -224,7 +232,8 @@ def _pool(
     machine = spec.machine
     assert machine.accelerator is not None  # the model takes machine types with chips only
     zone = spec.zone or (cluster.location if is_zone(cluster.location) else None)
-    hosts, zones = machine.hosts_of(spec.topology), 1 if zone else ZONES_OF_A_REGIONAL_CLUSTER
+    hosts = machine.hosts_of(spec.topology)
+    zones = 1 if zone else ZONES_OF_A_REGIONAL_CLUSTER
     return ExpandedPool(
         cluster=cluster_name,
         name=name,
@@ -246,14 +255,15 @@ def pool_labels(pool: ExpandedPool) -> dict[str, str]:
     """
     reservation = pool.spec.reservation
     days = (reservation.starts, reservation.ends) if reservation else (None, None)
-    return {
-        **pool.spec.labels,
-        FLAVOR_LABEL: flavor_name(pool),
-        **({QUEUED_LABEL: "true"} if pool.spec.capacity == "queued-provisioning" else {}),
-        **({CLASS_LABEL: pool.compute_class} if pool.compute_class else {}),
-        **({} if pool.spec.gpu_direct or not pool.machine.gpudirect else {GPU_DIRECT_LABEL: GPU_DIRECT_OFF}),
-        **{label: day for label, day in zip(RESERVED_LABELS, days, strict=True) if day},
-    }
+    labels = {**pool.spec.labels, FLAVOR_LABEL: flavor_name(pool)}
+    if pool.spec.capacity == "queued-provisioning":
+        labels[QUEUED_LABEL] = "true"
+    if pool.compute_class:
+        labels[CLASS_LABEL] = pool.compute_class
+    if pool.machine.gpudirect and not pool.spec.gpu_direct:
+        labels[GPU_DIRECT_LABEL] = GPU_DIRECT_OFF
+    labels |= {label: day for label, day in zip(RESERVED_LABELS, days, strict=True) if day}
+    return labels
 
 
 def flavor_name(pool: ExpandedPool) -> str:
@@ -346,7 +356,7 @@ class Flavor:
 
     @property
     def topology_name(self) -> str | None:
-        """The Topology that Kueue places its jobs by; None where the scheduler alone does."""
+        """The Topology by which Kueue places jobs, or None if only the scheduler does."""
         if not self.topology_levels:
             return None
         return "slices" if self.topology_levels == SLICE_LEVELS else "blocks"
@@ -366,7 +376,7 @@ class Flavor:
 
     @property
     def by_request(self) -> bool:
-        """Whether its nodes come by ProvisioningRequests alone, which Kueue makes for whole jobs."""
+        """Whether nodes are created only by ProvisioningRequests, which Kueue creates for whole jobs."""
         return self.capacity == "queued-provisioning" and self.compute_class is None
 
 
