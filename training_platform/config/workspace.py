@@ -107,8 +107,9 @@ class Workspace:
     def project_of(self, stack: Stack) -> str | None:
         """Return the Google Cloud project that a stack's resources are in."""
         home = self.environment_of(stack)
-        own = stack.team.project if stack.team else None
-        return own or (home.project if home else None)
+        if stack.team and stack.team.project:
+            return stack.team.project
+        return home.project if home else None
 
 
 def read_workspace(root: FilePath) -> Workspace:
@@ -129,7 +130,8 @@ def read_workspace(root: FilePath) -> Workspace:
                     f"Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores.{nearest}"
                 )
             continue
-        file, failures = f"{STACKS_FOLDER}/{path.name}", list[str]()
+        file = f"{STACKS_FOLDER}/{path.name}"
+        failures: list[str] = []
         try:
             with others_go_on(file, failures):
                 stacks.append(read_stack(path, root))
@@ -155,9 +157,11 @@ def _has_stack_config(path: FilePath) -> bool:
 
 def cross_check(workspace: Workspace) -> Workspace:
     """Return the workspace with the findings that only several files, or several parts of one, can show."""
-    checked, unreadable = {}, dict(workspace.unreadable)
+    checked = {}
+    unreadable = dict(workspace.unreadable)
     for name, stack in workspace.stacks.items():
-        home, findings = workspace.environment_of(stack), list(stack.findings)
+        home = workspace.environment_of(stack)
+        findings = list(stack.findings)
         failures: list[str] = []
         with others_go_on(f"{stack.source.file} beside other files", failures):
             findings += _across(stack, workspace)
@@ -235,7 +239,7 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
 
 def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
     """Find a team in a file whose name says another environment or team: people deploy, and review, by the name."""
-    beginnings = [stack.name[:at] for at, letter in enumerate(stack.name) if letter == "-"]
+    beginnings = [stack.name[:index] for index, letter in enumerate(stack.name) if letter == "-"]
     named = [name for name in beginnings if name in workspace.stacks and workspace.stacks[name].environment]
     if named and team.environment not in named:
         message = f"is {team.environment!r}, and the file's name says {named[-1]}"
@@ -279,29 +283,29 @@ def _share_references(
 ) -> Iterator[Finding]:
     for cluster, flavors_of in shares.items():
         if cluster not in home.clusters:
-            what = f"cluster of {stack.environment_name}"
-            yield stack.dangling((*path, cluster), cluster, what, home.clusters, rests_on=(stack.at(path),))
+            kind = f"cluster of {stack.environment_name}"
+            yield stack.dangling((*path, cluster), cluster, kind, home.clusters, rests_on=(stack.at(path),))
             continue
         if home.clusters[cluster].software.kueue == "none":
             message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so no queue can be in it"
             queued = [name for name, spec in home.clusters.items() if spec.software.kueue != "none"]
             yield stack.finding(RULE, (*path, cluster), message, allowed=enumeration(queued) or "no share")
             continue
-        known = workspace.flavors(stack.environment_name, cluster)
+        in_cluster = workspace.flavors(stack.environment_name, cluster)
         for flavor in flavors_of:
-            if flavor not in known:
-                pools = pools_meant(workspace.stacks[stack.environment_name], cluster, flavor, known)
-                what = f"flavor of cluster {cluster}"
+            if flavor not in in_cluster:
+                pools = pools_meant(workspace.stacks[stack.environment_name], cluster, flavor, in_cluster)
+                kind = f"flavor of cluster {cluster}"
                 causes = (*pools, stack.at(path))
-                finding = stack.dangling((*path, cluster, flavor), flavor, what, known, rests_on=causes)
-                yield of_pool(finding, flavor, known.values())
+                finding = stack.dangling((*path, cluster, flavor), flavor, kind, in_cluster, rests_on=causes)
+                yield of_pool(finding, flavor, in_cluster.values())
 
 
-def pools_meant(home: Stack, cluster: str, name: str, known: Mapping[str, Flavor]) -> tuple[Place, ...]:
-    """Return where the pools are whose flavor an unknown name is likest, and then the cluster's pools."""
+def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flavor]) -> tuple[Place, ...]:
+    """Return the places of pools whose flavor is nearest to an unknown name, and then of the cluster's pools."""
     path: Path = ("clusters", cluster, "node_pools")
-    nearest = find_nearest(name, known)
-    pools = known[nearest].pools if nearest else ()
+    nearest = find_nearest(name, flavors)
+    pools = flavors[nearest].pools if nearest else ()
     return (*(home.at((*path, pool.name)) for pool in pools), home.at(path))
 
 
@@ -342,12 +346,12 @@ def lending(workspace: Workspace, name: str) -> Environment:
     if not environment.lend_unpromised:
         return environment
     above = environment.cohorts.get(ROOT_COHORT, CohortSpec())
-    shares = {cluster: dict(own) for cluster, own in above.shares.items()}
+    shares = {cluster: dict(by_flavor) for cluster, by_flavor in above.shares.items()}
     for cluster, lent in unpromised(workspace, name).items():
-        own = shares.setdefault(cluster, {})
+        cluster_shares = shares.setdefault(cluster, {})
         for flavor, amount in lent.items():
-            before = own.get(flavor, Share(nominal_quota=0))
-            own[flavor] = before.model_copy(update={"nominal_quota": before.nominal_quota + amount})
+            before = cluster_shares.get(flavor, Share(nominal_quota=0))
+            cluster_shares[flavor] = before.model_copy(update={"nominal_quota": before.nominal_quota + amount})
     cohorts = {**environment.cohorts, ROOT_COHORT: above.model_copy(update={"shares": shares})}
     return environment.model_copy(update={"cohorts": cohorts})
 

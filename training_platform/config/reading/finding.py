@@ -91,7 +91,7 @@ class Finding:
 
     @property
     def one_line(self) -> str:
-        """The finding where there is room for one line alone."""
+        """The finding as a single line."""
         subject, _, help_text = str(self).partition("\n  ")
         return ". ".join(" ".join(part.split()) for part in (subject, help_text) if part)
 
@@ -100,7 +100,12 @@ def dotted(path: Path) -> str:
     """Return a path as people write it: ``node_pools.h100.labels[0]``."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif text:
+            text += f".{part}"
+        else:
+            text = part
     return text
 
 

@@ -86,7 +86,7 @@ def _written(value: Any) -> Iterator[str]:
 
 
 class Secrets:
-    """The secrets of several resources, none of which is in a finding about another resource.
+    """The secrets of several resources, kept out of findings about other resources.
 
     A text shows one if it has all of it, or the beginning to which a message cuts a long value.
     """

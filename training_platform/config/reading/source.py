@@ -110,7 +110,7 @@ def read_source(path: FilePath, file: str) -> Source:
 
 
 def parse_source(text: str, file: str) -> Source:
-    """Parse YAML text. Raises UnreadableError where it is not YAML, or nested or repeated without end.
+    """Parse YAML text. Raises UnreadableError if it is not YAML, or nested or repeated without end.
 
     It reads libyaml's events, which come one by one: its tree of nodes is built by recursion in C, so that deep nesting
     would end the process, and takes six times as long.
@@ -150,7 +150,7 @@ class Reader:
         self.repeated = 0
 
     def document(self) -> Any:
-        """Return the value of the one document, None where there is none."""
+        """Return the value of the only document, or None without one."""
         next(self.events)  # the stream's start
         if isinstance(next(self.events), yaml.StreamEndEvent):
             return None
@@ -281,9 +281,9 @@ class Reader:
             return _WORDS[text]
         if not text.isascii() and (plain := _meant(text)):
             odd = ODD_SPACE.search(text)
-            said = f"has {space_name(text)}" if odd else "has smart quotes"
+            fault = f"has {space_name(text)}" if odd else "has smart quotes"
             allowed = "plain spaces, or quotes around the text" if odd else "plain quotes"
-            self._find(path, event, f"{said}, which YAML reads as letters", plain if odd else f'"{plain}"', allowed)
+            self._find(path, event, f"{fault}, which YAML reads as letters", plain if odd else f'"{plain}"', allowed)
             return plain
         if _AMBIGUOUS.match(text) or (_INT.match(text) and abs(int(text[:40])) > _LARGEST):
             self._find(path, event, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
@@ -330,7 +330,7 @@ def _meant(text: str) -> str | None:
 
 
 def _is_another_key(text: str) -> bool:
-    """Return whether the engine takes a plain key for more than text and spells it anew: ``1.50``, ``~``, ``+1``."""
+    """Return whether the engine reads a plain key as another type and respells it: ``1.50``, ``~``, ``+1``."""
     number = _INT.match(text) and text != str(int(text[:40]))
     return bool(number or text in ("null", "~") or _AMBIGUOUS.match(text) or _FLOAT.match(text))
 
@@ -347,7 +347,7 @@ _shared = cache(Position)  # hundreds of files have values in the same places
 
 
 def whole_numbers(value: Any) -> Any:
-    """Return a value with whole numbers as such, at any depth: 8 where the wire has 8.0."""
+    """Return a value with integers in place of integral floats, at any depth: 8 for the wire's 8.0."""
     if isinstance(value, Mapping):
         return {key: whole_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
