@@ -159,17 +159,19 @@ def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> 
     name = levels(workspace)[0][0]
     project = workspace.project_of(workspace.stacks[name])
     nobody = fleet.sandbox("up", name, "--as", "serviceAccount:nobody@example-admin.iam.gserviceaccount.com")
+    left = {each for each in held(fleet.sandbox.folder) if not KEPT.match(each)}
     set_up(workspace, fleet.ask)
     role = f"iam/v1/projects/{project}/roles/deploy_{name.replace('-', '_')}"
     permissions_ = fleet.ask("GET", role)["includedPermissions"]
-    lacks = [each for each in permissions_ if each != "compute.networks.create"]
-    fleet.ask("PATCH", role, {"includedPermissions": lacks})
+    # A stack in a network of others makes none, and the accounts of its nodes.
+    lacks = next(each for each in ("compute.networks.create", "iam.serviceAccounts.create") if each in permissions_)
+    fleet.ask("PATCH", role, {"includedPermissions": [each for each in permissions_ if each != lacks]})
 
     ran = fleet.sandbox("up", name, "--as", deployer_of(name, workspace))
 
     assert nobody.returncode == ran.returncode == 1
     assert "denied" in nobody.stdout + nobody.stderr
+    assert left <= {thing.record for thing in existing_things(workspace)}
     said = ran.stdout + ran.stderr
-    if "network:" not in (fleet.sandbox.folder.root / "stacks" / f"Pulumi.{name}.yaml").read_text():
-        assert "compute.networks.create" in said
+    assert lacks in said
     assert "Traceback" not in said
