@@ -69,14 +69,17 @@ def test_what_a_stack_plans_and_labels_is_judged_by_its_labels() -> None:
     assert {token for token, views in VIEWS_OF.items() if LabelledView in views} == labelled
 
 
-def test_every_token_has_a_row_and_a_row_without_one_says_only_what_replaces_it() -> None:
+def test_every_token_has_a_row_and_a_row_without_one_says_only_what_judges_others_programs() -> None:
     names = [name for name in vars(resource_types) if name.isupper() and not name.startswith("_")]
     tokens = {value for name in names if isinstance(value := getattr(resource_types, name), str)} - {KUBERNETES}
     others = {token: row for token, row in RESOURCE_TYPES.items() if token not in tokens}
 
     assert tokens <= set(RESOURCE_TYPES)
-    assert others == {token: ResourceType(kind=row.kind, replacing=row.replacing) for token, row in others.items()}
-    assert all(row.replacing for row in others.values())
+    assert others == {
+        token: ResourceType(kind=row.kind, labels=row.labels, document=row.document, replacing=row.replacing)
+        for token, row in others.items()
+    }
+    assert all(row.replacing or row.document for row in others.values())
 
 
 def test_no_other_file_spells_a_resource_type() -> None:
