@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.documents.additions import Made, with_additions, with_names
+from training_platform.rules.documents.additions import Additions
 from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
@@ -79,14 +79,14 @@ class Documents:
         self.strict = strict
         self.alone = alone
         self._shapes = shapes
+        self._additions = Additions(shapes, strict=strict)
         self._judged: dict[int, Judged] = {}
-        self._parts: Made = {}
 
     def check_of(self, token: str) -> Check | None:
         """Return the function that judges a type, made of its document and what is added to that."""
         if token not in self.types:
             return None
-        return self.judged(with_additions(token, self.types[token], self._shapes, self._parts)).check
+        return self.judged(self._additions.to_type(token, self.types[token])).check
 
     def fields_at(self, token: str, path: str) -> Mapping[str, Shape]:
         """Return the shapes of the inputs of a block at a path."""
@@ -139,7 +139,7 @@ class Documents:
         return check
 
     def _block(self, bare: dict[str, Any]) -> Check:
-        shape = bare if self.alone else with_names(bare, self._shapes, strict=self.strict)
+        shape = bare if self.alone else self._additions.by_name(bare)
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
         right = {name: judged.right for name, judged in fields.items()}.get
         inside = {name: judged.check for name, judged in fields.items()}.get

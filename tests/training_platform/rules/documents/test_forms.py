@@ -12,7 +12,7 @@ import pytest
 from tests.training_platform.rules.documents.whole_objects import found, of
 from tools.documents import __main__
 from training_platform.rules import documents
-from training_platform.rules.documents.additions import with_additions, with_names
+from training_platform.rules.documents.additions import Additions
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.scalars import FORMS, scalar
 
@@ -175,9 +175,10 @@ def _alike() -> list[tuple[str, str, str]]:
 def _shape(token: str, path: str) -> Any:
     """Return what an input is held against, with all that is added to its document."""
     shapes = [*GOOGLE["shapes"]]
-    shape = shapes[with_additions(token, GOOGLE["types"][token], shapes)]
+    additions = Additions(shapes, strict=False)
+    shape = shapes[additions.to_type(token, GOOGLE["types"][token])]
     for part in path.split("."):
-        shape = shapes[with_names(shape, shapes, strict=False)["fields"][part.removesuffix("[]")]]
+        shape = shapes[additions.by_name(shape)["fields"][part.removesuffix("[]")]]
         shape = shapes[shape["of"]] if part.endswith("[]") else shape
     return shape
 
@@ -192,7 +193,7 @@ def test_a_name_says_nothing_of_an_input_of_another_kind() -> None:
     shapes: list[dict[str, Any]] = [{"is": "flag"}, {"is": "text", "enum": ["A"]}, {"is": "text"}]
     block = {"is": "block", "fields": {"timeZone": 0, "member": 1, "zone": 2}}
 
-    fields = with_names(block, shapes, strict=False)["fields"]
+    fields = Additions(shapes, strict=False).by_name(block)["fields"]
 
     assert (fields["timeZone"], fields["member"]) == (0, 1)
     assert shapes[fields["zone"]].keys() == {"is", "pattern"}

@@ -20,8 +20,8 @@ from tools.documents.google import SENTENCE_END, Block, block, resource
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.rest import DocumentField, field_of, root
 from training_platform.rules import RULES
-from training_platform.rules.documents import additions
 from training_platform.rules.documents import shapes as documents
+from training_platform.rules.documents.additions import Additions
 
 RECORD = yaml.safe_load(Path(__file__).with_name("sentences.yaml").read_text(encoding="utf-8"))
 TYPES = [token for token in RESOURCE_TYPES if token.startswith("gcp:")]
@@ -128,7 +128,7 @@ def _block_of(kind: Any) -> Block | None:
 @cache
 def _constrained(token: str) -> frozenset[str]:
     """Return the paths of inputs of which the documents or a row say more than what kind of value they have."""
-    number = additions.with_additions(token, GOOGLE["types"][token], GOOGLE["shapes"])
+    number = Additions(GOOGLE["shapes"], strict=False).to_type(token, GOOGLE["types"][token])
     return frozenset(path.replace("[]", "").removeprefix(".") for path in _below(GOOGLE["shapes"], number, ""))
 
 
@@ -140,7 +140,7 @@ def _below(shapes: list[Any], number: int, at: str) -> Iterator[str]:
         if shape["is"] == "list":
             yield from _below(shapes, shape["of"], at)
         return
-    shape = additions.with_names(shape, shapes, strict=False)
+    shape = Additions(shapes, strict=False).by_name(shape)
     named = {*shape.get("required", ())}
     named |= {name for group in shape.get("groups", ()) for name in group["of"]}
     named |= {name for order in shape.get("orders", ()) for name in order[:2]}

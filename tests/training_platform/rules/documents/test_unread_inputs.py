@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from training_platform.resources.resource_types import RESOURCE_TYPES
-from training_platform.rules.documents import additions
 from training_platform.rules.documents import shapes as documents
+from training_platform.rules.documents.additions import Additions
 from training_platform.views.access import LabelledView
 from training_platform.views.adapters import VIEWS_OF
 
@@ -62,14 +62,14 @@ def _path(spelled: str) -> str:
 
 def _leaves(token: str) -> Iterator[tuple[str, Any]]:
     content = json.loads((Path(documents.__file__).parent / "google.json").read_text(encoding="utf-8"))
-    number = additions.with_additions(token, content["types"][token], content["shapes"])
+    number = Additions(content["shapes"], strict=False).to_type(token, content["types"][token])
     yield from _below(content["shapes"], number, "")
 
 
 def _below(shapes: list[Any], number: int, at: str) -> Iterator[tuple[str, Any]]:
     shape = shapes[number]
     if shape["is"] == "block":
-        for name, inner in additions.with_names(shape, shapes, strict=False)["fields"].items():
+        for name, inner in Additions(shapes, strict=False).by_name(shape)["fields"].items():
             yield from _below(shapes, inner, f"{at}.{name}" if at else name)
     elif shape["is"] == "list":
         yield from _below(shapes, shape["of"], at)
