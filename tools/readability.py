@@ -25,8 +25,10 @@ ROOMS: Final = (
     "training_platform/catalog",
     "training_platform/checks",
     "training_platform/cli",
+    "training_platform/clients",
     "training_platform/config/model",
     "training_platform/parts/adopt",
+    "training_platform/quota",
     "training_platform/resources",
     "training_platform/views",
 )

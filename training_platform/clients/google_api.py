@@ -113,7 +113,7 @@ class GoogleApi:
         except RequestException as error:
             sentence = f"{self._title} in {self._where} cannot be reached: {cause(error)}."
             if _LOCAL_CLOUD.match(self._base):
-                sentence += " No local cloud is there: training-platform sandbox up starts one."
+                sentence += " No local cloud is running: training-platform sandbox up starts one."
             raise GoogleError(sentence) from error
         if answer.status_code >= 400:
             raise self.refusal(answer)

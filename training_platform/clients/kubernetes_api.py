@@ -85,7 +85,9 @@ class ClusterApi:
 
     def run(self, namespace: str, pod: str, container: str) -> None:
         """Ask to run ``true`` in a container of a pod; an empty name is left out. Raises ClusterError."""
-        query = {"command": "true", "stdout": "true", **({"container": container} if container else {})}
+        query = {"command": "true", "stdout": "true"}
+        if container:
+            query["container"] = container
         self._call("POST", f"api/v1/namespaces/{namespace}/pods/{pod}/exec", query)
 
     def get(self, kind: ApiKind, namespace: str, name: str) -> Json | None:

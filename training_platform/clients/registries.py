@@ -1,4 +1,4 @@
-"""What registries have: the versions of a Helm chart, and whether an image is there.
+"""What registries have: the versions of a Helm chart, and whether they have an image.
 
 Registries are asked by the OCI distribution protocol, repositories of charts for their index file. Charts are read
 without credentials; a registry that wants a token gives one to anybody for what is public. Google's registries give
@@ -79,7 +79,8 @@ class Registries:
         except ImportError as error:
             raise ApiError(f"Asking registries needs the extra `jobs`: {install('jobs')}.") from error
         self._session: Session = Session()
-        self._seconds, self._google = seconds, token
+        self._seconds = seconds
+        self._google = token
         self._authorized: dict[str, dict[str, str]] = {}  # by chart or image
         retry = Retry(RETRIES, connect=1, backoff_factor=1, status_forcelist=BUSY, raise_on_status=False)
         for scheme in ("https://", "http://"):
@@ -98,7 +99,7 @@ class Registries:
         return sorted({name for name in names if parse(name)}, key=parse)
 
     def has(self, image: str) -> bool:
-        """Return whether an image is there under its tag or digest. Raises ApiError where the registry does not say."""
+        """Return whether an image exists under its tag or digest. Raises ApiError if the registry does not say."""
         return self._manifest(image) is not None
 
     def digest(self, image: str) -> str:
@@ -111,51 +112,53 @@ class Registries:
 
     def _manifest(self, image: str) -> Response | None:
         """Return the registry's answer about an image, None if it has no such image. Raises ApiError."""
-        at = image_name(image)
-        url = f"{_base(at.registry)}/{at.name}/manifests/{at.reference}"
-        answer = self._asked("HEAD", url, image, at.registry, {"Accept": ", ".join(_MANIFESTS)})
+        name = image_name(image)
+        url = f"{_base(name.registry)}/{name.name}/manifests/{name.reference}"
+        answer = self._asked("HEAD", url, image, name.registry, {"Accept": ", ".join(_MANIFESTS)})
         return None if answer.status_code == 404 else _content(answer, image)
 
     def tags(self, image: str) -> list[str]:
         """Return the tags that an image has. Raises ApiError."""
-        at = image_name(image)
-        return list(self._tags(image, at.registry, at.name))
+        name = image_name(image)
+        return list(self._tags(image, name.registry, name.name))
 
-    def _tags(self, what: str, place: str, name: str) -> Iterator[str]:
-        url = f"{_base(place)}/{name}/tags/list"
+    def _tags(self, subject: str, registry: str, name: str) -> Iterator[str]:
+        url = f"{_base(registry)}/{name}/tags/list"
         for _page in range(_MOST_PAGES):
-            answer = _content(self._asked("GET", url, what, place), what)
-            tags = _object(answer.json, what).get("tags")
+            answer = _content(self._asked("GET", url, subject, registry), subject)
+            tags = _object(answer.json, subject).get("tags")
             if not isinstance(tags, list):
-                raise ApiError(f"{what}: its registry lists no tags.")
+                raise ApiError(f"{subject}: its registry lists no tags.")
             yield from map(str, tags)
             if "next" not in answer.links:
                 return
             url = urljoin(url, answer.links["next"]["url"])
 
     def _asked(
-        self, method: str, url: str, what: str, registry: str, headers: Mapping[str, str] = MappingProxyType({})
+        self, method: str, url: str, subject: str, registry: str, headers: Mapping[str, str] = MappingProxyType({})
     ) -> Response:
-        """Ask a registry, with the token that it gives out where it wants one."""
-        answer = self._send(method, url, what, {**headers, **self._authorized.get(what, {})})
-        if answer.status_code == 401 and what not in self._authorized:
-            self._authorized[what] = {"Authorization": f"Bearer {self._token(answer, what, registry)}"}
-            answer = self._send(method, url, what, {**headers, **self._authorized[what]})
+        """Ask a registry, with the token that it issues if it needs one."""
+        answer = self._send(method, url, subject, {**headers, **self._authorized.get(subject, {})})
+        if answer.status_code == 401 and subject not in self._authorized:
+            self._authorized[subject] = {"Authorization": f"Bearer {self._token(answer, subject, registry)}"}
+            answer = self._send(method, url, subject, {**headers, **self._authorized[subject]})
         return answer
 
-    def _token(self, answer: Response, what: str, registry: str) -> str:
-        asked = dict(_CHALLENGE.findall(answer.headers.get("WWW-Authenticate", "")))
-        if "realm" not in asked:
-            raise ApiError(f"{what}: its registry wants credentials, and says of no place that gives them.")
-        wanted = {key: value for key, value in asked.items() if key in ("service", "scope")}
+    def _token(self, answer: Response, subject: str, registry: str) -> str:
+        challenge = dict(_CHALLENGE.findall(answer.headers.get("WWW-Authenticate", "")))
+        if "realm" not in challenge:
+            raise ApiError(f"{subject}: its registry needs credentials and names no server that issues them.")
+        scope = {key: value for key, value in challenge.items() if key in ("service", "scope")}
         headers: dict[str, str] = {}
-        if urlsplit(asked["realm"]).netloc == registry and (google := self._google(registry)):
+        if urlsplit(challenge["realm"]).netloc == registry and (google := self._google(registry)):
             headers["Authorization"] = f"Basic {b64encode(f'oauth2accesstoken:{google}'.encode()).decode()}"
-        given = _object(_content(self._send("GET", asked["realm"], what, headers, **wanted), what).json, what)
-        return str(given.get("token") or given.get("access_token") or "")
+        token = _object(
+            _content(self._send("GET", challenge["realm"], subject, headers, **scope), subject).json, subject
+        )
+        return str(token.get("token") or token.get("access_token") or "")
 
     def _index(self, chart: str, repository: str) -> Iterator[str]:
-        import yaml  # noqa: PLC0415 # only where a repository is asked
+        import yaml  # noqa: PLC0415 # only where a repository is challenge
 
         answer = _content(self._send("GET", f"{repository.rstrip('/')}/index.yaml", chart, {}), chart)
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -166,14 +169,14 @@ class Registries:
             raise ApiError(f"{repository} has no chart {chart}.")
         yield from (str(row.get("version")) for row in rows if isinstance(row, dict))
 
-    def _send(self, method: str, url: str, what: str, headers: Mapping[str, str], **query: str) -> Response:
+    def _send(self, method: str, url: str, subject: str, headers: Mapping[str, str], **query: str) -> Response:
         from requests.exceptions import RequestException  # noqa: PLC0415 # of the extra
 
         self._session.trust_env = urlsplit(url).hostname not in LOOPBACK  # no proxy there
         try:
             return self._session.request(method, url, headers=headers, params=query, timeout=self._seconds)
         except RequestException as error:
-            raise ApiError(f"{what}: {urlsplit(url).netloc} cannot be reached: {cause(error)}.") from error
+            raise ApiError(f"{subject}: {urlsplit(url).netloc} cannot be reached: {cause(error)}.") from error
 
 
 def is_local(registry: str) -> bool:
@@ -187,8 +190,8 @@ def _base(place: str) -> str:
 
 def parse(version: str) -> Version:
     """Return the numbers of a release; empty for everything else, such as a release candidate."""
-    found = _RELEASE.fullmatch(version)
-    return tuple(map(int, found.groups())) if found else ()  # type: ignore[return-value]
+    match = _RELEASE.fullmatch(version)
+    return tuple(map(int, match.groups())) if match else ()  # type: ignore[return-value]
 
 
 def _content(answer: Response, chart: str) -> Response:
@@ -204,9 +207,9 @@ def _object(read: Any, chart: str) -> dict[str, Any]:
     import yaml  # noqa: PLC0415 # only where something is read
 
     try:
-        found = read()
+        content = read()
     except (ValueError, yaml.YAMLError) as error:
         raise ApiError(f"{chart}: the answer cannot be read: {cause(error)}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ApiError(f"{chart}: the answer is no object.")
-    return found
+    return content

@@ -88,8 +88,8 @@ def read_usages(root: FilePath) -> Usages:
         files[path.stem] = None
         try:
             with others_go_on(file, unreadable):
-                files[path.stem], found = _parsed(read_source(path, file))
-                findings += found
+                files[path.stem], mistakes = _parsed(read_source(path, file))
+                findings += mistakes
         except UnreadableError as error:
             unreadable.append(str(error))
     return Usages(files, tuple(findings), tuple(unreadable))
@@ -123,13 +123,13 @@ class Question(NamedTuple):
 
     expr: str
     disputed: str
-    at: datetime
+    time: datetime
 
 
 def question(environment: Environment, name: str, month: str, now: datetime) -> Question | None:
-    """Return what asks for an environment's chip-hours of a month so far; None before its first minutes are over.
+    """Return the queries for an environment's chip-hours of a month so far; None in its first minutes.
 
-    Of a controller's replicas the leader alone counts; for some minutes a new leader's series is beside the old one's.
+    Only the leader of a controller's replicas counts; for some minutes a new leader's series is beside the old one's.
     """
     start = datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
     end = min(now, datetime.fromisoformat(f"{month_after(month)}-01").replace(tzinfo=UTC))
@@ -159,7 +159,8 @@ def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, n
     hours: Hours = {}
     for row in result:
         try:
-            labels, value = dict(row["metric"]), float(row["value"][1])  # type: ignore[call-overload, index]
+            labels = dict(row["metric"])  # type: ignore[call-overload]
+            value = float(row["value"][1])  # type: ignore[index]
             cluster, team, flavor = (str(labels[key]) for key in ("cluster", "cluster_queue", "flavor"))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise UserError(f"Cloud Monitoring answers with something other than chip-hours: {row}.") from error
@@ -191,7 +192,8 @@ def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetim
     """Return a ledger with the months that were read, in place of what it had for them."""
     head = f"# Chip-hours by month (UTC), team, cluster and flavor. Written by `{COMMAND}`.\n"
     text = f'{head}read: "{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"\nmonths:'
-    rows = {**(file.months if file else {}), **months}
+    rows = dict(file.months) if file else {}
+    rows.update(months)
     for month, teams in sorted(rows.items()):
         text += f'\n  "{month}":' + ("" if teams else " {}")
         for team, clusters in sorted(teams.items()):
@@ -213,14 +215,15 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterat
             last = f"were last read on {file.read.date()}" if file else "were never read"
             message = f"the chip-hours of {team.environment} {last}, so what is left of this budget is not known"
             allowed = f"a reading each night, at most {FRESH_DAYS} days old"
-            at = ("monthly_chip_hours",)
-            yield stack.finding(LEDGER_RULE, at, message, severity="warning", allowed=allowed, nearest=COMMAND)
+            path = ("monthly_chip_hours",)
+            yield stack.finding(LEDGER_RULE, path, message, severity="warning", allowed=allowed, nearest=COMMAND)
         for cluster, budget in team.monthly_chip_hours.items():
             used = usages.used(team, cluster, month)
             if used >= WARNED_AT * budget:
                 yield _used(stack, team, cluster, used, month, ours=cluster in ours)
         for cluster in _outlived(team, ours, usages, month):
-            used, of = usages.used(team, cluster, month), "chip-hours, without a budget,"
+            used = usages.used(team, cluster, month)
+            of = "chip-hours, without a budget,"
             if cluster in team.monthly_chip_hours:
                 of = f"of its {team.monthly_chip_hours[cluster]:,} chip-hours"
             message = f"holds team {team.name} for its chip-hours, and it has used {used:,.0f} {of} of {month}"
@@ -232,14 +235,15 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
     budget = team.monthly_chip_hours[cluster]
     message = f"team {team.name} has used {used:,.0f} of its {budget:,} chip-hours of {month} ({used / budget:.0%})"
     allowed = f"less than {WARNED_AT:.0%} of a month's budget, or a larger budget"
-    at, until = ("monthly_chip_hours", cluster), f"until {month_after(month)}-01"
+    path = ("monthly_chip_hours", cluster)
+    until = f"until {month_after(month)}-01"
     if used >= budget and cluster not in team.hold:
         nearest = f"hold: {{{cluster}: Hold}} {until}; {COMMAND} prints the change"
-        return stack.finding(RULE, at, message, severity="warning", allowed=allowed, nearest=nearest)
+        return stack.finding(RULE, path, message, severity="warning", allowed=allowed, nearest=nearest)
     if used >= budget:
         message += f", and is held {until}" if ours else ", and is held"
     # A warning would fail a strict check: the change that brings the ledger brings the hold too, and has to pass.
-    return stack.finding(RULE, at, message, severity="note", allowed=allowed)
+    return stack.finding(RULE, path, message, severity="note", allowed=allowed)
 
 
 def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]:
@@ -256,7 +260,7 @@ def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]
 def _outlived(team: Team, ours: Iterable[str], usages: Usages, month: str) -> list[str]:
     """Return the clusters of ``ours`` in which a team has some of this month's budget left, or no budget now."""
     budgets = team.monthly_chip_hours
-    return [each for each in ours if each not in budgets or usages.used(team, each, month) < budgets[each]]
+    return [name for name in ours if name not in budgets or usages.used(team, name, month) < budgets[name]]
 
 
 def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
@@ -264,7 +268,8 @@ def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
 
     Raises UserError for a file in which no line of it can be written.
     """
-    month, changes = month_of(today), ""
+    month = month_of(today)
+    changes = ""
     for stack, team, _ in workspace.teams():
         file = stack.source.file
         before = after = (workspace.root / file).read_bytes().decode("utf-8-sig")

@@ -46,5 +46,5 @@ def test_beside_a_local_cloud_that_is_not_up_the_sandbox_is_named_and_not_gcloud
 
     assert listed.exit_code == 2
     assert "training-platform sandbox up prod-vision --api-server" in listed.stderr
-    assert "No local cloud is there: training-platform sandbox up starts one." in listed.stderr
+    assert "No local cloud is running: training-platform sandbox up starts one." in listed.stderr
     assert "gcloud" not in listed.stderr

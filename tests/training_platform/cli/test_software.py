@@ -185,7 +185,7 @@ def test_the_page_lists_the_images_that_have_no_digest() -> None:
     [
         (Answer("nothing", 404), "answers 404."),
         (Answer({}, 403), "does not let you read it."),
-        (Answer({}, 401), "wants credentials"),
+        (Answer({}, 401), "needs credentials"),
         (Answer("<html>"), "the answer cannot be read"),
         (Answer([1]), "the answer is no object."),
         (Answer({"tags": None}), "its registry lists no tags."),

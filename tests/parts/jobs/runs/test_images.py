@@ -153,7 +153,7 @@ def test_an_image_has_a_registry_a_name_and_a_tag_or_digest(image: str, parts: t
 def test_a_redirect_of_tokens_without_a_place_is_one_sentence(registry: Registry) -> None:
     registry.answers[MANIFEST] = Answer({}, 401, {"WWW-Authenticate": "Basic"})
 
-    with pytest.raises(ApiError, match="says of no place that gives them"):
+    with pytest.raises(ApiError, match="names no server that issues them"):
         Registries().has(f"{registry.place}/team/train:2026-11")
 
 

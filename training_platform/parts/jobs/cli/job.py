@@ -270,7 +270,7 @@ def usage(
             if query := chip_hours.question(home, name, asked, now):
                 endpoint = local_endpoint(local_cloud, "monitoring")
                 hours, disputed = (
-                    chip_hours.hours_of(prometheus(home.project, expr, query.at, endpoint), home, name)
+                    chip_hours.hours_of(prometheus(home.project, expr, query.time, endpoint), home, name)
                     for expr in (query.expr, query.disputed)
                 )
                 chip_hours.refuse_disputed(hours, disputed, asked)
