@@ -9,6 +9,7 @@ from training_platform.catalog.operations import called_methods, principals
 from training_platform.catalog.permissions import permissions, permissions_of
 from training_platform.catalog.reading import table
 from training_platform.config.workspace import read_workspace
+from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.stack_plan import stack_plan
 
 _ROOT = Path(__file__).parents[3]
@@ -16,6 +17,15 @@ _ROOT = Path(__file__).parents[3]
 
 def test_every_method_of_an_operation_has_a_row_and_every_row_an_operation() -> None:
     assert permissions().methods.keys() == called_methods()
+
+
+def test_operations_of_the_deployer_ask_for_each_collection_that_its_role_names() -> None:
+    named = {collection for row in RESOURCE_TYPES.values() for collection in row.permissions}
+    methods = principals()["deployer"].methods
+    asked = {need.permission.rpartition(".")[0] for method in methods for need in permissions().methods[method]}
+
+    assert len(named) > 20
+    assert named <= asked
 
 
 def test_every_permission_of_a_method_is_held_by_a_role_here() -> None:
