@@ -83,6 +83,16 @@ def test_every_account_that_uses_a_key_may_and_what_it_encrypts_waits_for_that()
     assert (MEMBER, "agents-gs-project-accounts-key-us-west4") in bucket
 
 
+def test_the_disk_of_a_data_set_waits_until_compute_engine_may_use_its_key() -> None:
+    disk = {"weights": {"hyperdisk_ml": {"zone": "us-central1-a", "size_gib": 100}}}
+    plan = planned(changed(ENVIRONMENT, ("data_sets",), disk), TEAM, "env")
+
+    found = plan.one(resource_types.DISK)
+
+    assert found.inputs["diskEncryptionKey"]["kmsKeySelfLink"] == CENTRAL
+    assert (MEMBER, "agents-compute-system-key-us-central1") in found.options["dependsOn"]
+
+
 def test_a_team_without_buckets_asks_nothing_for_the_account_of_cloud_storage() -> None:
     plan = planned(ENVIRONMENT, changed(TEAM, ("buckets",), {}), "team")
 

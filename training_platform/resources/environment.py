@@ -87,6 +87,7 @@ from training_platform.resources.project import (
     DNS_API,
     ENVIRONMENT_APIS,
     ENVIRONMENT_KEY_USERS,
+    GKE_API,
     IAP_API,
     LUSTRE_API,
     QUOTA_API,
@@ -128,7 +129,7 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
     if shared.metrics is not None:
         gke_clusters = [cluster.gke for cluster in clusters.values()]
         let_pods_act(shared.metrics.component, shared.metrics.account, scope, gke_clusters)
-    _further_resources(plan, parts)
+    _further_resources(plan, parts, apis)
     plan.outputs = {
         "clusters": {
             key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
@@ -255,13 +256,14 @@ def _network(plan: Plan, parts: EnvironmentParts) -> NetworkResources:
     )
 
 
-def _further_resources(plan: Plan, parts: EnvironmentParts) -> None:
+def _further_resources(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -> None:
     """Add the resources that neither depend on a cluster nor are needed by one."""
     environment = parts.environment
     scope = parts.scope
     for key, disk in parts.data_disks.items():
         component = plan.component("training-platform:storage:DataDisk", declared_name("data_sets", key))
-        component.add(data_disk(key, disk, scope))
+        # The account that encrypts disks of nodes encrypts this one.
+        component.add(data_disk(key, disk, scope), apis.bindings[GKE_API] if scope.keys else [])
     if environment.images:
         component = plan.component("training-platform:storage:ImageRepository", "images")
         images = image_repositories("images", environment.images, scope, component)
