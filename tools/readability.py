@@ -28,6 +28,7 @@ ROOMS: Final = (
     "training_platform/clients",
     "training_platform/config/model",
     "training_platform/parts/adopt",
+    "training_platform/parts/jobs",
     "training_platform/quota",
     "training_platform/resources",
     "training_platform/views",

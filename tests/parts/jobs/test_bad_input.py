@@ -382,7 +382,7 @@ def test_source_needs_a_bucket_and_says_what_runs(new_lab: Lab) -> None:
     (command,) = check(root, f"environment: lab\nsource: {{file: train.py}}\noutput: checkpoints\ncommand: [a]\n{GPU}")
 
     assert (bucket.rule, bucket.path) == ("job-source-bucket", "source")
-    assert (command.path, command.allowed) == ("command", "args alone")
+    assert (command.path, command.allowed) == ("command", "only args")
 
 
 def test_a_name_overflows_with_the_letters_of_a_run_and_the_number_of_a_point(new_lab: Lab) -> None:

@@ -1,8 +1,8 @@
-"""A job's container, which Kubernetes and Vertex AI describe alike: image, command, variables, mounts, source.
+"""A job's container, in the parts that Kubernetes and Vertex AI share: image, command, variables, mounts, source.
 
-A program starts by the command of its image, or by a launcher that first fetches secrets and source. The launcher is
-one file of Python without dependencies, run by the container's own Python: its image needs ``python3``, and the job a
-command of its own, since this project cannot know the image's.
+A program starts by its image's command, or by a launcher that first fetches secrets and source. The launcher is one
+Python file without dependencies, run by the container's own Python: the image needs ``python3``, and the job a
+``command``, since this project cannot know the image's.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ LOADERS_VARIABLE = "DATA_LOADERS"
 
 
 class Launch(NamedTuple):
-    """What the launcher does for a program beside its secrets and its source.
+    """The launcher's work for a program beside secrets and source.
 
-    It fills in variables of the run's ``nodes``, starts a program that fails again, ``restarts`` times, and sets the
-    variables that a shell ``script`` on the node sets.
+    It fills in the variables ``nodes``, restarts a program that fails up to ``restarts`` times, and sets the variables
+    that a shell ``script`` on the node exports.
     """
 
     nodes: Mapping[str, str] = {}
@@ -45,30 +45,30 @@ class Launch(NamedTuple):
 def container(
     job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None, *, restarts: int = 0, script: str = ""
 ) -> dict[str, Any]:
-    """Return image, command, arguments and variables; ``image_key`` is what the image is called.
+    """Return image, command, arguments and variables; ``image_key`` is the image's key on the platform.
 
-    ``platform`` are further variables, over which the job's own win; the launcher fills in those of this run's nodes.
+    ``platform`` has further variables; the job's own win over them. The launcher fills in those of this run's nodes.
     """
     launch = Launch(at_run_time(platform or {}), restarts, script)
     command, args = argv(job, launch)
-    known = {name: value for name, value in (platform or {}).items() if name not in launch.nodes}
-    every = {**known, **variables(job), **launch_variables(job, launch)}
-    return {
-        image_key: image(job),
-        **({"command": command} if command else {}),
-        **({"args": args} if args else {}),
-        "env": named(every),
-    }
+    fixed = {name: value for name, value in (platform or {}).items() if name not in launch.nodes}
+    body: dict[str, Any] = {image_key: image(job)}
+    if command:
+        body["command"] = command
+    if args:
+        body["args"] = args
+    body["env"] = named({**fixed, **variables(job), **launch_variables(job, launch)})
+    return body
 
 
 def named(variables: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return variables as both platforms list them; a value that is no text is a reference to a field of the pod."""
+    """Return variables as both platforms list them; a value other than a string refers to a field of the pod."""
     rows = variables.items()
     return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in rows]
 
 
 def variables(job: ResolvedJob) -> dict[str, str]:
-    """Return the variables of the container: its output, mounts and data loaders, and the job's own, which win."""
+    """Return the container's variables for output, mounts and data loaders, and the job's own, which win."""
     uri = output_uri(job)
     output = {OUTPUT_VARIABLE: uri} if uri else {}
     profile = {PROFILE_VARIABLE: f"{uri}/profile/"} if uri and job.spec.profiler else {}
@@ -77,26 +77,34 @@ def variables(job: ResolvedJob) -> dict[str, str]:
 
 
 def image(job: ResolvedJob) -> str:
-    """Return the image: the job's, that of its source, or Vertex AI's prebuilt one for its accelerator, GKE's first."""
+    """Return the image of the job or of its source; default: Vertex AI's prebuilt image for the job's accelerator.
+
+    The accelerator is the one on GKE if the job has both targets.
+    """
     source = job.spec.source
     if source is None:
         return job.spec.image or ""
-    machine = job.spec.vertex.machine if job.spec.vertex else None
-    accelerator = job.flavor.accelerator if job.flavor else machine.accelerator if machine else None
-    return source.image or IMAGES[f"vertex-training-{accelerator.kind if accelerator else 'cpu'}"]
+    if source.image:
+        return source.image
+    accelerator = None
+    if job.flavor:
+        accelerator = job.flavor.accelerator
+    elif job.spec.vertex:
+        accelerator = job.spec.vertex.machine.accelerator
+    return IMAGES[f"vertex-training-{accelerator.kind if accelerator else 'cpu'}"]
 
 
 def launched(job: ResolvedJob, launch: Launch) -> bool:
-    """Whether something has to be done in the container before its program starts, or when it has ended.
+    """Whether the container needs the launcher, before its program starts or after it ends.
 
-    Nothing of ``launch`` is done for a job without a command.
+    ``launch`` is ignored for a job without a command.
     """
     spec = job.spec
     return bool(spec.secrets or spec.notify or spec.source or (any(launch) and spec.command))
 
 
 def argv(job: ResolvedJob, launch: Launch) -> tuple[list[str], list[str]]:
-    """Return command and arguments of the container."""
+    """Return the container's command and arguments."""
     spec = job.spec
     if not launched(job, launch):
         return list(spec.command), list(spec.args)
@@ -113,7 +121,7 @@ def module(job: ResolvedJob) -> str:
 
 
 def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
-    """Return the launcher's orders as a variable; empty for a job that needs no launcher."""
+    """Return the variable with the launcher's plan; empty for a job without launcher."""
     if not launched(job, launch):
         return {}
     plan: dict[str, Any] = {
@@ -139,7 +147,7 @@ NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets it mounts
 
 
 def fixed_path(job: ResolvedJob, mount: Mount) -> str:
-    """Return where Vertex AI has the mount, which cannot be changed; GKE puts it there unless ``path`` says otherwise.
+    """Return the mount's path on Vertex AI, which cannot be changed, and on GKE unless the mount has a ``path``.
 
     Source: Vertex AI docs, NFS mounts and Cloud Storage as a mounted file system, read 2026-08-22.
     """
@@ -147,9 +155,14 @@ def fixed_path(job: ResolvedJob, mount: Mount) -> str:
     data = job.environment.data_sets[source.data_set] if source.data_set else None
     if data and data.bucket:
         return f"/gcs/{data.bucket.name}" + (f"/{data.bucket.path}" if data.bucket.path else "")
-    if data:  # Vertex AI has no place for Hyperdisk ML
-        return f"{NFS if data.filestore else LUSTRE if data.lustre else DISKS}/{mount.name}"
-    return f"/gcs/{bucket_id(job.scope, source.bucket)}" if source.bucket else f"{NFS}/{mount.name}"
+    if source.bucket:
+        return f"/gcs/{bucket_id(job.scope, source.bucket)}"
+    parent = NFS
+    if data and data.lustre:
+        parent = LUSTRE
+    elif data and data.hyperdisk_ml:  # which Vertex AI does not mount
+        parent = DISKS
+    return f"{parent}/{mount.name}"
 
 
 def mount_path(job: ResolvedJob, mount: Mount) -> str:
@@ -158,33 +171,33 @@ def mount_path(job: ResolvedJob, mount: Mount) -> str:
 
 
 def share_folder(job: ResolvedJob, directory: str) -> str:
-    """Return the folder of a directory in the volume of its claim; empty for a share that is the team's alone."""
+    """Return a directory's folder in the volume of its claim; empty if the whole share is the team's."""
     spec = job.team.directories[directory]
     return directory if spec.of_folder(job.environment.filestore[spec.filestore]) else ""
 
 
 def mount_variables(job: ResolvedJob) -> dict[str, str]:
-    """Return ``MOUNT_<NAME>`` for every mount, ``DATA_SET_<NAME>`` as notebooks have it, and variables of caches."""
+    """Return ``MOUNT_<NAME>`` for each mount, ``DATA_SET_<NAME>`` as in notebooks, and the variables of caches."""
     paths = {mount.name: mount_path(job, mount) for mount in job.spec.mounts}
-    named = {f"MOUNT_{name.upper().replace('-', '_')}": path for name, path in paths.items()}
+    values = {f"MOUNT_{name.upper().replace('-', '_')}": path for name, path in paths.items()}
     for mount in job.spec.mounts:
         if data_set := mount.source.data_set:
-            named[data_variable(data_set)] = paths[mount.name]
+            values[data_variable(data_set)] = paths[mount.name]
         if mount.caches:
-            named |= cache_variables(paths[mount.name])
-    return named
+            values |= cache_variables(paths[mount.name])
+    return values
 
 
 _FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 
 
 def output_uri(job: ResolvedJob) -> str | None:
-    """Return the folder of the output, ``gs://<bucket>/<run>``, or None for a job without."""
+    """Return the output's folder, ``gs://<bucket>/<run>``, or None for a job without output."""
     return f"gs://{bucket_id(job.scope, job.spec.output)}/{job.name}" if job.spec.output else None
 
 
 def output_variables(job: ResolvedJob) -> dict[str, str]:
-    """Return the variables that Vertex AI sets by itself from the folder of the output, for GKE to set them too.
+    """Return the variables that Vertex AI derives from the output's folder, so that GKE can set them too.
 
     Source: Vertex AI docs, environment variables of custom training, read 2026-08-22.
     """
@@ -197,14 +210,15 @@ _LEFT_OUT = ("__pycache__", "build", "dist")
 
 
 def source_bucket(job: ResolvedJob) -> str | None:
-    """Return the key of the team's bucket that the source goes to; None where the job names none."""
+    """Return the key of the team's bucket for the source; None if the job names none."""
     source = job.spec.source
     return (source.bucket or job.spec.output) if source else None
 
 
 def package_uri(job: ResolvedJob) -> str | None:
     """Return ``gs://<bucket>/sources/<hash>/<name>-0.tar.gz``; None for a job without source or bucket."""
-    source, bucket = job.spec.source, source_bucket(job)
+    source = job.spec.source
+    bucket = source_bucket(job)
     if source is None or bucket is None:
         return None
     digest = hashlib.sha256(sdist(source, job.workspace.root)).hexdigest()[:16]
@@ -212,12 +226,12 @@ def package_uri(job: ResolvedJob) -> str | None:
 
 
 def package_name(source: PythonSource) -> str:
-    """Return the package's name, of its file or folder."""
+    """Return the package's name, taken from its file or folder."""
     return Path(source.file or source.package or source.folder or "").stem.replace("_", "-")
 
 
 def sdist(source: PythonSource, root: Path) -> bytes:
-    """Return the archive; OSError where the source cannot be read. Nothing of the source is run for it."""
+    """Return the source's archive, built without running any of it. Raises OSError if it cannot be read."""
     import gzip  # noqa: PLC0415 # these bring five more, for the few jobs whose source is packed
     import tarfile  # noqa: PLC0415 # as above
 
@@ -229,7 +243,8 @@ def sdist(source: PythonSource, root: Path) -> bytes:
         for name, content in sorted(files.items()):
             member = tarfile.TarInfo(f"{top}/{name}")
             executable = source.folder and os.access(root / source.folder / name, os.X_OK)
-            member.size, member.mode = len(content), 0o755 if executable else 0o644
+            member.size = len(content)
+            member.mode = 0o755 if executable else 0o644
             archive.addfile(member, io.BytesIO(content))
     return gzip.compress(tar.getvalue(), mtime=0)
 
@@ -238,7 +253,8 @@ def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
     if source.file:
         path = root / source.file
         yield path.name, path.read_bytes()
-        modules, requirements = json.dumps([path.stem]), json.dumps(list(source.requirements))
+        modules = json.dumps([path.stem])
+        requirements = json.dumps(list(source.requirements))
         setup = (
             "from setuptools import setup\n"
             f"setup(name={package_name(source)!r}, version={_VERSION!r}, py_modules={modules}, "
@@ -252,9 +268,9 @@ def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def source_files(folder: Path, *, git: bool) -> list[Path]:
-    """Return the files of a folder that go along; with ``git`` none that it ignores, where it knows the folder.
+    """Return the files of a folder to upload; with ``git``, without those that git ignores, if git knows the folder.
 
-    Hidden files and what builds leave behind never do: a ``.env`` that git does not ignore would be a leak.
+    Hidden files and the output of builds stay behind: a ``.env`` that git does not ignore would be a leak.
     """
     every: Iterable[Path] = folder.rglob("*")
     if git:
@@ -268,9 +284,9 @@ def source_files(folder: Path, *, git: bool) -> list[Path]:
 
 
 def goes_along(path: Path, folder: Path) -> bool:
-    """Whether a path is inside a folder, and neither hidden there nor left behind by a build."""
-    return path.is_relative_to(folder) and not any(map(_left_out, path.relative_to(folder).parts))
+    """Whether a path is inside a folder, and neither hidden there nor the output of a build."""
+    return path.is_relative_to(folder) and not any(map(_stays_behind, path.relative_to(folder).parts))
 
 
-def _left_out(name: str) -> bool:
+def _stays_behind(name: str) -> bool:
     return name.startswith(".") or name in _LEFT_OUT or name.endswith(".egg-info")

@@ -1,4 +1,4 @@
-"""What a job costs at list prices: an hour of it, and its longest run, for each provisioning model of its machines."""
+"""A job's cost at list prices: per hour, and for its longest run, for each provisioning model of its machines."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
     "gke": ("disks", "storage", "network"),
     "vertex": ("disks", "storage", "network", "Vertex AI's own fee"),
 }
-"""Costs that no sum includes, so every sum is a lower bound: the catalogue has no price of Vertex AI's own fee."""
+"""Costs that no sum includes, so every sum is a lower bound; the catalogue lacks the price of Vertex AI's own fee."""
 
 
 class Machines(NamedTuple):
-    """VMs of one type that a job has at a time, with the GPUs that are attached to them."""
+    """VMs of one type that a job has at a time, with their attached GPUs."""
 
     machine_type: str
     vms: int
@@ -42,15 +42,16 @@ _MEANS: Mapping[Capacity, str] = {
 }
 
 
-_Rows = tuple[tuple[MachineType, int], ...]  # of the catalogue, and how many VMs
+_Rows = tuple[tuple[MachineType, int], ...]
+"""Machine types of the catalogue, with numbers of VMs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobCost:
     """The cost of a job; ``hours`` is its longest run, None without a limit, ``an_hour`` by provisioning model.
 
-    A sweep is so many ``trials``, of which ``parallel`` run at a time; machines are those of one, an hour is of one
-    trial too, and the longest run that of all trials.
+    A sweep has ``trials``, ``parallel`` of them at a time. Machines and ``an_hour`` are those of one trial; the longest
+    run is that of all trials.
     """
 
     target: Target
@@ -61,19 +62,29 @@ class JobCost:
     an_hour: Mapping[Capacity, Cost]
     trials: int = 1
     parallel: int = 1
-    borrowed: bool = False  # whether flex-start has no price of its own, and is counted at that of on-demand
-    how: Mapping[Capacity, str] = field(default_factory=dict)  # the job gets another provisioning model
+    borrowed: bool = False  # whether flex-start has no price of its own, and the on-demand price stands in for it
+    how: Mapping[Capacity, str] = field(default_factory=dict)  # to change the job to another provisioning model
     today: date | None = None
-    part: str = ""  # of each VM, which the sums are for
-    paid_already: str = ""  # by what, where the job's machines cost the same without it
+    part: str = ""  # part of each VM that the sums are for; empty for whole VMs
+    paid_already: str = ""  # resource that has the machines, and costs the same without the job
 
     def longest_run(self, capacity: Capacity) -> float | None:
-        """Return USD of the longest run; None where no price is known, or the run has no limit."""
+        """Return USD of the longest run; None if no price is known, or the run has no limit."""
         cost = self.an_hour[capacity]
         return None if self.hours is None or not _has_sum(cost) else cost.most * self.hours * self.trials
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it, for programs."""
+        """Return the cost for programs."""
+        at_least_usd = {}
+        for capacity, cost in self.an_hour.items():
+            longest_run = self.longest_run(capacity)
+            at_least_usd[capacity] = {
+                "an_hour": round(cost.most, 2) if _has_sum(cost) else None,
+                "longest_run": None if longest_run is None else round(longest_run, 2),
+                "unpriced": list(cost.unpriced),
+                "prices_of": str(cost.read) if cost.read else None,
+                "example": bool(self.today and cost.is_example(self.today)),
+            }
         return {
             "target": self.target,
             "place": self.place,
@@ -83,22 +94,13 @@ class JobCost:
             "trials": self.trials,
             "parallel_trials": self.parallel,
             "paid_already": self.paid_already or None,
-            "at_least_usd": {
-                capacity: {
-                    "an_hour": round(cost.most, 2) if _has_sum(cost) else None,
-                    "longest_run": None if (most := self.longest_run(capacity)) is None else round(most, 2),
-                    "unpriced": list(cost.unpriced),
-                    "prices_of": str(cost.read) if cost.read else None,
-                    "example": bool(self.today and cost.is_example(self.today)),
-                }
-                for capacity, cost in self.an_hour.items()
-            },
+            "at_least_usd": at_least_usd,
             "left_out": list(LEFT_OUT[self.target]),
         }
 
 
 def job_cost(job: ResolvedJob, target: Target, *, book: PriceBook = LIST, today: date | None = None) -> JobCost:
-    """Return what a job costs on one of its targets. Raises ValueError for a job without it."""
+    """Return a job's cost on one of its targets. Raises ValueError for a job without that target."""
     return _on_gke(job, book, today) if target == "gke" else _on_vertex(job, book, today)
 
 
@@ -109,26 +111,29 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
     machines: _Rows = ((pool.machine, jobs * pods),)
     heads = job.environment.clusters[gke.cluster].pathways if gke.pathways else None
     head: _Rows = ((MACHINE_TYPES[heads.machine_type], 1),) if heads else ()
-    part = part_of_vm(job)
-    whole = _an_hour(machines, pool.region, book, head)
-    if gke.pool:  # such pools have VMs on demand alone
-        whole = {way: cost for way, cost in whole.items() if way == pool.spec.charged}
+    whole_vms = _an_hour(machines, pool.region, book, head)
+    if gke.pool:  # CPU pools have only the capacity of their spec
+        whole_vms = {way: cost for way, cost in whole_vms.items() if way == pool.spec.charged}
+    fraction = part_of_vm(job)
+    part = ""
+    if fraction < 1 and gke.pool:
+        part = f", {job.spec.cpu} of {pool.machine.vcpus} vCPUs each"
+    elif fraction < 1:
+        part = f", {gke.gpus} of {pool.machine.chips} GPUs each"
+    trials = job.spec.sweep.size if job.spec.sweep else 1
     return JobCost(
         target="gke",
         place=gke.cluster,
         machines=tuple(Machines(machine.name, count) for machine, count in (*head, *machines)),
         capacity=pool.spec.charged,
         hours=run_hours(job),
-        trials=job.spec.sweep.size if job.spec.sweep else 1,
-        parallel=job.spec.sweep.size if job.spec.sweep else 1,
-        an_hour={way: replace(cost, least=cost.least * part, most=cost.most * part) for way, cost in whole.items()},
-        part=(
-            f", {job.spec.cpu} of {pool.machine.vcpus} vCPUs each"
-            if gke.pool
-            else f", {gke.gpus} of {pool.machine.chips} GPUs each"
-        )
-        if part < 1
-        else "",
+        trials=trials,
+        parallel=trials,
+        an_hour={
+            way: replace(cost, least=cost.least * fraction, most=cost.most * fraction)
+            for way, cost in whole_vms.items()
+        },
+        part=part,
         borrowed=_without_own((*head, *machines), book),
         how={} if gke.pool else _flavors(job, gke.cluster, flavor),
         today=today,
@@ -137,13 +142,16 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
 
 def _on_vertex(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
     target = vertex_target(job)
-    own = vms(target) - target.replicas  # a TPU's slice is one replica of several VMs
-    every = [(pool, pool.replicas + (own if pool.vm.title == target.title else 0)) for pool in pools(target)]
-    machines = tuple((pool.machine, count) for pool, count in every)
+    more_of_slice = vms(target) - target.replicas  # a TPU's slice is one replica of several VMs
+    counts = []
+    for pool in pools(target):
+        more = more_of_slice if pool.vm.title == target.title else 0
+        counts.append((pool, pool.replicas + more))
+    machines = tuple((pool.machine, count) for pool, count in counts)
     return JobCost(
         target="vertex",
         place=target.region,
-        machines=tuple(Machines(pool.vm.title, count) for pool, count in every),
+        machines=tuple(Machines(pool.vm.title, count) for pool, count in counts),
         capacity=target.capacity,
         hours=target.timeout_hours,
         trials=job.spec.sweep.size if job.spec.sweep else 1,
@@ -157,41 +165,49 @@ def _on_vertex(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost
 
 
 def _flavors(job: ResolvedJob, cluster: str, flavor: Flavor) -> dict[Capacity, str]:
-    """Return how a job on GKE gets each provisioning model: by another flavor of its cluster, or by one more pool."""
-    machine, how = shape(flavor).machine, {}
+    """Return how to move a job on GKE to each provisioning model: by another flavor of its cluster, or a new pool."""
+    machine = shape(flavor).machine
+    how = {}
     for way in machine.capacities:
         alike = (
             row.name
             for row in job.workspace.flavors(job.stack.environment_name, cluster).values()
             if (row.accelerator, row.topology, row.capacity) == (flavor.accelerator, flavor.topology, way)
         )
-        if (name := next(alike, None)) is None:
+        name = next(alike, None)
+        if name is None:
             pool = f"init pool {job.stack.environment_name} --machine-type {machine.name} --capacity {way}"
-            pool += f" --topology {flavor.topology}" if flavor.topology else ""
-            pool += " --reservation NAME" if way == "reservation" else ""
+            if flavor.topology:
+                pool += f" --topology {flavor.topology}"
+            if way == "reservation":
+                pool += " --reservation NAME"
             how[way] = f"no pool of {cluster} has it: training-platform {pool}"
+        elif name in job.team.shares.get(cluster, {}):
+            how[way] = f"set gke.flavor to {name}"
         else:
-            shared = name in job.team.shares.get(cluster, {})
-            how[way] = (
-                f"set gke.flavor to {name}{'' if shared else f', after the team gets a share of it in {cluster}'}"
-            )
+            how[way] = f"set gke.flavor to {name}, after the team gets a share of it in {cluster}"
     return how
 
 
 def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = ()) -> dict[Capacity, Cost]:
-    """Return the cost by every provisioning model that the machine with accelerators has; some are on-demand in all."""
-    beside = (machines_cost(machine, "on-demand", region, vms, vms, book=book) for machine, vms in on_demand)
-    always = sum(beside, Cost())
-    ways = max((machine for machine, _ in machines), key=lambda machine: machine.chips).capacities
-    return {
-        way: sum((machines_cost(row, way, region, vms, vms, book=book) for row, vms in machines), always)
-        for way in ways
-    }
+    """Return the cost per hour by each provisioning model of the machine with the most accelerators.
+
+    Machines in ``on_demand`` have that price under every model.
+    """
+    always = Cost()
+    for machine, count in on_demand:
+        always += machines_cost(machine, "on-demand", region, count, count, book=book)
+    costs = {}
+    for way in max((machine for machine, _ in machines), key=lambda machine: machine.chips).capacities:
+        costs[way] = always
+        for machine, count in machines:
+            costs[way] += machines_cost(machine, way, region, count, count, book=book)
+    return costs
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamCost:
-    """What a team's queues held in a month: chip-hours by cluster and flavor, with list prices; budgets by cluster."""
+    """A team's use of its queues in a month: chip-hours by cluster and flavor, with list prices; budgets by cluster."""
 
     month: str
     rows: tuple[tuple[str, str, float, float | None], ...]  # cluster, flavor, chip-hours, USD of its machines
@@ -199,11 +215,11 @@ class TeamCost:
     held: Collection[str]
 
     def used(self, cluster: str) -> float:
-        """Return the chip-hours of a cluster."""
+        """Return the chip-hours used in a cluster."""
         return sum(hours for place, _, hours, _ in self.rows if place == cluster)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it, for programs."""
+        """Return the month for programs."""
         names = ("cluster", "flavor", "chip_hours", "list_price_usd")
         budgets = [
             {"cluster": cluster, "chip_hours": self.used(cluster), "budget": budget, "held": cluster in self.held}
@@ -217,23 +233,24 @@ class TeamCost:
 
 
 def team_cost(workspace: Workspace, team: Team, usages: Usages, month: str, book: PriceBook = LIST) -> TeamCost:
-    """Return what a team used in a month, by its environment's ledger."""
+    """Return a team's use in a month, by its environment's ledger."""
     rows = []
     home = workspace.stacks[team.environment].environment
     for cluster, flavors in usages.hours(team, month).items():
-        known = workspace.flavors(team.environment, cluster) if home and cluster in home.clusters else {}
+        declared = workspace.flavors(team.environment, cluster) if home and cluster in home.clusters else {}
         for name, hours in flavors.items():
             usd = None
-            if name in known:
-                pool = shape(known[name])
+            if name in declared:
+                pool = shape(declared[name])
                 an_hour = _an_hour(((pool.machine, 1),), pool.region, book).get(pool.spec.charged, Cost())
-                usd = round(an_hour.most / pool.machine.chips * hours, 2) if _has_sum(an_hour) else None
+                if _has_sum(an_hour):
+                    usd = round(an_hour.most / pool.machine.chips * hours, 2)
             rows.append((cluster, name, hours, usd))
     return TeamCost(month=month, rows=tuple(rows), budgets=team.monthly_chip_hours, held=team.hold.keys())
 
 
 def team_text(cost: TeamCost) -> str:
-    """Return a team's month as people read it."""
+    """Return a team's month as text."""
     rows = [("cluster", "flavor", "chip-hours", "its machines at list prices")]
     for cluster, flavor, hours, usd in cost.rows:
         rows.append((cluster, flavor, f"{hours:,.1f}", "-" if usd is None else f"${usd:,.2f}"))
@@ -253,7 +270,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def cost_text(cost: JobCost) -> str:
-    """Return a cost as people read it."""
+    """Return a cost as text."""
     vms = Counter[str]()
     for machine in cost.machines:
         vms[machine.machine_type] += machine.vms
@@ -262,12 +279,12 @@ def cost_text(cost: JobCost) -> str:
     head = ("provisioning model", "an hour of a trial" if cost.trials > 1 else "an hour")
     rows = [(*head, f"longest run{hours or ': no limit'}")]
     for capacity, an_hour in cost.an_hour.items():
-        own = " (this job)" if capacity == cost.capacity else ""
+        mark = " (this job)" if capacity == cost.capacity else ""
         bound = "at least " if an_hour.unpriced else ""
         if capacity == "flex-start" and cost.borrowed:
             bound = "about " if an_hour.unpriced else "at most "
         usd = an_hour.most if _has_sum(an_hour) else None
-        rows.append((f"{capacity}{own}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
+        rows.append((f"{capacity}{mark}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
     trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
     lines = [
         f"On {cost.target} in {cost.place}: {machines}{cost.part}{trials}",
@@ -285,12 +302,13 @@ def _has_sum(cost: Cost) -> bool:
 
 
 def _advice(cost: JobCost, way: Capacity) -> str:
-    """Return what another provisioning model saves, what it means, and how the job gets it."""
-    ours, other = cost.an_hour.get(cost.capacity, Cost()), cost.an_hour[way]
+    """Return another provisioning model's difference in price, its meaning, and how to move the job to it."""
+    current = cost.an_hour.get(cost.capacity, Cost())
+    other = cost.an_hour[way]
     parts = [_MEANS[way], cost.how[way]]
-    if _has_sum(ours) and _has_sum(other) and round(other.most, 2) != round(ours.most, 2):
-        percent = round(100 * abs(1 - other.most / ours.most))
-        parts.insert(0, f"{percent}% {'less' if other.most < ours.most else 'more'} than this job")
+    if _has_sum(current) and _has_sum(other) and round(other.most, 2) != round(current.most, 2):
+        percent = round(100 * abs(1 - other.most / current.most))
+        parts.insert(0, f"{percent}% {'less' if other.most < current.most else 'more'} than this job")
     return "; ".join(parts)
 
 
@@ -299,13 +317,17 @@ def _usd(amount: float | None, bound: str) -> str:
 
 
 def _note(cost: JobCost) -> str:
-    """Return what the prices rest on, and what they leave out."""
+    """Return the dates of the prices, and what the prices leave out."""
     dates = [an_hour.read for an_hour in cost.an_hour.values() if an_hour.read]
     unpriced = dict.fromkeys(name for an_hour in cost.an_hour.values() for name in an_hour.unpriced)
-    parts = [f"Prices are of machines alone, without {', '.join(LEFT_OUT[cost.target])}"]
+    parts = [f"Prices cover machines only, without {', '.join(LEFT_OUT[cost.target])}"]
     oldest = [way for way, an_hour in cost.an_hour.items() if an_hour.read and an_hour.read == min(dates)]
-    of = "The prices are" if len(oldest) == len(dates) else f"The oldest price, of {', '.join(oldest)}, is"
-    parts.append(f"{of} of {min(dates)}" if dates else "No price is known: training-platform prices pull reads them")
+    if not dates:
+        parts.append("No price is known: training-platform prices pull reads them")
+    elif len(oldest) == len(dates):
+        parts.append(f"The prices are of {min(dates)}")
+    else:
+        parts.append(f"The oldest price, of {', '.join(oldest)}, is of {min(dates)}")
     if cost.today and any(an_hour.is_example(cost.today) for an_hour in cost.an_hour.values()):
         parts.append(f"{EXAMPLES[0].upper()}{EXAMPLES[1:]}")
     if dates and unpriced:
@@ -316,8 +338,9 @@ def _note(cost: JobCost) -> str:
 
 
 def _without_own(machines: _Rows, book: PriceBook) -> bool:
-    """Whether flex-start has no price of its own, neither of a contract nor in a list."""
-    return any(
-        "flex-start" not in {**book.machines.get(machine.name, {}), **(machine.price.usd if machine.price else {})}
-        for machine, _ in machines
-    )
+    """Whether some machine has no price for flex-start, neither by contract nor in the list."""
+    for machine, _ in machines:
+        listed = machine.price.usd if machine.price else {}
+        if "flex-start" not in book.machines.get(machine.name, {}) and "flex-start" not in listed:
+            return True
+    return False

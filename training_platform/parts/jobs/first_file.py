@@ -1,4 +1,4 @@
-"""The first file of a job, as text, and what it can choose from."""
+"""The text of a new job file, and the choices for its fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_DISK = VertexBootDisk().type
 
 
 def head(environment: str, image: str) -> str:
-    """Return what stands before the targets."""
+    """Return the lines before the targets."""
     return (
         "# yaml-language-server: $schema=../job.schema.json\n"
         f"environment: {environment}\nimage: {image}\ncommand: [python, -m, train]\n"
@@ -41,10 +41,10 @@ def on_vertex(region: str, machine_type: str) -> str:
 
 
 def vertex_machines(like: Flavor | None = None, limits: Snapshot | None = None) -> list[str]:
-    """Return the machine types with accelerators that Vertex AI trains on and that a first job can take.
+    """Return the machine types with accelerators on Vertex AI that suit a first job.
 
-    Those with TPUs or GPUs as a flavor has come first: a job has one image for both of its targets. Of these come
-    first those of which the limits allow a VM somewhere.
+    Machine types of the flavor's kind (TPU or GPU) come first, since a job has one image for both of its targets; among
+    them, those with quota for a VM in some region.
     """
     names = [
         name
@@ -60,13 +60,14 @@ def vertex_machines(like: Flavor | None = None, limits: Snapshot | None = None) 
 
 
 def granted_kinds(limits: Snapshot | None) -> set[str]:
-    """Return the kinds of accelerators, ``tpu`` and ``gpu``, of which the limits allow Vertex AI a VM."""
+    """Return the kinds of accelerators, ``tpu`` and ``gpu``, with quota for a VM on Vertex AI."""
     return {MACHINE_TYPES[name].kind for name in vertex_machines() if _granted(name, limits)}
 
 
 def _granted(machine_type: str, limits: Snapshot | None) -> set[str]:
-    """Return the regions in which the limits allow Vertex AI a VM on demand; all regions while no limit is known."""
-    machine, regions = MACHINE_TYPES[machine_type], vertex_regions(machine_type)
+    """Return the regions with quota for an on-demand VM on Vertex AI; all regions if no limit is known."""
+    machine = MACHINE_TYPES[machine_type]
+    regions = vertex_regions(machine_type)
     support = machine.accelerator.vertex if machine.accelerator else None
     quota = support.quotas.get("on-demand") if support else None
     if limits is None or limits.placeholder:
@@ -76,7 +77,7 @@ def _granted(machine_type: str, limits: Snapshot | None) -> set[str]:
 
 
 def vertex_regions(machine_type: str, near: Collection[str] = (), limits: Snapshot | None = None) -> list[str]:
-    """Return the regions in which Vertex AI trains on a machine type: first those with quota, then those near."""
+    """Return the regions in which Vertex AI trains on a machine type: those with quota first, then those nearby."""
     accelerator = MACHINE_TYPES[machine_type].accelerator
     support = accelerator.vertex if accelerator else None
     regions = support.regions if support else ()

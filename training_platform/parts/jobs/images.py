@@ -1,4 +1,4 @@
-"""Images of the repositories of environments and teams: their names, and the commands that build and push them.
+"""Images in the repositories of environments and teams: their names, and the commands that build and push them.
 
 Sources: gcloud builds submit, docker build and push, buildah build and push: their references, read 2026-11-22.
 """
@@ -29,7 +29,7 @@ class Repository(NamedTuple):
 
 
 def repository_of(workspace: Workspace, environment: str, team: str | None = None) -> Repository:
-    """Return the repository of an environment, or of a team in it. Raises UserError where there is none."""
+    """Return the repository of an environment, or of a team in it. Raises UserError if it has none."""
     home = workspace.stacks.get(environment)
     if home is None or home.environment is None:
         names = [stack.name for stack, _ in workspace.environments()]
@@ -38,7 +38,8 @@ def repository_of(workspace: Workspace, environment: str, team: str | None = Non
     images = home.environment.images
     if images is None:
         raise UserError(f"{environment} has no repository of images: set images.location in its stack file.")
-    project, repository = home.environment.project, repository_id(environment)
+    project = home.environment.project
+    repository = repository_id(environment)
     if team is not None:
         teams = sorted({spec.name for _, spec, _ in workspace.teams() if spec.environment == environment})
         if team not in teams:
@@ -49,7 +50,7 @@ def repository_of(workspace: Workspace, environment: str, team: str | None = Non
 
 
 def image_name(repository: Repository, name: str, tag: str) -> str:
-    """Return an image as job files name it. Raises UserError for what no image is called."""
+    """Return an image's name for job files. Raises UserError for an invalid name or tag."""
     if not _NAME.fullmatch(name):
         raise UserError(f"{name!r} is not a name of an image: lower-case letters, digits, and . _ - / between them.")
     if not _TAG.fullmatch(tag):
@@ -72,7 +73,7 @@ def commands(builder: str, image: str, folder: Path, project: str) -> list[list[
 
 
 def by_digest(image: str, printed: str) -> str:
-    """Return an image by the digest that the last of the commands printed. Raises UserError where it printed none.
+    """Return an image by the digest that the last of the commands printed. Raises UserError without a digest.
 
     A tag can be moved, a digest cannot: nodes pull the same program at every start.
     """

@@ -100,11 +100,11 @@ class PythonSource(Consistent):
     bucket: Name | None = Field(default=None, description="The team's bucket for it; default: that of output.")
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield the fields that do not go together; of none and of both kinds of source that alone."""
-        given = [name for name in ("file", "package", "folder") if getattr(self, name) is not None]
-        if len(given) != 1:
-            said = f"{' and '.join(given)} are given together" if given else "no file, package or folder is given"
-            yield Conflict((), said, "file, package or folder")
+        """Yield the fields that do not go together; if not exactly one kind of source is given, only that."""
+        kinds = [name for name in ("file", "package", "folder") if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            message = f"{' and '.join(kinds)} are given together" if kinds else "no file, package or folder is given"
+            yield Conflict((), message, "file, package or folder")
             return
         if self.package and not self.module:
             yield Conflict(("package",), "does not say which module runs", "module beside it")
@@ -124,10 +124,10 @@ class MountSource(Consistent):
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield that nothing, or more than one thing, is given."""
-        given = [name for name, value in self if value is not None]
-        if len(given) != 1:
-            said = f"{' and '.join(given)} are both given" if given else "says nothing to mount"
-            yield Conflict((), said, f"one of {' or '.join(type(self).model_fields)}")
+        kinds = [name for name, value in self if value is not None]
+        if len(kinds) != 1:
+            message = f"{' and '.join(kinds)} are both given" if kinds else "says nothing to mount"
+            yield Conflict((), message, f"one of {' or '.join(type(self).model_fields)}")
 
 
 class Mount(Section):
@@ -310,16 +310,16 @@ class GkeTarget(Consistent):
     def conflicts(self) -> Iterator[Conflict]:
         """Yield that none or both of the counts are given, or of flavor and pool, and what a pool of CPUs has not."""
         if (self.flavor is None) == (self.pool is None):
-            given = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
-            yield Conflict((), f"{given} given", "flavor, or pool for VMs without TPUs or GPUs")
-        for field in ("slices", "gpus", "placement", "pathways") if self.pool else ():
-            if getattr(self, field):
+            subject = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
+            yield Conflict((), f"{subject} given", "flavor, or pool for VMs without TPUs or GPUs")
+        for field in ("slices", "gpus", "placement", "pathways"):
+            if self.pool and getattr(self, field):
                 yield Conflict((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", "none")
         if self.pool and self.nodes is None:
             yield Conflict((), "does not say how many pods it has", "nodes")
         elif not self.pool and (self.slices is None) == (self.nodes is None):
-            given = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
-            yield Conflict((), f"{given} given", "slices for a flavor of TPUs, nodes for one of GPUs")
+            subject = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
+            yield Conflict((), f"{subject} given", "slices for a flavor of TPUs, nodes for one of GPUs")
 
 
 INT32 = 2**31 - 1
@@ -486,7 +486,7 @@ class Job(Consistent):
     count_interruptions: bool = Field(
         default=False,
         description="GKE: interruptions of VMs use up retries too, which then limit all restarts; else a run that is "
-        "interrupted again and again ends at its max_run_hours alone.",
+        "interrupted again and again ends only at its max_run_hours.",
     )
     output: Name | None = Field(
         default=None, description="One of the team's buckets, for checkpoints and results; each run has its folder."
@@ -511,12 +511,12 @@ class Job(Consistent):
         if self.gke is None and self.vertex is None:
             yield Conflict((), "the job does not say where it can run", "gke, vertex or both")
         if (self.image is None) == (self.source is None):
-            given = "neither image nor source is" if self.image is None else "image and source are both"
-            yield Conflict(() if self.image is None else ("source",), f"{given} given", "image or source")
+            subject = "neither image nor source is" if self.image is None else "image and source are both"
+            yield Conflict(() if self.image is None else ("source",), f"{subject} given", "image or source")
         if self.source and self.source.folder and not self.command:
             yield Conflict(("source", "folder"), "does not say which program runs", "command beside source")
         if self.source and not self.source.folder and self.command:
-            yield Conflict(("command",), "stands beside source, which says what runs", "args alone")
+            yield Conflict(("command",), "stands beside source, which says what runs", "only args")
         for name in self.secrets.keys() & self.env.keys():
             yield Conflict(("secrets", name), "is a variable of env too", "one of the two")
         names = [mount.name for mount in self.mounts]

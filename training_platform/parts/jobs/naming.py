@@ -1,4 +1,4 @@
-"""Names of runs: a job file can be submitted any number of times, and no two of its runs have one name."""
+"""Names of runs: a job file can be submitted any number of times, and each run has a name of its own."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 
 SUFFIX_LENGTH = 5
 PLACEHOLDER = "{run}"
-# As Kubernetes makes names up: no vowels, so that no words come of it, and nothing that looks like another letter.
+# Kubernetes' alphabet for generated names: without vowels, so no words arise, and without characters that look alike.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _RUN = re.compile(rf"(?P<job>[a-z]([a-z0-9-]*[a-z0-9])?)-[{_LETTERS}]{{{SUFFIX_LENGTH}}}(-[0-9]+)?")
 
 
 def new_run(job: str) -> str:
-    """Return the name of a new run, ``{job}-{5 letters or digits}``; one run in 14 million is like another."""
+    """Return the name of a new run, ``{job}-{5 letters or digits}``; two names collide once in 14 million."""
     return f"{job}-{''.join(secrets.choice(_LETTERS) for _ in range(SUFFIX_LENGTH))}"
 
 
 def job_of(run: str) -> str:
-    """Return the job that a run's name begins with; the name itself where it is no run's."""
+    """Return the job that a run's name begins with; the name itself if it is not a run's."""
     match = _RUN.fullmatch(run)
     return match["job"] if match else run
 
 
 def job_among(run: str, jobs: Iterable[str]) -> str:
-    """Return which of some jobs a run is of: the longest with whose name it begins, else ``job_of``."""
+    """Return the job of a run: the longest of ``jobs`` that its name begins with, else ``job_of``."""
     return max((job for job in jobs if run == job or run.startswith(f"{job}-")), key=len, default=job_of(run))
 
 
 def as_run(job: ResolvedJob, run: str) -> ResolvedJob:
-    """Return the job under the name of one run, with ``{run}`` replaced by it in command, arguments, variables, paths.
+    """Return the job under a run's name, which replaces ``{run}`` in command, arguments, variables and paths.
 
-    Everything that is named after the job (pods, the folder below ``output``) is then the run's own.
+    Everything named after the job (pods, the folder below ``output``) is then the run's own.
     """
     spec = job.spec
     mounts = ((mount, mount.path and mount.path.replace(PLACEHOLDER, run)) for mount in spec.mounts)
@@ -51,7 +51,7 @@ def as_run(job: ResolvedJob, run: str) -> ResolvedJob:
 
 
 def point_runs(job: ResolvedJob, run: str) -> tuple[ResolvedJob, ...]:
-    """Return the runs that GKE has of a job: one for each point of its grid, ``{run}-{number}``, else one."""
+    """Return a job's runs on GKE: one for each point of its grid, ``{run}-{number}``, else one."""
     if job.spec.sweep is None:
         return (as_run(job, run),)
     args = ((*job.spec.args, *values) for values in points(job.spec.sweep))
@@ -71,6 +71,6 @@ def points(sweep: Sweep) -> Iterator[tuple[str, ...]]:
 
 
 def longest_name(job: ResolvedJob) -> str:
-    """Return the longest name that a run of the job has on GKE, with its letters and its number in a grid."""
+    """Return the longest name of the job's runs on GKE, with suffix and number in a grid."""
     run = job.name if job.is_run else f"{job.name}-{'x' * SUFFIX_LENGTH}"
     return f"{run}-{job.spec.sweep.size - 1}" if job.spec.sweep else run

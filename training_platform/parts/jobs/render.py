@@ -1,6 +1,6 @@
-"""Renders a job file for one target, and checks job files, with what they charge beside it.
+"""Renders a job file for one target, and checks job files with their charges to quotas.
 
-What only one target needs is imported for it: that of both would be a third of the time in which a job is rendered.
+Imports that only one target needs are inside functions: importing both would be a third of the time of a rendering.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """A rendered job: the manifest or body, empty where errors stand in its way, and notes for people."""
+    """A rendered job: the manifest or body, empty if the job has errors, and notes for people."""
 
     text: str = ""
     findings: tuple[Finding, ...] = ()
@@ -65,7 +65,7 @@ def render_job(
         return replace(verdict, text=json_text(body) if as_json else yaml_text(body))
     from training_platform.parts.jobs.gke.jobset import jobset
 
-    # A run that is called as the job, and a JobSet for each point of a sweep.
+    # A run named like the job, and a JobSet for each point of a sweep.
     manifests = [jobset(run) for run in point_runs(job, job.name)]
     if as_json:
         several = {"apiVersion": "v1", "kind": "List", "items": manifests}
@@ -76,7 +76,7 @@ def render_job(
 def cost_of_file(
     path: FilePath, root: FilePath, target: Target | None, today: date
 ) -> tuple[list[JobCost], tuple[Finding, ...]]:
-    """Return what a job file's targets cost, none where it has errors other than of quotas.
+    """Return the costs of a job file's targets, none if it has errors about anything but quotas.
 
     Raises UnreadableError and UserError.
     """
@@ -87,23 +87,25 @@ def cost_of_file(
     job, findings = read_job(path, root, read_workspace(root))
     if job is None:
         return [], (*wrong, *findings)
-    asked = targets(job) if target is None else [chosen_target(job, target)]
-    judged = (*wrong, *(finding for one in asked for finding in judge(job, one, today).findings))
+    chosen = targets(job) if target is None else [chosen_target(job, target)]
+    judged = list(wrong)
+    for each_target in chosen:
+        judged += judge(job, each_target, today).findings
     errors = tuple(finding for finding in judged if finding.severity == "error")
     if not all(error.rule.startswith("job-quota-") for error in errors):
-        return [], judged
-    return [job_cost(job, one, book=book, today=today) for one in asked], errors
+        return [], tuple(judged)
+    return [job_cost(job, each_target, book=book, today=today) for each_target in chosen], errors
 
 
 def judge_folder(root: FilePath, workspace: Workspace, today: date) -> tuple[list[Finding], list[str]]:
-    """Return what is wrong with the job files of a repository, and sentences about those that cannot be read."""
+    """Return the findings about a repository's job files, and sentences about unreadable ones."""
     return check_jobs(job_files(root), root, workspace, today)
 
 
 def check_jobs(
     paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date
 ) -> tuple[list[Finding], list[str]]:
-    """Return what is wrong with job files, and sentences about those that cannot be read."""
+    """Return the findings about job files, and sentences about unreadable ones."""
 
     @cache
     def quotas() -> Quotas:
@@ -126,27 +128,30 @@ def check_jobs(
 def check_job(
     path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Callable[[], Quotas] | None = None
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with a job file, whatever target it were rendered for. Raises UnreadableError."""
+    """Return the findings about a job file for all of its targets. Raises UnreadableError."""
     source = job_source(path, root)
-    job, findings = parse_job(source, workspace)
-    every = list(findings)
+    job, model_findings = parse_job(source, workspace)
+    findings = list(model_findings)
     for index in range(1, places_on_gke(source.value)):
-        other, wrong = parse_job(source, workspace, index)
-        every += wrong if other is None else judge(other, "gke", today).findings
-    for target in targets(job) if job else ():
-        every += judge(job, target, today, quotas).findings if job else ()
-    return tuple(dict.fromkeys(every))
+        other_place, rejected = parse_job(source, workspace, index)
+        findings += rejected if other_place is None else judge(other_place, "gke", today).findings
+    if job:
+        for target in targets(job):
+            findings += judge(job, target, today, quotas).findings
+    return tuple(dict.fromkeys(findings))
 
 
 def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> list[str]:
-    """Return what a job asks for and has on each of its targets; nothing of one with errors. Raises UnreadableError."""
+    """Return notes about a job's requests on each of its targets without errors. Raises UnreadableError."""
     job, _ = parse_job(job_source(path, root), workspace)
-    notes = [(target, note) for target in targets(job) for note in judge(job, target, today).notes] if job else []
-    return [f"{job.source.file} ({target}): {note}" for target, note in notes if job]
+    if job is None:
+        return []
+    notes = [(target, note) for target in targets(job) for note in judge(job, target, today).notes]
+    return [f"{job.source.file} ({target}): {note}" for target, note in notes]
 
 
 def job_rights(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[Finding, ...]:
-    """Return what a job file says and the stacks' grants do not keep, for which they are planned.
+    """Return the findings about rights that a job needs and no stack grants; it plans the stacks.
 
     Raises UnreadableError.
     """
@@ -156,25 +161,27 @@ def job_rights(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[Fi
     findings: list[Finding] = []
     for index in range(places_on_gke(source.value)):
         job, _ = parse_job(source, workspace, index)
-        for target in targets(job) if job else ():
-            findings += rights_findings(job, target) if job else ()
+        if job:
+            for target in targets(job):
+                findings += rights_findings(job, target)
     return tuple(dict.fromkeys(findings))
 
 
 def places_of_file(path: FilePath, root: FilePath) -> int:
-    """Return how many places on GKE a job file lists, at least 1. Raises UnreadableError."""
+    """Return the number of places on GKE in a job file, at least 1. Raises UnreadableError."""
     return places_on_gke(job_source(path, root).value)
 
 
 def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
-    """Return the most of each quota that stacks need together with any one job, of jobs that nothing is wrong with.
+    """Return the most of each quota that stacks and any single job without errors need together.
 
     Raises UnreadableError.
     """
     from training_platform.parts.jobs.vertex.quota import Quotas, job_charges
     from training_platform.parts.jobs.vertex.rules import vertex_findings
 
-    quotas, needs = Quotas(workspace, today), dict[QuotaKey, float]()
+    quotas = Quotas(workspace, today)
+    needs: dict[QuotaKey, float] = {}
     for path in job_files(root):
         job, _ = read_job(path, root, workspace)
         if job and job.spec.vertex and not any(finding.severity == "error" for finding in vertex_findings(job)):
@@ -184,28 +191,28 @@ def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[Quo
 
 
 def job_files(root: FilePath) -> list[FilePath]:
-    """Return every YAML file below ``jobs/``, also those that are in the wrong place."""
+    """Return every YAML file below ``jobs/``, including those in the wrong folder."""
     return sorted(path for pattern in ("*.yaml", "*.yml") for path in (root / FOLDER).rglob(pattern))
 
 
 def targets(job: ResolvedJob) -> list[Target]:
-    """Return where a job can run."""
+    """Return the targets of a job."""
     present: Iterable[tuple[Target, object]] = (("gke", job.spec.gke), ("vertex", job.spec.vertex))
     return [target for target, section in present if section is not None]
 
 
-def chosen_target(job: ResolvedJob, asked: Target | None) -> Target:
-    """Return the target that was asked for, or the only one. Raises UserError."""
-    has = targets(job)
-    if asked is None and len(has) > 1:
-        raise UserError(f"{job.source.file} can run on {' and on '.join(has)}: say which with --target.")
-    if asked is not None and asked not in has:
-        raise UserError(f"{job.source.file} has no {asked} target; it has {' and '.join(has)}.")
-    return asked or has[0]
+def chosen_target(job: ResolvedJob, target: Target | None) -> Target:
+    """Return the target if the job has it, or the job's only target if it is None. Raises UserError."""
+    available = targets(job)
+    if target is None and len(available) > 1:
+        raise UserError(f"{job.source.file} can run on {' and on '.join(available)}: say which with --target.")
+    if target is not None and target not in available:
+        raise UserError(f"{job.source.file} has no {target} target; it has {' and '.join(available)}.")
+    return target or available[0]
 
 
 def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable[[], Quotas] | None = None) -> Rendered:
-    """Return findings and notes about one of a job's targets; ``quotas_of_all`` returns those that other jobs share.
+    """Return findings and notes about one of a job's targets; ``quotas_of_all`` returns quotas shared by all jobs.
 
     Raises UnreadableError for a broken quota snapshot.
     """
@@ -213,18 +220,27 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable
     if target == "gke":
         from training_platform.parts.jobs.gke.rules import gke_findings
 
-        findings = [*common, *gke_findings(job)]
-        known = not any(finding.severity == "error" for finding in findings)
-        return Rendered(findings=tuple(findings), notes=(_queue_note(job), _parts_note(job)) if known else ())
-    from training_platform.parts.jobs.vertex.quota import Quotas, job_charges, quota_findings, quota_notes, stale
+        rendered = Rendered(findings=(*common, *gke_findings(job)))
+        if rendered.failed:
+            return rendered
+        return replace(rendered, notes=(_queue_note(job), _parts_note(job)))
+    from training_platform.parts.jobs.vertex.quota import (
+        Quotas,
+        job_charges,
+        quota_findings,
+        quota_notes,
+        snapshot_findings,
+    )
     from training_platform.parts.jobs.vertex.rules import vertex_findings
 
     findings = [*common, *vertex_findings(job)]
     if any(finding.severity == "error" for finding in findings):
-        return Rendered(findings=tuple(findings))  # what it would charge is not known
+        return Rendered(findings=tuple(findings))  # its charges are unknown
     quotas = quotas_of_all() if quotas_of_all else Quotas(job.workspace, today)
-    old, charged, snapshots = stale(job, quotas), job_charges(job, quotas), quotas.snapshots
-    findings += [*old, *quota_findings(job, charged, snapshots)]
+    snapshots = quotas.snapshots
+    findings += snapshot_findings(job, quotas)
+    charged = job_charges(job, quotas)
+    findings += quota_findings(job, charged, snapshots)
     return Rendered(findings=tuple(findings), notes=tuple(quota_notes(job, charged, snapshots)))
 
 
@@ -266,10 +282,10 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def yaml_text(value: Any) -> str:
-    """Return a value as YAML, keys in their order; a text of several lines is a block, and an alias where it is again.
+    """Return a value as YAML, keys in their order; a string of several lines is a block, and an alias when repeated.
 
-    Texts that one reader of YAML or another takes for a number, a truth value or a date are quoted: kubectl reads
-    ``1e3`` as a number and ``y`` as true, and PyYAML writes both plain.
+    Strings that some YAML parser takes for a number, a boolean or a date are quoted: kubectl reads ``1e3`` as a number
+    and ``y`` as true, and PyYAML writes both plain.
     """
     return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_ONE_LINE))
 
@@ -279,7 +295,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-# libyaml's is ten times as fast, and writes the same text; a PyYAML built without it has only the other.
+# libyaml's dumper is ten times as fast and writes the same text; a PyYAML without libyaml has only its own.
 _Fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _ONE_LINE = 2**31 - 1  # the longest line that libyaml knows
 
@@ -289,11 +305,11 @@ class _Dumper(_Fastest):  # type: ignore[misc] # the base is chosen at run time
         return not (isinstance(data, str) and "\n" in data)  # the launcher, in each pool of a custom job
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _string_node(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style = None if _PLAIN.fullmatch(value) and value.lower() not in _WORDS else '"'
     if "\n" in value:
         style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _string_node)

@@ -1,9 +1,9 @@
-"""How a run's processes find each other: variables of every container, alike on GKE and Vertex AI.
+"""Variables by which a run's processes find each other, the same on GKE and Vertex AI.
 
 torchrun reads ``PET_*``: without ``PET_NPROC_PER_NODE`` it starts one process, whatever the VM has. On GPUs JAX reads
-the coordinator's address alone, and a program passes ``NUM_NODES`` and ``NODE_RANK``; on TPUs it finds the hosts by the
-variables of GKE and Vertex AI. ``RANK`` and ``WORLD_SIZE`` count processes: they are set together, and only where a VM
-has one, since launchers of several processes set both for each.
+only the coordinator's address, and a program passes ``NUM_NODES`` and ``NODE_RANK``; on TPUs JAX finds the hosts by the
+variables of GKE and Vertex AI. ``RANK`` and ``WORLD_SIZE`` count processes: they are set together, and only if a VM has
+one process, since launchers of several processes set both for each.
 Sources: torch 2.15 ``distributed/run.py`` and ``argparse_util.py``, jax 0.10 ``_src/distributed.py``, read 2026-11-23.
 """
 
@@ -17,41 +17,43 @@ from training_platform.config.reading.finding import Finding, Path
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 PORT: Final = "29500"  # torchrun's own
-# What only a container knows: the launcher fills it in when the program starts.
-RANK, NODES, NAMES, HOST, ITS_PORT = "{rank}", "{nodes}", "{names}", "{host}", "{port}"
+# Values that only the container knows: the launcher fills them in when the program starts.
+RANK = "{rank}"
+NODES = "{nodes}"
+NAMES = "{names}"
+HOST = "{host}"
+ITS_PORT = "{port}"
 LONGEST_NAMES = 100_000  # characters; Linux starts no program with a variable of 128 KiB
 
 
 def rendezvous(
     job: ResolvedJob, *, tpu: bool, chips: int, nodes: str, rank: Any, names: str, host: str, port: str = PORT
 ) -> dict[str, Any]:
-    """Return the variables of a container on a VM with ``chips`` accelerators; values of ours that only it knows too.
+    """Return the variables of a container on a VM with ``chips`` accelerators.
 
-    ``rank`` may be a reference to a field of the pod. Names of nodes are left out where they are too long.
+    Each value may be one that the launcher fills in; ``rank`` may also refer to a field of the pod. Names of nodes are
+    left out if they are too long.
     """
-    common = {
-        "NUM_NODES": nodes,
-        "NODE_RANK": rank,
-        **({"NODE_NAMES": names} if len(names) <= LONGEST_NAMES else {}),
-        "MASTER_ADDR": host,
-        "MASTER_PORT": port,
-        "ACCELERATORS_PER_NODE": str(chips),
-    }
+    variables: dict[str, Any] = {"NUM_NODES": nodes, "NODE_RANK": rank}
+    if len(names) <= LONGEST_NAMES:
+        variables["NODE_NAMES"] = names
+    variables |= {"MASTER_ADDR": host, "MASTER_PORT": port, "ACCELERATORS_PER_NODE": str(chips)}
     if tpu:
-        return common
-    texts = [*job.spec.command, *job.spec.args, *job.spec.env.values()]
-    c10d = any("c10d" in text for text in texts)
-    return {
-        **common,
-        **({"RANK": rank, "WORLD_SIZE": nodes} if chips <= 1 else {}),
+        return variables
+    if chips <= 1:
+        variables |= {"RANK": rank, "WORLD_SIZE": nodes}
+    variables |= {
         "PET_NNODES": nodes,
         "PET_NODE_RANK": rank,
         "PET_NPROC_PER_NODE": str(chips or 1),
         "PET_MASTER_ADDR": host,
         "PET_MASTER_PORT": port,
-        **({"PET_RDZV_ENDPOINT": f"{host}:{port}"} if c10d else {}),
-        "JAX_COORDINATOR_ADDRESS": f"{host}:{port}",
     }
+    texts = [*job.spec.command, *job.spec.args, *job.spec.env.values()]
+    if any("c10d" in text for text in texts):
+        variables["PET_RDZV_ENDPOINT"] = f"{host}:{port}"
+    variables["JAX_COORDINATOR_ADDRESS"] = f"{host}:{port}"
+    return variables
 
 
 def at_run_time(variables: Mapping[str, Any]) -> dict[str, str]:
@@ -65,7 +67,7 @@ _PROCESSES = frozenset({"--nproc-per-node", "--num-gpus", "PET_NPROC_PER_NODE"})
 
 
 def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -> Iterator[Finding]:
-    """Find a launcher that names another number of nodes, or of processes on each, than the job has on a target."""
+    """Find a launcher whose number of nodes, or of processes on each, differs from the job's on a target."""
     spec = job.spec
     texts = [("command", index, text) for index, text in enumerate(spec.command)]
     texts += [("args", index, text) for index, text in enumerate(spec.args)]
@@ -74,14 +76,24 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
     if any(_LAUNCHER.fullmatch(word) for word, _ in words):
         following = [*(word for word, _ in words[1:]), ""]
         for (word, path), after in zip(words, following, strict=True):
-            name, given, value = word.partition("=")
-            options.append((name.replace("_", "-"), value if given else after, path))
+            name, equals, value = word.partition("=")
+            options.append((name.replace("_", "-"), value if equals else after, path))
     for name, value, path in options:
-        kind, has = ("nodes", nodes) if name in _NODES else ("processes on each", chips or 1)
+        if name in _NODES:
+            kind = "nodes"
+            number = nodes
+        elif name in _PROCESSES:
+            kind = "processes on each"
+            number = chips or 1
+        else:
+            continue
         least, _, most = value.partition(":")
-        if name in _NODES | _PROCESSES and least.isdecimal() and not int(least) <= has <= int(most or least):
-            message = f"{name} names {value} {kind}, and the job has {has} on {where}"
+        if least.isdecimal() and not int(least) <= number <= int(most or least):
             yield job.finding(
-                path, message, rule="job-launcher", severity="warning", nearest=has,
-                allowed=f"{has}, or the option left out: the platform's variables say it",
-            )  # fmt: skip
+                path,
+                f"{name} names {value} {kind}, and the job has {number} on {where}",
+                rule="job-launcher",
+                severity="warning",
+                allowed=f"{number}, or the option left out: the platform's variables say it",
+                nearest=number,
+            )

@@ -1,4 +1,4 @@
-"""Reads a job file and resolves what it names: its team's stack, cluster, flavor, bucket."""
+"""Reads a job file and resolves its references: team, cluster, flavor, buckets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import with_own_data
@@ -34,9 +34,9 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedJob:
-    """A job with everything that it refers to. ``flavor`` is there when the job can run on GKE.
+    """A job with everything that it refers to. ``flavor`` is set if the job can run on GKE.
 
-    ``is_run`` says that the name is a run's, and no longer the file's.
+    With ``is_run``, ``name`` is a run's name instead of the file's.
     """
 
     name: str
@@ -61,14 +61,15 @@ class ResolvedJob:
 
 
 def job_file(path: FilePath, root: FilePath) -> str:
-    """Return a job's file relative to the repository, ``jobs/<team>/<job>.yaml``; UnreadableError for another place.
+    """Return a job's file relative to the repository, ``jobs/<team>/<job>.yaml``. Raises UnreadableError elsewhere.
 
-    Folders that are links are followed, the file itself is not: its own place says whose job it is.
+    Links to folders are followed; a link to the file is not, since the folder of the link says whose job it is.
     """
-    place, top = path.parent.resolve() / path.name, root.resolve()
-    file = place.relative_to(top).as_posix() if place.is_relative_to(top) else place.as_posix()
+    full_path = path.parent.resolve() / path.name
+    top = root.resolve()
+    file = full_path.relative_to(top).as_posix() if full_path.is_relative_to(top) else full_path.as_posix()
     parts = PurePosixPath(file).parts
-    if len(parts) != 3 or parts[0] != FOLDER or place.suffix != ".yaml":
+    if len(parts) != 3 or parts[0] != FOLDER or full_path.suffix != ".yaml":
         raise UnreadableError(f"{file}: is not a job of this repository: jobs are {FOLDER}/<team>/<job>.yaml in {top}.")
     return file
 
@@ -80,17 +81,17 @@ def read_job(
     changed: Callable[[Any], Any] = lambda value: value,
     place: int = 0,
 ) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return a job and what is wrong with its file; no job where anything is. Raises UnreadableError.
+    """Return a job and the findings about its file; None if there are any. Raises UnreadableError.
 
-    ``changed`` returns the file's values as they are meant, with options of a command in them. ``place`` is one of the
-    places on GKE that a file lists.
+    ``changed`` applies a command's options to the file's values. ``place`` is the index of one of the file's places on
+    GKE.
     """
     source = job_source(path, root)
     return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace, place)
 
 
 def job_source(path: FilePath, root: FilePath) -> Source:
-    """Return what a job file says. Raises UnreadableError."""
+    """Return a job file's parsed values. Raises UnreadableError."""
     source = read_source(path, job_file(path, root))
     if source.value is None:
         raise UnreadableError(
@@ -101,33 +102,36 @@ def job_source(path: FilePath, root: FilePath) -> Source:
 
 
 def places_on_gke(value: Any) -> int:
-    """Return how many places on GKE a job file's values list; 1 where they list none, too."""
+    """Return the number of places on GKE in a job file's values, at least 1."""
     places = value.get("gke") if isinstance(value, dict) else None
     return max(1, len(places)) if isinstance(places, list) else 1
 
 
 def _at_place(source: Source, index: int) -> Source:
-    """Return a file as if it had only one of its places on GKE; whatever is wrong there keeps its line."""
+    """Return a file as if it had only one of its places on GKE; positions stay those of the file."""
     value = source.value
     if not isinstance(value, dict) or not isinstance(value.get("gke"), list) or index >= len(value["gke"]):
         return source
     here = ("gke", index)
-    own = {("gke", *path[2:]): position for path, position in source.positions.items() if path[:2] == here}
-    others = {path: position for path, position in source.positions.items() if path[:1] != ("gke",)}
+    positions = {path: position for path, position in source.positions.items() if path[:1] != ("gke",)}
+    positions |= {("gke", *path[2:]): position for path, position in source.positions.items() if path[:2] == here}
     written = {("gke", *path[2:]): text for path, text in source.written.items() if path[:2] == here}
     return dataclasses.replace(
-        source, value={**value, "gke": value["gke"][index]}, positions=others | own, written=source.written | written
+        source,
+        value={**value, "gke": value["gke"][index]},
+        positions=positions,
+        written=source.written | written,
     )
 
 
 def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return the job of a parsed file, whose name and folder are those of the source's ``file``, at one place."""
+    """Return the job of a parsed file at one of its places on GKE; ``file`` of the source gives its name and team."""
     source = _on_resource(_at_place(source, index), workspace)
-    place = PurePosixPath(source.file)
+    file = PurePosixPath(source.file)
     findings = [dataclasses.replace(finding, rule=YAML_RULE) for finding in source.findings]
-    if not _NAME.fullmatch(place.stem):
+    if not _NAME.fullmatch(file.stem):
         allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
-        findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {place.stem!r}", allowed=allowed))
+        findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {file.stem!r}", allowed=allowed))
     job, rejected = validated(Job, source.value, source, rule=MODEL_RULE)
     if job is None:
         findings += rejected
@@ -139,11 +143,11 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
     return (None if findings else resolved), findings
 
 
-_ANY_MACHINE = "e2-standard-4"  # beside a resource that the team lacks, which is what is wrong
+_ANY_MACHINE = "e2-standard-4"  # for a resource that the team lacks, so that only the resource is a finding
 
 
 def _on_resource(source: Source, workspace: Workspace) -> Source:
-    """Return a file with the machine and the disk of the persistent resource that it names, unless it has its own."""
+    """Return a file with the machine and disk of its persistent resource, unless it names a machine type."""
     value = source.value
     target = value.get("vertex") if isinstance(value, dict) else None
     if not isinstance(target, dict) or "machine_type" in target:
@@ -151,26 +155,27 @@ def _on_resource(source: Source, workspace: Workspace) -> Source:
     name = target.get("persistent_resource")
     if not isinstance(name, str):
         return source
-    environment, team = value.get("environment"), PurePosixPath(source.file).parent.name
+    environment = value.get("environment")
+    team = PurePosixPath(source.file).parent.name
     rows = workspace.teams_called(team, "environment", environment) if isinstance(environment, str) else []
     resource = rows[0][1].vertex.persistent_resources.get(name) if rows else None
-    own: dict[str, Any] = {"machine_type": _ANY_MACHINE}
+    machine: dict[str, Any] = {"machine_type": _ANY_MACHINE}
     if resource is not None:
-        own = {"machine_type": resource.machine_type, "boot_disk": resource.boot_disk.model_dump()}
+        machine = {"machine_type": resource.machine_type, "boot_disk": resource.boot_disk.model_dump()}
         if resource.accelerator:
-            own |= {"accelerator": resource.accelerator, "accelerator_count": resource.accelerator_count}
-    return dataclasses.replace(source, value={**value, "vertex": {**own, **target}})
+            machine |= {"accelerator": resource.accelerator, "accelerator_count": resource.accelerator_count}
+    return dataclasses.replace(source, value={**value, "vertex": {**machine, **target}})
 
 
 def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Finding:
-    """Return the finding about an address in Cloud Storage with the name of the team's bucket that is meant."""
+    """Return a finding about an address in Cloud Storage with the team's bucket that was probably meant."""
     address = _ADDRESS.match(finding.message)
     if address is None:
         return finding
-    place = PurePosixPath(source.file)
+    folder = PurePosixPath(source.file).parent.name
     environment = source.value.get("environment")
     teams = (team for _, team, _ in workspace.teams() if team.environment == environment)
-    buckets = next((team.buckets for team in teams if team.name == place.parent.name), {})
+    buckets = next((team.buckets for team in teams if team.name == folder), {})
     meant = [name for name in buckets if address["bucket"].endswith(name) or len(buckets) == 1]
     return dataclasses.replace(
         finding,
@@ -181,43 +186,44 @@ def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Findin
 
 
 def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
-    place = PurePosixPath(source.file)
+    path = PurePosixPath(source.file)
+    team_name = path.parent.name
     home = workspace.stacks.get(job.environment)
     if home is None or home.environment is None:
         names = [stack.name for stack, _ in workspace.environments()]
         file = stack_file(job.environment)
         absent = "" if job.environment in workspace.stacks or workspace.uncounted else f": there is no {file}"
-        what = f"an environment{absent}{_uncounted(workspace)}"
-        finding = _dangling(source, ("environment",), job.environment, what, names, rests_on=((file,),))
+        kind = f"an environment{absent}{_not_counted(workspace)}"
+        finding = _dangling(source, ("environment",), job.environment, kind, names, rests_on=((file,),))
         return None, [dataclasses.replace(finding, nearest=find_nearest(job.environment, names))]
-    # Of two teams of one name the one counts whose file is called after it: the other is a copy.
+    # If two stacks have a team of one name, the stack named after it counts: the other is a copy.
     rows = sorted(workspace.teams(), key=lambda row: row[0].name.endswith(f"-{row[1].name}"))
     teams = {team.name: (stack, team) for stack, team, _ in rows if team.environment == job.environment}
-    if place.parent.name not in teams:
-        what = f"a team of {job.environment}, and a job's folder names its team{_uncounted(workspace)}"
-        missing = ((stack_file(f"{job.environment}-{place.parent.name}"),),)
-        finding = _dangling(source, (), place.parent.name, what, teams, rests_on=missing)
-        moved = f"jobs/{finding.nearest}/{place.name}" if finding.nearest else None
+    if team_name not in teams:
+        kind = f"a team of {job.environment}, and a job's folder names its team{_not_counted(workspace)}"
+        missing = ((stack_file(f"{job.environment}-{team_name}"),),)
+        finding = _dangling(source, (), team_name, kind, teams, rests_on=missing)
+        moved = f"jobs/{finding.nearest}/{path.name}" if finding.nearest else None
         return None, [dataclasses.replace(finding, nearest=moved)]
-    own, team = teams[place.parent.name]
+    stack, team = teams[team_name]
     environment = with_own_data(team, home.environment)
     findings = [
-        _dangling(source, path, value, f"{what} of team {team.name}", names)
-        for path, value, what, names in _team_references(job, team, environment)
-        if value not in names
+        _dangling(source, reference.path, reference.value, f"{reference.kind} of team {team.name}", reference.names)
+        for reference in _team_references(job, team, environment)
+        if reference.value not in reference.names
     ]
     if job.gke:
-        findings += _shares(job.gke, own, environment, source, workspace)
+        findings += _shares(job.gke, stack, environment, source, workspace)
         if job.gke.priority and job.gke.priority not in environment.priorities:
-            what = f"a priority of {job.environment}"
-            findings.append(_dangling(source, ("gke", "priority"), job.gke.priority, what, environment.priorities))
+            kind = f"a priority of {job.environment}"
+            findings.append(_dangling(source, ("gke", "priority"), job.gke.priority, kind, environment.priorities))
     if findings:
         return None, findings
     resolved = ResolvedJob(
-        name=place.stem,
+        name=path.stem,
         spec=job,
         source=source,
-        stack=own,
+        stack=stack,
         team=team,
         environment=environment,
         scope=team_scope(team, environment),
@@ -228,51 +234,61 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
 
 
 def _flavor(job: Job, gke: GkeTarget, environment: Environment, workspace: Workspace) -> Flavor:
-    """Return the flavor that a place names, or the pool of CPUs in the shape of one."""
+    """Return the flavor of a place on GKE; a CPU pool takes the shape of a flavor."""
     if gke.pool:
         return cpu_flavor(gke.cluster, environment.clusters[gke.cluster], gke.pool)
     return workspace.flavors(job.environment, gke.cluster)[gke.flavor or ""]
 
 
-def _team_references(
-    job: Job, team: Team, environment: Environment
-) -> Iterator[tuple[Path, str, str, Collection[str]]]:
-    """Yield what a job names of its team: where, what it names, what that should be, and what the team has of it."""
+class _Reference(NamedTuple):
+    """A name in a job file, with its kind and the names that the team has of that kind."""
+
+    path: Path
+    value: str
+    kind: str
+    names: Collection[str]
+
+
+def _team_references(job: Job, team: Team, environment: Environment) -> Iterator[_Reference]:
+    """Yield a job's references to its team's resources."""
     if job.output:
-        yield ("output",), job.output, "a bucket", team.buckets
+        yield _Reference(("output",), job.output, "a bucket", team.buckets)
     if job.source and job.source.bucket:
-        yield ("source", "bucket"), job.source.bucket, "a bucket", team.buckets
+        yield _Reference(("source", "bucket"), job.source.bucket, "a bucket", team.buckets)
     for variable, secret in job.secrets.items():
-        yield ("secrets", variable), secret.partition(":")[0], "a secret", team.secrets
+        yield _Reference(("secrets", variable), secret.partition(":")[0], "a secret", team.secrets)
     for index, mount in enumerate(job.mounts):
         below: Path = ("mounts", index, "source")
         if mount.source.directory:
-            yield (*below, "directory"), mount.source.directory, "a directory", team.directories
+            yield _Reference((*below, "directory"), mount.source.directory, "a directory", team.directories)
         if mount.source.bucket:
-            yield (*below, "bucket"), mount.source.bucket, "a bucket", team.buckets
+            yield _Reference((*below, "bucket"), mount.source.bucket, "a bucket", team.buckets)
         if mount.source.data_set:
             readable = [name for name, spec in environment.data_sets.items() if spec.readable_by(team.name)]
-            yield (*below, "data_set"), mount.source.data_set, "a data set for members", readable
-    if job.vertex and (wanted := job.vertex.persistent_resource):
-        yield ("vertex", "persistent_resource"), wanted, "a persistent resource", team.vertex.persistent_resources
+            yield _Reference((*below, "data_set"), mount.source.data_set, "a data set for members", readable)
+    if job.vertex and job.vertex.persistent_resource:
+        path = ("vertex", "persistent_resource")
+        resources = team.vertex.persistent_resources
+        yield _Reference(path, job.vertex.persistent_resource, "a persistent resource", resources)
     if job.vertex and job.tensorboard:
-        what = "a region with a TensorBoard (vertex.tensorboards)"
-        yield ("vertex", "region"), job.vertex.region, what, team.vertex.tensorboards
+        kind = "a region with a TensorBoard (vertex.tensorboards)"
+        yield _Reference(("vertex", "region"), job.vertex.region, kind, team.vertex.tensorboards)
 
 
 def _shares(
-    gke: GkeTarget, own: Stack, environment: Environment, source: Source, workspace: Workspace
+    gke: GkeTarget, stack: Stack, environment: Environment, source: Source, workspace: Workspace
 ) -> Iterator[Finding]:
-    """Find a cluster or flavor that the team has no share of, or that the environment does not have."""
-    cluster, flavor, team = gke.cluster, gke.flavor, own.team
-    assert team is not None  # of a team's stack
-    shares = own.at(("shares",))
+    """Find a cluster or flavor that the environment lacks or the team has no share of."""
+    cluster = gke.cluster
+    flavor = gke.flavor
+    team = stack.team
+    assert team is not None  # the stack is a team's
+    shares = stack.at(("shares",))
     clusters = team.shares.keys() & environment.clusters.keys()
     if cluster not in clusters:
-        what = f"a cluster of {team.environment} in which team {team.name} has a share"
-        yield _dangling(
-            source, ("gke", "cluster"), cluster, what, clusters, rests_on=(own.at(("shares", cluster)), shares)
-        )
+        kind = f"a cluster of {team.environment} in which team {team.name} has a share"
+        causes: tuple[Place, ...] = (stack.at(("shares", cluster)), shares)
+        yield _dangling(source, ("gke", "cluster"), cluster, kind, clusters, rests_on=causes)
         return
     if environment.clusters[cluster].software.jobset == "none":
         message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
@@ -283,29 +299,34 @@ def _shares(
         if gke.pool not in without_chips:
             yield _dangling(source, ("gke", "pool"), gke.pool, f"one of cpu_pools of cluster {cluster}", without_chips)
         return
-    known = workspace.flavors(team.environment, cluster)
-    flavors = team.shares[cluster].keys() & known.keys()
+    declared = workspace.flavors(team.environment, cluster)
+    flavors = team.shares[cluster].keys() & declared.keys()
     if flavor is not None and flavor not in flavors:
-        what = f"a flavor of which team {team.name} has a share in {cluster}"
-        pools = pools_meant(workspace.stacks[team.environment], cluster, flavor, known)
-        causes = (*pools[:-1], own.at(("shares", cluster, flavor)), pools[-1], shares)
-        finding = _dangling(source, ("gke", "flavor"), flavor, what, flavors, rests_on=causes)
+        kind = f"a flavor in team {team.name}'s shares of {cluster}"
+        pools = pools_meant(workspace.stacks[team.environment], cluster, flavor, declared)
+        causes = (*pools[:-1], stack.at(("shares", cluster, flavor)), pools[-1], shares)
+        finding = _dangling(source, ("gke", "flavor"), flavor, kind, flavors, rests_on=causes)
         elsewhere = sorted(name for name in clusters if flavor in team.shares[name])
         if elsewhere:
             message = f"{finding.message}, but in {enumeration(elsewhere)}"
             finding = dataclasses.replace(finding, message=message, nearest=f"cluster: {elsewhere[0]}")
-        yield of_pool(finding, flavor, (known[name] for name in sorted(flavors)))
+        yield of_pool(finding, flavor, (declared[name] for name in sorted(flavors)))
 
 
 def _dangling(
-    source: Source, path: Path, value: str, what: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
+    source: Source, path: Path, value: str, kind: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
 ) -> Finding:
-    only = next(iter(names)) if len(names) == 1 else None
-    allowed, nearest = enumeration(names) or "none is declared", find_nearest(value, names) or only
-    message = f"{value!r} is not {what}"
-    return source.finding(MODEL_RULE, path, message, allowed=allowed, nearest=nearest, rests_on=rests_on)
+    only_name = next(iter(names)) if len(names) == 1 else None
+    return source.finding(
+        MODEL_RULE,
+        path,
+        f"{value!r} is not {kind}",
+        allowed=enumeration(names) or "none is declared",
+        nearest=find_nearest(value, names) or only_name,
+        rests_on=rests_on,
+    )
 
 
-def _uncounted(workspace: Workspace) -> str:
-    unknown = workspace.uncounted
-    return f"; stack files that are rejected or unreadable, {unknown} of them, are not counted" if unknown else ""
+def _not_counted(workspace: Workspace) -> str:
+    count = workspace.uncounted
+    return f"; stack files that are rejected or unreadable, {count} of them, are not counted" if count else ""

@@ -1,4 +1,4 @@
-"""Promises of job files that nobody's rights keep: uploads, data, images, and the submission to Vertex AI."""
+"""Rights that job files need and nobody has: for uploads, data, images, and the submission to Vertex AI."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from training_platform.rules.rights import (
     stack_rights,
 )
 
-RULE, SUBMISSION = "job-rights", "job-vertex-submission"
+RULE = "job-rights"
+SUBMISSION = "job-vertex-submission"
 
 
 def rights_findings(job: ResolvedJob, target: Target) -> Iterator[Finding]:
-    """Yield what a job's file says for a target and nobody's rights keep, and that nobody may submit it."""
+    """Yield a finding for each right that a job needs on a target and lacks, and if nobody may submit it."""
     rights = stack_rights(job.stack, job.workspace)
     if rights is None:
         return  # the stack has findings, or no plan
@@ -37,14 +38,15 @@ def rights_findings(job: ResolvedJob, target: Target) -> Iterator[Finding]:
     if target == "vertex" and not (job.environment.vertex_submitters or job.team.vertex.members_submit):
         message = f"no stack lets anybody start jobs on Vertex AI in {job.scope.project}"
         allowed = (
-            f"vertex_submitters of {job.team.environment}: a pipeline; or a project of team {job.team.name} alone "
-            "with vertex.members_submit"
+            f"vertex_submitters of {job.team.environment}: a pipeline; or vertex.members_submit in a project "
+            f"that is only team {job.team.name}'s"
         )
         yield job.finding(("vertex",), message, rule=SUBMISSION, severity="warning", allowed=allowed)
 
 
 def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:
-    team, spec = TeamPromises(job.team, job.environment), job.spec
+    team = TeamPromises(job.team, job.environment)
+    spec = job.spec
     uploaded_to = source_bucket(job)
     if uploaded_to:
         uri = f"gs://{bucket_id(job.scope, uploaded_to)}"
@@ -72,7 +74,8 @@ def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:
 
 def _of_mounts(job: ResolvedJob, team: TeamPromises) -> Iterator[Promise]:
     for index, mount in enumerate(job.spec.mounts):
-        source, path = mount.source, ("mounts", index, "source")
+        source = mount.source
+        path = ("mounts", index, "source")
         permissions = READ if mount.read_only else WRITE
         if source.bucket:
             uri = f"gs://{bucket_id(job.scope, source.bucket)}"

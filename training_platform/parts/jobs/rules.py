@@ -1,4 +1,4 @@
-"""Findings about a job wherever it runs: missing source, fields that exclude each other, data sets out of reach."""
+"""Findings about a job on any target: missing source, fields that exclude each other, data sets out of reach."""
 
 from __future__ import annotations
 
@@ -19,27 +19,15 @@ _BUILDS = ("pyproject.toml", "setup.py")
 
 
 def job_findings(job: ResolvedJob) -> Iterator[Finding]:
-    """Yield what is wrong with a job whose file the model takes."""
+    """Yield the findings about a valid job file that hold on any target."""
     yield from _source(job)
-    for field in () if job.spec.source or job.spec.command else ("secrets", "notify"):
-        if getattr(job.spec, field):
-            message = "needs a command: a launcher starts it, and does not know the image's own"
-            yield job.finding((field,), message, rule="job-command", allowed="command, such as [python, -m, train]")
-    local, buckets = job.spec.local_checkpoints, f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
-    if local and not job.spec.output:
-        message = "last as long as their pod, and the job has no output for checkpoints that stay"
-        yield job.finding(("local_checkpoints",), message, rule="job-output", allowed=buckets)
-    if local and local.restarts and not job.spec.source and not job.spec.command:
-        message = "restarts the program in its container by a launcher, which does not know the image's own command"
-        allowed = "command, such as [python, -m, train], or restarts: 0"
-        yield job.finding(("local_checkpoints",), message, rule="job-command", allowed=allowed)
-    for field in () if job.spec.output else ("profiler", "tensorboard"):
-        if getattr(job.spec, field):
-            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=buckets)
+    yield from _without_command(job)
+    yield from _without_output(job)
     yield from _tag(job)
     yield from _mounts(job)
     yield from _secrets_in_env(job)
-    size, memory = job.spec.shared_memory_gib, job.spec.memory_gib
+    size = job.spec.shared_memory_gib
+    memory = job.spec.memory_gib
     if size and memory and size > memory:
         message = f"is {size} GiB, and counts as a part of the memory, which is {memory} GiB"
         allowed = f"at most {memory}"
@@ -49,8 +37,37 @@ def job_findings(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding(("shared_memory_gib",), message, rule="job-memory", allowed="a size in GiB, or no such field")
 
 
+def _without_command(job: ResolvedJob) -> Iterator[Finding]:
+    """Find fields that need the launcher, in a job that leaves its command to the image."""
+    spec = job.spec
+    if spec.source or spec.command:
+        return
+    for field, value in (("secrets", spec.secrets), ("notify", spec.notify)):
+        if value:
+            message = "needs a command: a launcher starts it, and does not know the image's own"
+            yield job.finding((field,), message, rule="job-command", allowed="command, such as [python, -m, train]")
+    if spec.local_checkpoints and spec.local_checkpoints.restarts:
+        message = "restarts the program in its container by a launcher, which does not know the image's own command"
+        allowed = "command, such as [python, -m, train], or restarts: 0"
+        yield job.finding(("local_checkpoints",), message, rule="job-command", allowed=allowed)
+
+
+def _without_output(job: ResolvedJob) -> Iterator[Finding]:
+    """Find fields that write below output, in a job that has none."""
+    spec = job.spec
+    if spec.output:
+        return
+    allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
+    if spec.local_checkpoints:
+        message = "last as long as their pod, and the job has no output for checkpoints that stay"
+        yield job.finding(("local_checkpoints",), message, rule="job-output", allowed=allowed)
+    for field, value in (("profiler", spec.profiler), ("tensorboard", spec.tensorboard)):
+        if value:
+            yield job.finding((field,), "writes below output, and the job has none", rule="job-output", allowed=allowed)
+
+
 def _tag(job: ResolvedJob) -> Iterator[Finding]:
-    """Find an image whose tag is moved with each release: pods that start later may run another program.
+    """Find an image with a tag that moves with each release: pods that start later may run another program.
 
     The prebuilt images of Vertex AI, which a job with source gets by default, have no other tag.
     """
@@ -64,13 +81,14 @@ def _tag(job: ResolvedJob) -> Iterator[Finding]:
 
 
 def readable(job: ResolvedJob) -> bool:
-    """Whether the job's source, if it has one, is there to be packed."""
+    """Whether the job's source, if any, can be packed."""
     return not any(finding.path.startswith("source") for finding in _source(job))
 
 
 def _source(job: ResolvedJob) -> Iterator[Finding]:
-    """Find source that is not in the repository or no package, and a job that says no bucket for it."""
-    source, root = job.spec.source, job.workspace.root
+    """Find source outside the repository, a folder that is not a package, and source without a bucket."""
+    source = job.spec.source
+    root = job.workspace.root
     if source is None:
         return
     rule = "job-source"
@@ -91,15 +109,17 @@ def _source(job: ResolvedJob) -> Iterator[Finding]:
 
 
 def _links(job: ResolvedJob, source: PythonSource) -> Iterator[Finding]:
-    """Find links out of the repository, out of the source's folder, or to hidden files, which never go along."""
+    """Find links out of the repository, out of the source's folder, or to hidden files, which are never uploaded."""
     field = next(field for field in ("file", "package", "folder") if getattr(source, field))
-    name, root = getattr(source, field), job.workspace.root.resolve()
-    folder = place = root / name
+    name = getattr(source, field)
+    root = job.workspace.root.resolve()
+    folder = root / name
     files: list[pathlib.Path] = []
     if source.file:
-        folder, files = place.parent, [place]
-    elif place.is_dir():
-        files = source_files(place, git=source.folder is not None)
+        files = [folder]
+        folder = folder.parent
+    elif folder.is_dir():
+        files = source_files(folder, git=source.folder is not None)
     top = folder.resolve()
     if not top.is_relative_to(root):
         message = f"{name} leads out of the repository"
@@ -113,16 +133,18 @@ def _links(job: ResolvedJob, source: PythonSource) -> Iterator[Finding]:
 
 
 def _folder(job: ResolvedJob, name: str) -> Iterator[Finding]:
-    """Find a folder that is not there, or that is large."""
-    folder, path = job.workspace.root / name, ("source", "folder")
+    """Find a folder that does not exist, or is too large."""
+    folder = job.workspace.root / name
+    path = ("source", "folder")
     files = source_files(folder, git=True) if folder.is_dir() else []
     if not files:
         message = f"{name} is not a folder of this repository with files that git does not ignore"
         yield job.finding(path, message, rule="job-source", allowed="a folder with the program")
     sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
-    if (total := sum(sizes.values()) / 2**20) > LARGEST_SOURCE_MIB:
+    total = sum(sizes.values()) / 2**20
+    if total > LARGEST_SOURCE_MIB:
         largest = max(sizes, key=sizes.__getitem__)
-        message = f"{name} has {total:,.0f} MiB, of which {largest} {sizes[largest] / 2**20:,.0f}"
+        message = f"{name} has {total:,.0f} MiB; {largest} has {sizes[largest] / 2**20:,.0f}"
         allowed = f"at most {LARGEST_SOURCE_MIB} MiB: ignore data and checkpoints in .gitignore, and mount them"
         yield job.finding(path, message, rule="job-source", allowed=allowed)
 
@@ -139,7 +161,7 @@ _HARMLESS = re.compile(
 
 
 def _secrets_in_env(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a token in the plain variables of a job, which the repository and everybody who reads the job would have."""
+    """Find a token in a job's plain variables, which everybody who reads the repository or the job sees."""
     for name, value in job.spec.env.items():
         if _TOKEN.match(value) or (_SECRET_NAME.search(name) and not _HARMLESS.match(value)):
             secrets = job.team.secrets
@@ -155,7 +177,7 @@ def _secrets_in_env(job: ResolvedJob) -> Iterator[Finding]:
 
 
 def _mounts(job: ResolvedJob) -> Iterator[Finding]:
-    """Find mounts at one path, caches that cannot be written or are twice, and a cache of what is no bucket."""
+    """Find mounts at one path, read-only or second caches, and a file cache of anything but a bucket."""
     taken: dict[str, str] = {}
     caching = [mount.name for mount in job.spec.mounts if mount.caches]
     for index, mount in enumerate(job.spec.mounts):
@@ -175,11 +197,12 @@ def _mounts(job: ResolvedJob) -> Iterator[Finding]:
             yield job.finding(("mounts", index, "file_cache_gib"), message, rule="job-mount", allowed="0", nearest=0)
 
 
-RULE, FAR = "job-data-set", "job-data-set-region"
+RULE = "job-data-set"
+FAR = "job-data-set-region"
 
 
 def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterator[Finding]:
-    """Find data sets that cannot be mounted in a region, on Vertex AI, or yet; and buckets that are read from afar."""
+    """Find data sets that cannot be mounted in a region, on Vertex AI, or yet; and buckets in another region."""
     for index, mount in enumerate(job.spec.mounts):
         if (key := mount.source.data_set) is None:
             continue
@@ -212,7 +235,7 @@ USD_BETWEEN_REGIONS = 0.02
 
 
 def bucket_findings(job: ResolvedJob, region: str) -> Iterator[Finding]:
-    """Find buckets of another region than a job's, whose traffic is charged."""
+    """Find buckets in another region than the job, since traffic between regions is charged."""
     buckets = job.team.buckets
     used: dict[Path, str | None] = {("output",): job.spec.output}
     used |= {("mounts", index, "source", "bucket"): mount.source.bucket for index, mount in enumerate(job.spec.mounts)}
@@ -231,7 +254,7 @@ def bucket_findings(job: ResolvedJob, region: str) -> Iterator[Finding]:
 
 
 def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[Finding]:
-    """Find data sets on a disk of another zone than all VMs that the job may get; ``zones`` has None for any zone."""
+    """Find data sets on a disk outside the zones of the job's VMs; ``zones`` has None for any zone."""
     for index, mount in enumerate(job.spec.mounts):
         data = job.environment.data_sets[mount.source.data_set] if mount.source.data_set else None
         disk = data.hyperdisk_ml if data else None

@@ -109,7 +109,7 @@ def test_the_share_tells_what_would_start_now() -> None:
 
     lines = said(
         queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
-        resource="nvidia.com/gpu", asked=32, unit=8, quota=32, most=40,
+        resource="nvidia.com/gpu", demand=32, unit=8, quota=32, most=40,
     )  # fmt: skip
 
     assert "What the team's own share holds now: a run of 16 nvidia.com/gpu." in lines
@@ -118,7 +118,7 @@ def test_the_share_tells_what_would_start_now() -> None:
 def test_more_than_the_team_reaches_never_starts() -> None:
     lines = said(
         workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100", resource="nvidia.com/gpu",
-        asked=48, unit=8, quota=32, most=40,
+        demand=48, unit=8, quota=32, most=40,
     )  # fmt: skip
 
     assert "It can never start: 48 are more than the 40 that the team reaches." in lines

@@ -132,7 +132,8 @@ def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[st
 
 
 def _number(pod: dict[str, Any]) -> tuple[int, int]:
-    labels, annotations = pod["metadata"].get("labels") or {}, pod["metadata"].get("annotations") or {}
+    labels = pod["metadata"].get("labels") or {}
+    annotations = pod["metadata"].get("annotations") or {}
     index = annotations.get("batch.kubernetes.io/job-completion-index")
     return int(labels.get("jobset.sigs.k8s.io/job-index") or 0), int(index or 0)
 
@@ -147,9 +148,10 @@ def _launched(pod: dict[str, Any]) -> list[str]:
     """Return the launcher of a container that has one, which gives the command the program's secrets and variables."""
     from training_platform.resources.launcher import PLAN_VARIABLE
 
-    (own,) = [each for each in pod["spec"]["containers"] if each["name"] == _container()[1]]
-    plan = next((row["value"] for row in own.get("env") or () if row["name"] == PLAN_VARIABLE), None)
+    _, name = _container()
+    (container,) = [container for container in pod["spec"]["containers"] if container["name"] == name]
+    plan = next((row["value"] for row in container.get("env") or () if row["name"] == PLAN_VARIABLE), None)
     if plan is None:
         return []
     silent = {name: value for name, value in json.loads(plan).items() if name not in ("topic", "message", "restarts")}
-    return ["env", f"{PLAN_VARIABLE}={json.dumps(silent)}", *own["command"]]
+    return ["env", f"{PLAN_VARIABLE}={json.dumps(silent)}", *container["command"]]

@@ -90,7 +90,7 @@ def render(file: Path, *, target: Target | None, output_format: Format, today: s
     shell_complete=complete_jobs,
     help="Job files; default: all in jobs/.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Also what each job asks for and has of its VMs; text alone.")
+@click.option("--verbose", "-v", is_flag=True, help="Also what each job asks for and has of its VMs; only as text.")
 @format_option
 @today_option
 @root_option
@@ -110,7 +110,8 @@ def check(
 
     folder = repository(root)
     paths = files or job_files(folder)
-    day, workspace = clock(folder, today), read_workspace(folder)
+    day = clock(folder, today)
+    workspace = read_workspace(folder)
     findings, unreadable = check_jobs(paths, folder, workspace, day)
     for sentence in unreadable:
         say_folded(f"training-platform: {sentence}", err=True)
@@ -192,7 +193,8 @@ def _say_team(
 
     if month is not None and not fits(Month, month):
         fail(f"--month {month!r} is not a month: write it as {month_of(today)}.")
-    workspace, usages = read_workspace(folder), read_usages(folder)
+    workspace = read_workspace(folder)
+    usages = read_usages(folder)
     book, wrong = read_own_prices(folder)
     print_findings((*usages.findings, *wrong), err=True)
     for sentence in usages.unreadable:
@@ -200,12 +202,14 @@ def _say_team(
     team = _team_called(workspace, name, environment)
     if (ledger := usages.files.get(team.environment)) is None:
         file = f"{FOLDER}/{team.environment}.yaml"
-        fail(f"{file} is not there or has errors: {COMMAND} --environment {team.environment} writes it.")
-    found = team_cost(workspace, team, usages, month or month_of(today), book)
+        fail(f"{file} does not exist or has errors: {COMMAND} --environment {team.environment} writes it.")
+    month_cost = team_cost(workspace, team, usages, month or month_of(today), book)
     if output_format == "json":
-        print_json({"team": team.name, "environment": team.environment, "read": str(ledger.read), **found.as_json()})
+        print_json(
+            {"team": team.name, "environment": team.environment, "read": str(ledger.read), **month_cost.as_json()}
+        )
         return
-    say(team_text(found))
+    say(team_text(month_cost))
     say(f"# Read on {ledger.read:%Y-%m-%d %H:%M} UTC. Jobs on Vertex AI are not in it.", err=True)
 
 
@@ -253,9 +257,12 @@ def usage(
 
     need("jobs", "job usage")
     folder = repository(root)
-    now, day = datetime.now(UTC), clock(folder, today)
-    now = now if day == now.date() else datetime.combine(day, time(23, 55), UTC)
-    workspace, usages = read_workspace(folder), chip_hours.read_usages(folder)
+    now = datetime.now(UTC)
+    day = clock(folder, today)
+    if day != now.date():
+        now = datetime.combine(day, time(23, 55), UTC)
+    workspace = read_workspace(folder)
+    usages = chip_hours.read_usages(folder)
     for sentence in (*usages.unreadable, *map(str, usages.findings)):
         fail(f"{sentence} Correct the file, or delete it.")
     homes = {stack.name: home for stack, home in workspace.environments() if home.clusters}
@@ -265,16 +272,17 @@ def usage(
     texts = {}
     month = chip_hours.month_of(day)
     for name in environments or homes:
-        home, months = homes[name], {}
-        for asked in (chip_hours.month_before(month), month):
-            if query := chip_hours.question(home, name, asked, now):
+        home = homes[name]
+        months = {}
+        for each_month in (chip_hours.month_before(month), month):
+            if query := chip_hours.question(home, name, each_month, now):
                 endpoint = local_endpoint(local_cloud, "monitoring")
                 hours, disputed = (
                     chip_hours.hours_of(prometheus(home.project, expr, query.time, endpoint), home, name)
                     for expr in (query.expr, query.disputed)
                 )
-                chip_hours.refuse_disputed(hours, disputed, asked)
-                months[asked] = hours
+                chip_hours.refuse_disputed(hours, disputed, each_month)
+                months[each_month] = hours
         path = folder / chip_hours.FOLDER / f"{name}.yaml"
         texts[path] = chip_hours.usage_text(usages.files.get(name), months, now)
         usages = usages.with_text(name, texts[path])
@@ -329,7 +337,8 @@ def init_job(
 
     folder = repository(root)
     refuse_existing(folder, f"jobs/{name}.yaml")
-    workspace, answers = read_workspace(folder), Answers()
+    workspace = read_workspace(folder)
+    answers = Answers()
     home = environment_answer(answers, environment, workspace)
     parts = name.split("/")
     owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
@@ -347,17 +356,24 @@ def init_job(
     if where != "vertex":
         if not owner.shares:
             fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
-        shares = [(at, row) for at, own in owner.shares.items() for row in own]
+        shares = [(key, name) for key, flavors in owner.shares.items() for name in flavors]
         if where == "both":  # with one image: accelerators that Vertex AI grants as well come first
             kinds = first_file.granted_kinds(limits)
-            rows = {share: workspace.flavors(home, share[0]).get(share[1]) for share in shares}
-            shares.sort(key=lambda share: (row := rows[share]) is None or row.accelerator.kind not in kinds)
-        at = answers.one_of(cluster, "--cluster", "Cluster", list(dict.fromkeys(at for at, _ in shares)))
-        on = answers.one_of(flavor, "--flavor", f"Flavor in {at}", [row for place, row in shares if place == at])
-        chosen = workspace.flavors(home, at).get(on)
+            granted = [
+                (key, row.name)
+                for key in owner.shares
+                for row in workspace.flavors(home, key).values()
+                if row.accelerator.kind in kinds
+            ]
+            shares.sort(key=lambda share: share not in granted)
+        clusters = list(dict.fromkeys(key for key, _ in shares))
+        cluster = answers.one_of(cluster, "--cluster", "Cluster", clusters)
+        flavors = [name for key, name in shares if key == cluster]
+        flavor = answers.one_of(flavor, "--flavor", f"Flavor in {cluster}", flavors)
+        chosen = workspace.flavors(home, cluster).get(flavor)
         if chosen is None:
-            fail(f"Team {owner.name} has a share of {on} in {at}, which is not a flavor of {home}.")
-        text += first_file.on_gke(at, chosen)
+            fail(f"Team {owner.name} has a share of {flavor} in {cluster}, which is not a flavor of {home}.")
+        text += first_file.on_gke(cluster, chosen)
     if where != "gke":
         machines = first_file.vertex_machines(chosen, limits)
         machine = answers.one_of(machine_type, "--machine-type", "Machine type on Vertex AI", machines)

@@ -49,7 +49,8 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
 
     teams = _teams(root)
     wrong = False
-    for team in teams if stack is None else (stack,):
+    names = [stack] if stack else list(teams)
+    for team in names:
         scope, resources = _team(team, teams)
         for name, spec in resources.items():
             client, resource_id = _client(scope, name, spec, local_cloud)

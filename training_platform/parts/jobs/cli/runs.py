@@ -159,7 +159,8 @@ def _variable(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     for value in values:
         if "=" not in value:
             raise click.BadParameter(f"{value!r} is not NAME=VALUE.")
-    return tuple((name, value) for name, _, value in (each.partition("=") for each in values))
+    pairs = [value.partition("=") for value in values]
+    return tuple((name, text) for name, _, text in pairs)
 
 
 _changes = stacked(
@@ -178,7 +179,7 @@ _changes = stacked(
     "--wherever",
     type=click.FloatRange(min=0),
     metavar="MINUTES",
-    help="Try the job's places in their order, so long each, until it starts; default: the first place alone.",
+    help="Try the job's places in their order, so long each, until it starts; default: only the first place.",
 )
 @_changes
 @today_option
@@ -250,8 +251,8 @@ def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable
     def ready(target: Target | None, index: int = 0) -> Prepared:
         prepared = prepare(file, folder, target, day, options.run, changes=changes, index=index)
         if prepared.job and not prepared.refused and options.asks_for(image(prepared.job)):
-            found = tuple(image_findings(prepared.job, registries))
-            prepared = replace(prepared, findings=(*prepared.findings, *found))
+            about_image = image_findings(prepared.job, registries)
+            prepared = replace(prepared, findings=(*prepared.findings, *about_image))
         print_findings(prepared.findings, err=True)
         if options.strict and any(finding.rule == IMAGE_UNCHECKED for finding in prepared.findings):
             fail("Nothing was submitted: --strict wants the image to be looked up.")
@@ -275,7 +276,8 @@ def _sent(prepared: Prepared, options: RunsOptions) -> list[str]:
         write_record,
     )
 
-    place, job = prepared.place, prepared.job
+    place = prepared.place
+    job = prepared.job
     assert place is not None  # of a run that nothing refuses
     assert job is not None
     for note in filter(None, (*prepared.notes, listing(job))):
@@ -322,21 +324,15 @@ def _wherever(file: Path, options: RunsOptions, minutes: float) -> None:
     Each try is a run of its own, which is deleted before the next.
     """
     from training_platform.clients.kubernetes_api import JOBSETS
-    from training_platform.config.reading.source import read_source
-    from training_platform.parts.jobs.render import places_of_file
-    from training_platform.parts.jobs.resolve import job_file, read_job
+    from training_platform.parts.jobs.resolve import read_job
     from training_platform.parts.jobs.runs.watching import wait, why_gke, why_vertex
 
     if options.run:
-        fail("--wherever names each try anew: leave --run out.")
+        fail("--wherever gives each try a new name: leave --run out.")
     ready = _preparation(file, options)
     folder = options.folder()
-    value = read_source(file, job_file(file, folder)).value
-    has = value if isinstance(value, dict) else {}
-    tries: list[tuple[Target, int]] = [("gke", index) for index in range(places_of_file(file, folder))]
-    tries = [*(tries if "gke" in has else ()), *([("vertex", 0)] if "vertex" in has else ())]
     waits: list[tuple[Target, int]] = []
-    for target, index in tries:
+    for target, index in _tries(file, folder):
         prepared = ready(target, index)
         if prepared.refused or prepared.place is None:
             continue
@@ -344,7 +340,8 @@ def _wherever(file: Path, options: RunsOptions, minutes: float) -> None:
         flavor = f" {prepared.job.flavor.name}" if target == "gke" and prepared.job and prepared.job.flavor else ""
         where = f"{place.target} {place.key}{flavor}"
         try:
-            names, api = _sent(prepared, options), options.api(place)
+            names = _sent(prepared, options)
+            api = options.api(place)
             first = _run_at(api, place, names[0])
             read = partial(read_again, api, place, first) if first else lambda: None
             last = wait(read, seconds=minutes * 60, changed=lambda _: None, started=True)
@@ -369,6 +366,20 @@ def _wherever(file: Path, options: RunsOptions, minutes: float) -> None:
     return _say_runs(_sent(prepared, options), prepared, options)
 
 
+def _tries(file: Path, folder: Path) -> list[tuple[Target, int]]:
+    """Return the places of a job file in their order, each a target with the index of its place on GKE."""
+    from training_platform.parts.jobs.render import places_of_file
+    from training_platform.parts.jobs.resolve import job_source
+
+    value = job_source(file, folder).value
+    tries: list[tuple[Target, int]] = []
+    if isinstance(value, dict) and "gke" in value:
+        tries += [("gke", index) for index in range(places_of_file(file, folder))]
+    if isinstance(value, dict) and "vertex" in value:
+        tries.append(("vertex", 0))
+    return tries
+
+
 @app.command("list", epilog=example("training-platform job list --team vision"))
 @click.option("--environment", help="Only runs of this environment.")
 @of_a_run_options
@@ -391,7 +402,8 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
     for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
         progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
         try:
-            runs.extend((gke_runs if place.target == "gke" else vertex_runs)(options.api(place), place))
+            api = options.api(place)
+            runs.extend(gke_runs(api, place) if place.target == "gke" else vertex_runs(api, place))
         except NoKubeconfigError as error:  # the same for every cluster, but for the command that adds it
             silent.setdefault(error.reason, {})[f"  cluster {place.cluster}: {options.log_in(place)}"] = None
         except UserError as error:
@@ -662,5 +674,6 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
         "CREATED": [run.created for run in runs],
     }
     rows = [[Text(cell) for cell in row] for row in zip(*cells.values(), strict=True)]
-    width, last = line_width(), ("CREATED", "RESTARTS", "PRIORITY", "USER", "AGE", "CHIPS", "WAITED")
-    say(table_text(fitting_table(tuple(cells), rows, width, drop=last, subject=3), width))
+    width = line_width()
+    first_to_drop = ("CREATED", "RESTARTS", "PRIORITY", "USER", "AGE", "CHIPS", "WAITED")
+    say(table_text(fitting_table(tuple(cells), rows, width, drop=first_to_drop, subject=3), width))

@@ -40,12 +40,14 @@ class GpuDirect:
 
 
 def fabric_of(flavor: Flavor, nodes: int) -> str | None:
-    """Return the networks between GPUs that a job of ``nodes`` VMs uses: of its flavor's, those with the most VMs.
+    """Return the networks between GPUs for a job of ``nodes`` VMs: those of its flavor with the most VMs.
 
-    None for a job of one VM, and where pools have none, or take jobs that have a VM's GPUs in part.
+    None for a job of one VM, and if pools have none, or share a VM's GPUs between jobs.
     """
+    if nodes <= 1:
+        return None
     vms: Counter[str] = Counter()
-    for pool in flavor.pools if nodes > 1 else ():
+    for pool in flavor.pools:
         if name := pod_fabric(pool):
             vms[name] += pool.max_nodes
     return max(vms, key=vms.__getitem__, default=None)
@@ -58,9 +60,10 @@ def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
 
 
 def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
-    """Return what a job's pods need, None where they need nothing."""
-    gke, flavor = job.spec.gke, job.flavor
-    return flavor_direct(flavor, gke.nodes or 1, gke.cluster, job.environment) if gke and flavor else None
+    """Return a job's parts of the pod for GPUDirect, None for a job without it."""
+    if job.spec.gke is None or job.flavor is None:
+        return None
+    return flavor_direct(job.flavor, job.spec.gke.nodes or 1, job.spec.gke.cluster, job.environment)
 
 
 def flavor_direct(flavor: Flavor, nodes: int, cluster: str, environment: Environment) -> GpuDirect | None:

@@ -15,6 +15,7 @@ from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.pools import Flavor
 from training_platform.parts.jobs.gke import pathways
 from training_platform.parts.jobs.gke.pods import ROLE, gke_target, job_template, layout, run_hours, shape
+from training_platform.parts.jobs.model import GkeTarget
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import (
     KEPT_HOURS,
@@ -49,52 +50,58 @@ ENDED = {
 
 
 def jobset(job: ResolvedJob) -> dict[str, Any]:
-    """Return the JobSet; ValueError for a job without a GKE target."""
+    """Return the JobSet. Raises ValueError for a job without a GKE target."""
     gke, flavor = gke_target(job)
     queue, *_ = local_queue_names(job.team.name)
-    labels = {QUEUE_LABEL: queue, **({PRIORITY_LABEL: gke.priority} if gke.priority else {})}
-    leading = pathways.HEAD if gke.pathways else ROLE  # it runs the job's own program, and its end is the job's
-    exclusive, hours = _exclusive(flavor), run_hours(job)
-    annotations = {
-        **({} if gke.pathways else exclusive),
-        # A queued job always says the run that it needs.
-        **({MAX_RUN_ANNOTATION: str(hours * 3600)} if hours and flavor.by_request else {}),
+    hours = run_hours(job)
+    labels = {**job.scope.labels, QUEUE_LABEL: queue}
+    if gke.priority:
+        labels[PRIORITY_LABEL] = gke.priority
+    if hours:
+        labels[RUN_LABEL] = str(hours * 3600)
+    annotations = {} if gke.pathways else _exclusive(flavor)
+    if hours and flavor.by_request:  # queued provisioning needs the length of the run
+        annotations[MAX_RUN_ANNOTATION] = str(hours * 3600)
+    metadata: dict[str, Any] = {"name": job.name, "namespace": job.team.name, "labels": labels}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": JOBSETS.api_version, "kind": "JobSet", "metadata": metadata, "spec": _spec(job, gke, flavor)}
+
+
+def _spec(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
+    leading = pathways.HEAD if gke.pathways else ROLE  # runs the job's own program, and ends the job
+    # JobSet counts only what no rule ignores, and has no other limit of restarts.
+    rules = []
+    if job.spec.retry_on:
+        rules.append(dict(ENDED))
+    if not job.spec.count_interruptions:
+        rules.append(dict(INTERRUPTED))
+    failure_policy: dict[str, Any] = {"maxRestarts": job.spec.retries}
+    if rules:
+        failure_policy["rules"] = rules
+    spec: dict[str, Any] = {
+        "failurePolicy": failure_policy,
+        "successPolicy": {"operator": "All", "targetReplicatedJobs": [leading]},
     }
-    slices, hosts = layout(gke, flavor)
+    # JobSet writes the coordinator's address into a label too, and refuses an address that is too long for it.
+    if len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL:
+        spec["coordinator"] = {"replicatedJob": leading, "jobIndex": 0, "podIndex": 0}
     if gke.pathways:
-        about = {"metadata": {"annotations": exclusive}} if exclusive else {}  # of the slices alone
-        template = {**about, **pathways.worker_template(job, slices, hosts)}
-    else:
-        template = job_template(job, hosts)
-    # JobSet has one counter: of what does not count, nothing else limits the number.
-    rules = [*([ENDED] if job.spec.retry_on else []), *([] if job.spec.count_interruptions else [INTERRUPTED])]
-    # JobSet writes the coordinator's address into a label too, and refuses one that is too long for that.
-    coordinated = len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL
-    return {
-        "apiVersion": JOBSETS.api_version,
-        "kind": "JobSet",
-        "metadata": {
-            "name": job.name,
-            "namespace": job.team.name,
-            "labels": {**job.scope.labels, **labels, **({RUN_LABEL: str(hours * 3600)} if hours else {})},
-            **({"annotations": annotations} if annotations else {}),
-        },
-        "spec": {
-            "failurePolicy": {
-                "maxRestarts": job.spec.retries,
-                **({"rules": [dict(rule) for rule in rules]} if rules else {}),
-            },
-            "successPolicy": {"operator": "All", "targetReplicatedJobs": [leading]},
-            **({"coordinator": {"replicatedJob": leading, "jobIndex": 0, "podIndex": 0}} if coordinated else {}),
-            # Workers look for the head, and JobSet counts a Job that fails before it is there as a failure of all.
-            **({"startupPolicy": {"startupPolicyOrder": "InOrder"}} if gke.pathways else {}),
-            "ttlSecondsAfterFinished": KEPT_HOURS * 3600,
-            "replicatedJobs": [
-                *([pathways.head(job, slices)] if gke.pathways else []),
-                {"name": ROLE, "replicas": slices, "template": template},
-            ],
-        },
-    }
+        # Workers look for the head; JobSet counts a Job that fails before the head exists as a failure of the set.
+        spec["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
+    spec["ttlSecondsAfterFinished"] = KEPT_HOURS * 3600
+    spec["replicatedJobs"] = _replicated_jobs(job, gke, flavor)
+    return spec
+
+
+def _replicated_jobs(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> list[dict[str, Any]]:
+    slices, hosts = layout(gke, flavor)
+    if not gke.pathways:
+        return [{"name": ROLE, "replicas": slices, "template": job_template(job, hosts)}]
+    template = pathways.worker_template(job, slices, hosts)
+    if exclusive := _exclusive(flavor):  # only of the slices: the head shares no node pool
+        template = {"metadata": {"annotations": exclusive}, **template}
+    return [pathways.head(job, slices), {"name": ROLE, "replicas": slices, "template": template}]
 
 
 def _exclusive(flavor: Flavor) -> dict[str, str]:

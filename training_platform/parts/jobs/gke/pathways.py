@@ -55,14 +55,16 @@ def images(job: ResolvedJob) -> dict[str, str]:
 def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
     """Return the replicated job of the one pod with the job's own program, which has a VM for itself."""
     gke, _ = gke_target(job)
-    storage, (key, value) = volumes(job, chips=0), HEADS_TAINT
+    storage = volumes(job, chips=0)
+    key, value = HEADS_TAINT
     tolerations = [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
     pod = {
         **bare_pod(gke, {POOL_LABEL: HEADS_NAME}, tolerations),
         "initContainers": [_container("manager", job, slices), _container("proxy", job, slices)],
         "containers": [_program(job, storage.mounts)],
-        **({"volumes": storage.volumes} if storage.volumes else {}),
     }
+    if storage.volumes:
+        pod["volumes"] = storage.volumes
     template = {"metadata": {"annotations": dict(_ALONE)}, "spec": job_spec(1, pod_template(storage.annotations, pod))}
     return {"name": HEAD, "replicas": 1, "template": template}
 
@@ -83,13 +85,15 @@ def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     proxy = {"JAX_PLATFORMS": "proxy", "JAX_BACKEND_TARGET": f"grpc://{address(job)}:{_PROXY}"}
     variables = {"PATHWAYS_HEAD": address(job), "XCLOUD_ENVIRONMENT": "GCP", **proxy, **platform_variables(job)}
     variables |= rendezvous(job, tpu=True, chips=0, nodes="1", rank="0", names="localhost", host="localhost")
-    return {
+    body = {
         "name": CONTAINER,
         **container(job, "image", variables),
         "image": pulled_image(job),
         "resources": resources(job, {}),
-        **({"volumeMounts": mounts} if mounts else {}),
     }
+    if mounts:
+        body["volumeMounts"] = mounts
+    return body
 
 
 def _container(name: str, job: ResolvedJob, slices: int) -> Json:
@@ -133,7 +137,8 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
     gke, flavor = gke_target(job)
     if not gke.pathways:
         return
-    machine, every = shape(flavor).machine.name, job.workspace.flavors(job.spec.environment, gke.cluster)
+    machine = shape(flavor).machine.name
+    flavors = job.workspace.flavors(job.spec.environment, gke.cluster)
     if machine not in VERSIONS:
         yield job.finding(
             ("gke", "pathways"), f"Pathways does not direct VMs like {machine}, which {flavor.name} has", rule=RULE,
@@ -142,7 +147,7 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
     elif flavor.by_request:
         message = f"queued provisioning of {flavor.name} requests VMs for one pod set, and a Pathways job has two"
         yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor without queued provisioning")
-    elif flavor.topology_levels and all(every[name].topology_levels for name in job.team.shares[gke.cluster]):
+    elif flavor.topology_levels and all(flavors[name].topology_levels for name in job.team.shares[gke.cluster]):
         # Seen with Kueue 0.19.2: "failed to assign flavors to pod set head: no TAS flavor assigned".
         message = f"every flavor of the team's queue has a topology, as {flavor.name} does, and the head asks for none"
         allowed = "a flavor of pools without topology_aware, or a share of such a one beside it"
@@ -151,8 +156,8 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
         message = "is missing: Pathways stores its state below the run's output"
         yield job.finding(("output",), message, rule=RULE, allowed="a bucket of the team")
     sources = job.environment.image_sources
-    for name, image in images(job).items() if sources else ():
-        if not image.startswith(sources):
+    for name, image in images(job).items():
+        if sources and not image.startswith(sources):
             message = f"{name} is {image}, which image_sources of {job.spec.environment} do not allow"
             allowed = f"node_images: {{{name}: ...}} in the environment's stack, below {enumeration(sources)}"
             yield job.finding(("gke", "pathways"), message, rule="job-image-source", allowed=allowed)
@@ -171,10 +176,12 @@ def _head(job: ResolvedJob) -> Iterator[Finding]:
         return
     machine = MACHINE_TYPES[pool.machine_type]
     cpus, memory = (sum(int(limits[name].removesuffix("G")) for limits in OWN_LIMITS) for name in ("cpu", "memory"))
-    for field, asked, has in (
+    for field, requested, left in (
         ("cpu", job.spec.cpu or 0, machine.vcpus - cpus),
         ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - memory),
     ):
-        if asked >= has:
-            message = f"is {asked}, and the head's {pool.machine_type} has {has} left beside Pathways' own containers"
-            yield job.finding((field,), message, rule=RULE, allowed=f"less than {has}", nearest=max(1, int(has) - 1))
+        if requested >= left:
+            message = (
+                f"is {requested}, and the head's {pool.machine_type} has {left} left beside Pathways' own containers"
+            )
+            yield job.finding((field,), message, rule=RULE, allowed=f"less than {left}", nearest=max(1, int(left) - 1))

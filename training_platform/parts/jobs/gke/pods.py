@@ -34,15 +34,16 @@ def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
 def pulled_image(job: ResolvedJob) -> str:
     """Return the job's image as nodes pull it: of the environment's repository, from the location that serves them."""
     gke, _ = gke_target(job)
-    name, images = image(job), job.environment.images
+    name = image(job)
+    images = job.environment.images
     if images is None:
         return name
     nearest = images.nearest(region_of(job.environment.clusters[gke.cluster].location))
-    own, here = (
-        repository_url(repository_id(job.spec.environment), job.environment.project, location)
-        for location in (images.location, nearest)
-    )
-    return here + name.removeprefix(own) if name.startswith(f"{own}/") else name
+    repository = repository_id(job.spec.environment)
+    pushed_to = repository_url(repository, job.environment.project, images.location)
+    if not name.startswith(f"{pushed_to}/"):
+        return name
+    return repository_url(repository, job.environment.project, nearest) + name.removeprefix(pushed_to)
 
 
 def shape(flavor: Flavor) -> ExpandedPool:
@@ -102,10 +103,12 @@ def placement_levels(flavor: Flavor) -> dict[str, str]:
 
 
 def run_hours(job: ResolvedJob) -> int | None:
-    """Return a job's longest run, for which queued VMs are asked; None where nothing limits it."""
+    """Return a job's longest run, which queued VMs are requested for; None if nothing limits it."""
     gke, flavor = gke_target(job)
-    own = gke.max_run_hours or (longest_run_hours(flavor) if flavor.by_request else None)
-    return min((hours for hours in (own, run_limit_hours(job.team, job.environment)) if hours), default=None)
+    limits = [gke.max_run_hours, run_limit_hours(job.team, job.environment)]
+    if flavor.by_request and not gke.max_run_hours:
+        limits.append(longest_run_hours(flavor))
+    return min((hours for hours in limits if hours), default=None)
 
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
@@ -114,10 +117,10 @@ DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
 
 
-PREFERRED, REQUIRED = "kueue.x-k8s.io/podset-preferred-topology", "kueue.x-k8s.io/podset-required-topology"
-
-
-SLICES, SLICE_SIZE = "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/podset-slice-size"
+PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
+SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 
 
 CONTAINER = "training"
@@ -130,8 +133,10 @@ _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator betw
 def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     """Return the template of a Job with ``hosts`` pods. ValueError for a job without a GKE target."""
     gke, flavor = gke_target(job)
-    direct, storage = gpu_direct(job), volumes(job, pod_parts(job), chips=chips_each(gke, flavor))
-    annotations = {**(direct.annotations if direct else {}), **storage.annotations, **placement(gke, flavor, hosts)}
+    direct = gpu_direct(job)
+    storage = volumes(job, pod_parts(job), chips=chips_each(gke, flavor))
+    annotations = dict(direct.annotations) if direct else {}
+    annotations |= storage.annotations | placement(gke, flavor, hosts)
     template = pod_template(annotations, _pod(job, gke, flavor, direct, storage))
     return {"spec": job_spec(hosts, template, retry_on=job.spec.retry_on)}
 
@@ -170,7 +175,8 @@ def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
         return dict(ANY_PLACE)
     if flavor.topology_levels == SLICE_LEVELS:  # each Job of the set is a slice, and needs one for itself
         return {SLICES: SLICE_LEVELS[0], SLICE_SIZE: str(hosts)}
-    levels, chosen = placement_levels(flavor), gke.placement
+    levels = placement_levels(flavor)
+    chosen = gke.placement
     if chosen is None:
         return {PREFERRED: [*levels.values()][-1]}
     return {REQUIRED if chosen.required else PREFERRED: levels[chosen.level]}
@@ -181,13 +187,13 @@ def _pod(
 ) -> dict[str, Any]:
     # Kueue compares the selector with its flavors: one with all of a flavor's labels is a choice of that flavor.
     nodes = resource_flavor(flavor)
-    every = _merged(direct.access.volumes if direct else (), storage.volumes)
-    return {
-        **bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"]),
-        **({"initContainers": list(direct.access.daemons)} if direct and direct.access.daemons else {}),
-        "containers": [_container(job, flavor, direct, storage)],
-        **({"volumes": every} if every else {}),
-    }
+    pod = bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"])
+    if direct and direct.access.daemons:
+        pod["initContainers"] = list(direct.access.daemons)
+    pod["containers"] = [_container(job, flavor, direct, storage)]
+    if merged_volumes := _merged(direct.access.volumes if direct else (), storage.volumes):
+        pod["volumes"] = merged_volumes
+    return pod
 
 
 def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -210,21 +216,24 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
     capabilities = list(direct.access.capabilities) if direct else []
     local = job.spec.local_checkpoints
-    asked = {flavor.accelerator.resource: str(chips)} if chips else {}
-    platform = {**(direct.variables if direct else {}), **platform_variables(job), **node_variables(job)}
-    platform |= {LOCAL_CHECKPOINTS_VARIABLE: LOCAL_CHECKPOINTS_PATH} if local else {}
-    return {
-        "name": CONTAINER,
-        **container(
-            job, "image", platform, restarts=local.restarts if local else 0, script=direct.script if direct else ""
-        ),
-        "image": pulled_image(job),
-        **({"ports": ports} if ports else {}),
-        "resources": resources(job, asked, pod_parts(job)),
-        **({"volumeMounts": mounts} if mounts else {}),
-        **({"securityContext": {"capabilities": {"add": capabilities}}} if capabilities else {}),
-        "terminationMessagePolicy": "FallbackToLogsOnError",  # the last lines of its log stay with the pod
-    }
+    requested_chips = {flavor.accelerator.resource: str(chips)} if chips else {}
+    platform: dict[str, Any] = dict(direct.variables) if direct else {}
+    platform |= platform_variables(job) | node_variables(job)
+    if local:
+        platform[LOCAL_CHECKPOINTS_VARIABLE] = LOCAL_CHECKPOINTS_PATH
+    restarts = local.restarts if local else 0
+    script = direct.script if direct else ""
+    body = {"name": CONTAINER, **container(job, "image", platform, restarts=restarts, script=script)}
+    body["image"] = pulled_image(job)
+    if ports:
+        body["ports"] = ports
+    body["resources"] = resources(job, requested_chips, pod_parts(job))
+    if mounts:
+        body["volumeMounts"] = mounts
+    if capabilities:
+        body["securityContext"] = {"capabilities": {"add": capabilities}}
+    body["terminationMessagePolicy"] = "FallbackToLogsOnError"  # the pod keeps the last lines of its log
+    return body
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,18 +264,19 @@ def pod_parts(job: ResolvedJob) -> Parts:
     A pod that shares its VM asks for its part, and so leaves to each other accelerator as much. Its disk may hold a
     model in any case: 200 GB for eight GPUs leave each 9 GiB.
     """
-    spec, pools = job.spec, roomy_pools(job)
+    spec = job.spec
+    pools = roomy_pools(job)
     parts = {pool.name: part_of_vm(job, pool) for pool in pools}
     memory = max(1, min(int(usable_memory_gib(pool) * parts[pool.name]) for pool in pools))
     disk = max(1, min(int(usable_disk_gib(pool) * parts[pool.name]) for pool in pools))
-    own = Parts(
+    limits = Parts(
         memory=spec.memory_gib or max(memory, spec.shared_memory_gib or 0),
         disk=spec.disk_gib or max(disk, min(MODEL_GIB, *map(usable_disk_gib, pools))),
     )
     if all(part == 1 for part in parts.values()) or not shape(gke_target(job)[1]).machine.chips:
-        return own
+        return limits
     return replace(
-        own,
+        limits,
         cpus=max(1, min(int(pool.machine.vcpus * 0.9 * parts[pool.name]) for pool in pools)),
         asked_memory=memory,
         asked_disk=disk,
@@ -292,13 +302,14 @@ def resources(job: ResolvedJob, chips: dict[str, str], parts: Parts | None = Non
     cpu = {"cpu": str(cpus)} if cpus else {}
     limits = {name: f"{size}Gi" for name, size in most.items() if size}
     local = {spec.local_checkpoints.medium: spec.local_checkpoints.size_gib} if spec.local_checkpoints else {}
-    in_memory, on_disk = (spec.shared_memory_gib or 0) + local.get("memory", 0), local.get("ssd", 0)
-    asked = {
+    in_memory = (spec.shared_memory_gib or 0) + local.get("memory", 0)
+    on_disk = local.get("ssd", 0)
+    requested = {
         "memory": spec.memory_gib or max(in_memory, parts.asked_memory if parts else 0),
         "ephemeral-storage": spec.disk_gib or max(on_disk, parts.asked_disk if parts else 0),
     }
-    # Where nothing is asked for, Kubernetes would take the limit.
-    requests = {name: f"{size}Gi" if size else "0" for name, size in asked.items() if size or name in limits}
+    # Without a request Kubernetes would take the limit.
+    requests = {name: f"{size}Gi" if size else "0" for name, size in requested.items() if size or name in limits}
     return {"requests": {**chips, **cpu, **requests}, "limits": {**chips, **limits}}
 
 
@@ -310,21 +321,23 @@ def usable_memory_gib(pool: ExpandedPool) -> int:
 
     Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
-    rest = has = float(pool.machine.memory_gb)
-    for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (has, 0.02)):
-        has, rest = has - min(rest, step) * share, max(0.0, rest - step)
+    usable = rest = float(pool.machine.memory_gb)
+    for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (usable, 0.02)):
+        usable -= min(rest, step) * share
+        rest = max(0.0, rest - step)
     pages = value_at(pool.spec.provider_inputs, _PAGES) or {}
-    has -= 0.1  # the kubelet evicts below 100 MiB
-    has -= pages.get("hugepage_size2m", 0) / 512 + pages.get("hugepage_size1g", 0)
-    return max(1, int(has * 0.9))
+    usable -= 0.1  # the kubelet evicts below 100 MiB
+    usable -= pages.get("hugepage_size2m", 0) / 512 + pages.get("hugepage_size1g", 0)
+    return max(1, int(usable * 0.9))
 
 
 def usable_disk_gib(pool: ExpandedPool) -> int:
-    """Return the GiB of a VM's own disk that a job may fill: three quarters of what GKE leaves, for images are there.
+    """Return the GiB of a VM's own disk that a job may fill: three quarters of what GKE leaves, to leave images room.
 
     Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
-    size, disks = local_disk_gib(pool), local_ssds(pool)
+    size = local_disk_gib(pool)
+    disks = local_ssds(pool)
     reserved = 25 * (min(disks, 3) + 1) if disks else min(size / 2, 6 + size * 0.35, 100)
     return max(1, int((size * 0.9 - reserved) * 0.75))
 
@@ -336,8 +349,8 @@ def local_disk_gib(pool: ExpandedPool) -> int:
 
 def local_ssds(pool: ExpandedPool) -> int:
     """Return the number of local SSDs that hold images and containers' own files."""
-    own = pool.spec.local_ssd
-    return (own.count or pool.machine.local_ssd.bundled) if own.use == "ephemeral" else 0
+    local_ssd = pool.spec.local_ssd
+    return (local_ssd.count or pool.machine.local_ssd.bundled) if local_ssd.use == "ephemeral" else 0
 
 
 def platform_variables(job: ResolvedJob) -> dict[str, str]:
@@ -358,26 +371,32 @@ def node_variables(job: ResolvedJob) -> dict[str, Any]:
     slices, hosts = layout(gke, flavor)
     names = [f"{job.name}-{ROLE}-{number}-{host}.{job.name}" for number in range(slices) for host in range(hosts)]
     rank: Any = "0" if len(names) == 1 else _field("annotations['batch.kubernetes.io/job-completion-index']")
-    slice_of = {"SLICE_INDEX": _field("labels['jobset.sigs.k8s.io/job-index']"), "SLICE_HOSTS": str(hosts)}
-    names = names if len(names) > 1 else ["localhost"]
-    tpu = flavor.accelerator.kind == "tpu"
-    return {
-        **(slice_of if slices > 1 else {}),
-        **rendezvous(
-            job, tpu=tpu, chips=chips_each(gke, flavor), nodes=str(len(names)), names=",".join(names),
-            rank=RANK if slices > 1 else rank, host=names[0],
-        ),
-    }  # fmt: skip
+    variables: dict[str, Any] = {}
+    if slices > 1:
+        rank = RANK
+        variables["SLICE_INDEX"] = _field("labels['jobset.sigs.k8s.io/job-index']")
+        variables["SLICE_HOSTS"] = str(hosts)
+    if len(names) == 1:
+        names = ["localhost"]
+    return variables | rendezvous(
+        job,
+        tpu=flavor.accelerator.kind == "tpu",
+        chips=chips_each(gke, flavor),
+        nodes=str(len(names)),
+        rank=rank,
+        names=",".join(names),
+        host=names[0],
+    )
 
 
 def _field(path: str) -> dict[str, Any]:
     return {"fieldRef": {"fieldPath": f"metadata.{path}"}}
 
 
-def _merged(direct: tuple[dict[str, Any], ...], own: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return both lists, with /dev/shm once: as the job says it, where it does."""
-    twice = any(row["name"] == SHARED_MEMORY for row in own)
-    return [*(row for row in direct if row["name"] != SHARED_MEMORY or not twice), *own]
+def _merged(of_direct: tuple[dict[str, Any], ...], of_job: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return both lists, with /dev/shm once; the job's wins."""
+    twice = any(row["name"] == SHARED_MEMORY for row in of_job)
+    return [*(row for row in of_direct if row["name"] != SHARED_MEMORY or not twice), *of_job]
 
 
 FUSE_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
@@ -420,7 +439,7 @@ class Volumes:
 
 
 def volumes(job: ResolvedJob, parts: Parts | None = None, *, chips: int) -> Volumes:
-    """Return the volumes of a job's pods, each of which has ``chips`` accelerators."""
+    """Return the volumes of a job's pods with ``chips`` accelerators each."""
     every = list(_storage(job))
     if (memory := shared_memory(job, parts, chips=chips)) is not None:
         every.append((memory, {"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}))
@@ -476,13 +495,10 @@ def _fuse(job: ResolvedJob, bucket: str, mount: Mount) -> dict[str, Any]:
     """Return the driver's part of a volume; on the VM's network it has to be told to act as the pod's account."""
     host = {"hostNetworkPodKSA": "true"} if job.spec.gke and job.spec.gke.host_network else {}
     cache = {"fileCacheCapacity": f"{mount.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}
-    return {
-        "driver": FUSE_DRIVER,
-        **({"readOnly": True} if mount.read_only else {}),
-        "volumeAttributes": {
-            "bucketName": bucket,
-            "mountOptions": _FUSE_OPTIONS,
-            **(cache if mount.file_cache_gib else {}),
-            **host,
-        },
-    }
+    attributes = {"bucketName": bucket, "mountOptions": _FUSE_OPTIONS}
+    if mount.file_cache_gib:
+        attributes |= cache
+    volume: dict[str, Any] = {"driver": FUSE_DRIVER}
+    if mount.read_only:
+        volume["readOnly"] = True
+    return {**volume, "volumeAttributes": attributes | host}

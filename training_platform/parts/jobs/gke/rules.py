@@ -54,15 +54,17 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     gke, flavor = gke_target(job)
     tpu = flavor.accelerator.kind == "tpu"
     right, wrong = ("slices", "nodes") if tpu else ("nodes", "slices")
-    if (count := gke.slices if tpu else gke.nodes) is None:
+    count = gke.slices if tpu else gke.nodes
+    if count is None:
         message = f"{flavor.name} is counted in {right}"
         finding = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
         return [finding, *_image(job), *_shapes(job, flavor), *resource_findings(job)]
     region = region_of(job.environment.clusters[gke.cluster].location)
+    counted = _cpus(job, flavor, count) if gke.pool else _counts(job, flavor, right, count)
     return [
         *_image(job),
         *_shapes(job, flavor),
-        *(_cpus(job, flavor, count) if gke.pool else _counts(job, flavor, right, count)),
+        *counted,
         *_part(job, flavor),
         *_idle(job, flavor),
         *_slices(job, flavor, count),
@@ -87,30 +89,33 @@ def demand(job: ResolvedJob) -> int:
 
 
 def reach(job: ResolvedJob) -> tuple[int, float]:
-    """Return the team's nominal quota of the job's flavor, and the most that it can ever have, in chips or GPUs.
+    """Return the team's nominal quota of the job's flavor, and the most that it can reach, in chips or GPUs.
 
-    Beside its own it borrows what the other teams lend, up to its limit. ``inf`` where that cannot be told: no limit,
-    and stack files that say nothing, which may be those of further teams.
+    It borrows what the other teams lend, up to its borrowing limit. ``inf`` without a limit if some stack files are
+    unreadable, since they may be those of further teams.
     """
     gke, flavor = gke_target(job)
-    own = job.team.shares[gke.cluster][flavor.name]
+    share = job.team.shares[gke.cluster][flavor.name]
     home = lending(job.workspace, job.team.environment)
     lent: float = math.inf if job.workspace.uncounted else sum(map(_lent, _others(job, home)))
-    borrowed = lent if own.borrowing_limit is None else min(lent, own.borrowing_limit)
-    return own.nominal_quota, own.nominal_quota + borrowed
+    borrowed = lent if share.borrowing_limit is None else min(lent, share.borrowing_limit)
+    return share.nominal_quota, share.nominal_quota + borrowed
 
 
 def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
     if (gke_target(job)[0].gpus or 0) > shape(flavor).machine.chips:
-        return  # no VM has as many, which is said there
-    each, needed = demand(job) // count, demand(job)
-    unit, resource = "slice" if flavor.accelerator.kind == "tpu" else "VM", flavor.accelerator.resource
+        return  # _part finds that no VM has as many
+    needed = demand(job)
+    unit_chips = needed // count
+    unit = "slice" if flavor.accelerator.kind == "tpu" else "VM"
+    resource = flavor.accelerator.resource
     nodes = gke_target(job)[0].nodes or 1
     usable = usable_pools(flavor, nodes)
     # Pools that GKE makes have no networks between GPUs.
     auto_provisioned = 0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
     holds = auto_provisioned + sum(
-        pool.max_nodes * (pool.machine.chips // each * each if gke_target(job)[0].gpus else pool.machine.chips)
+        pool.max_nodes
+        * (pool.machine.chips // unit_chips * unit_chips if gke_target(job)[0].gpus else pool.machine.chips)
         for pool in _large(job, flavor)
         if pool in usable
     )
@@ -121,14 +126,14 @@ def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterato
         ("job-fits-pools", holds, f"the pools of {flavor.name} hold {holds:,}"),
         ("job-fits-share", most, team),
         key=lambda row: row[1],
-    )  # the tighter of both alone: what fits it fits the other
+    )  # only the tighter of both: what fits it fits the other
     if needed > limit:
-        fits = int(limit) // each
+        fits = int(limit) // unit_chips
         asks = f"{count:,} {unit}s of {flavor.name} are" if count > 1 else f"1 {unit} of {flavor.name} is"
         yield job.finding(
             ("gke", field), f"{asks} {needed:,} {resource}, and {why}", rule=rule,
-            allowed=f"at most {fits:,}" if fits else f"a team that can have {each:,}, for one {unit}",
-            nearest=fits or (_larger_share(job, flavor, each) if holds >= each else None),
+            allowed=f"at most {fits:,}" if fits else f"a team that can have {unit_chips:,}, for one {unit}",
+            nearest=fits or (_larger_share(job, flavor, unit_chips) if holds >= unit_chips else None),
             rests_on=(share,) if rule == "job-fits-share" else (),
         )  # fmt: skip
 
@@ -138,26 +143,29 @@ def cpu_quota(job: ResolvedJob) -> int:
     from training_platform.resources.tenancy import resource_quota  # noqa: PLC0415 # few jobs need it
 
     gke, _ = gke_target(job)
-    known, shares = job.workspace.flavors(job.team.environment, gke.cluster), job.team.shares[gke.cluster]
-    return int(resource_quota({name: shares[name] for name in shares if name in known}, known)["requests.cpu"])
+    flavors = job.workspace.flavors(job.team.environment, gke.cluster)
+    shares = {name: share for name, share in job.team.shares[gke.cluster].items() if name in flavors}
+    return int(resource_quota(shares, flavors)["requests.cpu"])
 
 
 def _cpus(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
     """Find more pods than a pool of CPUs has room for, or the team may have, and a queue that admits none of them."""
     gke, _ = gke_target(job)
-    pool, each, most = shape(flavor), cpus_each(job) or 1, cpu_quota(job)
-    room = pool.max_nodes * max(1, pool.machine.vcpus // each)
+    pool = shape(flavor)
+    pod_cpus = cpus_each(job) or 1
+    most = cpu_quota(job)
+    room = pool.max_nodes * max(1, pool.machine.vcpus // pod_cpus)
     rule, limit, why = min(
         ("job-fits-pools", room, f"pool {flavor.name} has room for {room:,}"),
-        ("job-fits-share", most // each, f"team {job.team.name} may request {most:,} vCPUs in {gke.cluster}"),
+        ("job-fits-share", most // pod_cpus, f"team {job.team.name} may request {most:,} vCPUs in {gke.cluster}"),
         key=lambda row: row[1],
     )
     if count > limit:
-        message = f"is {count:,}, pods of {each:,} vCPUs each, and {why}"
+        message = f"is {count:,}, pods of {pod_cpus:,} vCPUs each, and {why}"
         yield job.finding(("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
-    known = job.workspace.flavors(job.team.environment, gke.cluster)
-    names = [name for name in job.team.shares[gke.cluster] if name in known]
-    if names and all(known[name].topology_levels for name in names):  # as pathways_findings has it
+    declared = job.workspace.flavors(job.team.environment, gke.cluster)
+    names = [name for name in job.team.shares[gke.cluster] if name in declared]
+    if names and all(declared[name].topology_levels for name in names):  # as pathways_findings has it
         message = f"every flavor of the team's queue has a topology, and pods of pool {flavor.name} ask for none"
         allowed = "a share of a flavor without topology_aware beside them"
         yield job.finding(("gke", "pool"), message, rule="job-pool-queue", allowed=allowed)
@@ -166,23 +174,26 @@ def _cpus(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
 def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
     """Return what to raise so that the team can have some GPUs or chips: its share, what it borrows, or the pools."""
     cluster = gke_target(job)[0].cluster
-    own, others = job.team.shares[cluster][flavor.name], list(_others(job, job.environment))
+    share = job.team.shares[cluster][flavor.name]
+    others = list(_others(job, job.environment))
     place = job.stack.place(("shares", cluster, flavor.name))
-    if needed <= flavor.queue_chips - sum(share.nominal_quota for share in others):
+    if needed <= flavor.queue_chips - sum(other.nominal_quota for other in others):
         return f"nominal_quota: {needed} at {place}"
-    if needed <= own.nominal_quota + sum(map(_lent, others)):
-        return f"borrowing_limit: {needed - own.nominal_quota} at {place}"
+    if needed <= share.nominal_quota + sum(map(_lent, others)):
+        return f"borrowing_limit: {needed - share.nominal_quota} at {place}"
     return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
 
 
 def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     """Find GPUs of a VM that it does not have, or that cannot be had apart from its others."""
     gke, _ = gke_target(job)
-    machine, path, rule = shape(flavor).machine, ("gke", "gpus"), "job-part"
+    machine = shape(flavor).machine
+    path = ("gke", "gpus")
+    rule = "job-part"
     if gke.gpus is None:
         return
     if flavor.accelerator.kind == "tpu":
-        message = f"{flavor.name} has TPUs, of which a pod gets all of its VM"
+        message = f"{flavor.name} has TPUs, and a pod gets all TPUs of its VM"
         allowed = "the field left out, or a flavor of VMs with one chip, such as ct5lp-hightpu-1t"
         yield job.finding(path, message, rule=rule, allowed=allowed)
         return
@@ -206,32 +217,35 @@ def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
 
 
 def _idle(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
-    """Find CPUs, memory or disk of which so much is asked for that other GPUs of the VM can run no job beside it."""
-    gke, spec, pool = gke_target(job)[0], job.spec, shape(flavor)
+    """Find requests for so much CPU, memory or disk that other GPUs of the VM can run no job beside it."""
+    gke, _ = gke_target(job)
+    spec = job.spec
+    pool = shape(flavor)
     places = pool.machine.chips * pool.places_per_gpu
     if gke.gpus is None or gke.gpus >= places:
         return
-    for field, asked, usable, unit in (
+    for field, requested, usable, unit in (
         ("cpu", spec.cpu, int(pool.machine.vcpus * 0.9), "vCPUs"),
         ("memory_gib", spec.memory_gib, usable_memory_gib(pool), "GiB of memory"),
         ("disk_gib", spec.disk_gib, usable_disk_gib(pool), "GiB of disk"),
     ):
         share = max(1, int(usable / places))
         others = places - gke.gpus
-        idle = others - min(others, max(0, usable - (asked or 0)) // share)
-        if asked and idle > 0:
+        idle = others - min(others, max(0, usable - (requested or 0)) // share)
+        if requested and idle > 0:
             message = (
-                f"is {asked:,}: {idle} of the {others} other GPUs of its VM stand idle, since a job on one has "
+                f"is {requested:,}: {idle} of the {others} other GPUs of its VM stand idle, since a job on one has "
                 f"{share:,} {unit} by default, and jobs on a VM of {flavor.name} have {usable:,} together"
             )
             most = share * gke.gpus
-            allowed = f"at most {most:,}, or gpus: {min(places, -(-asked // share))}"
+            allowed = f"at most {most:,}, or gpus: {min(places, -(-requested // share))}"
             yield job.finding((field,), message, rule="job-part", severity="warning", allowed=allowed, nearest=most)
 
 
 def _image(job: ResolvedJob) -> Iterator[Finding]:
     """Find an image that the cluster's admission policy refuses, since it comes from elsewhere."""
-    sources, name = job.environment.image_sources, pulled_image(job)
+    sources = job.environment.image_sources
+    name = pulled_image(job)
     if sources and not name.startswith(sources):
         path = ("source", "image") if job.spec.source else ("image",)
         message = f"{name} comes from elsewhere than image_sources of {job.spec.environment} say: its pods are refused"
@@ -263,7 +277,7 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
     running = sum(member.min_nodes // member.hosts for member in flavor.pools)
     if pool.multi_host and count > running:
         message = (
-            f"asks for {count:,} slices, of which {flavor.name} always has {running:,}: some autoscaler versions "
+            f"asks for {count:,} slices, and {flavor.name} always has {running:,}: some autoscaler versions "
             "are reported never to add a slice for a Job that needs one to itself"
         )
         enough = f"min_slices that come to {count:,} in the flavor's pools"
@@ -281,7 +295,8 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         allowed = "false, or host_network: true in the team's stack"
         yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed=allowed, nearest="false")
         return
-    fabric, machine = fabric_of(flavor, gke.nodes or 1), shape(flavor).machine
+    fabric = fabric_of(flavor, gke.nodes or 1)
+    machine = shape(flavor).machine
     if machine.nvlink_domain and not machine.gpudirect and (gke.nodes or 1) > 1:
         message = f"VMs of {flavor.name} ({machine.name}) reach each other only by the slow network of their nodes"
         yield job.finding(
@@ -321,7 +336,8 @@ def _hosts(job: ResolvedJob) -> Iterator[Finding]:
 
     Nothing is said of a team that may connect to some addresses: whose they are is not known here.
     """
-    spec, environment = job.spec, job.environment
+    spec = job.spec
+    environment = job.environment
     opened = (*environment.egress, *job.team.egress)
     if environment.open_egress or any(row.cidr for row in opened):
         return
@@ -338,7 +354,7 @@ def _hosts(job: ResolvedJob) -> Iterator[Finding]:
             named.pop(_INDEX, None)
         closed = [name for name in named if not _GOOGLE.fullmatch(name) and not _opened(name, opened)]
         if closed:
-            message = f"needs {enumeration(closed)}, and pods of team {job.team.name} reach Google's APIs alone"
+            message = f"needs {enumeration(closed)}, and pods of team {job.team.name} reach only Google's APIs"
             rows = ", ".join(f"{{host: {name if name != _INDEX else 'HOST'}}}" for name in closed)
             yield job.finding(
                 path, message, rule="job-egress", severity="warning",
@@ -448,18 +464,24 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
 def _machine(job: ResolvedJob) -> Iterator[Finding]:
     """Find more CPUs or memory than a VM has; what its own software takes of them is not known here."""
     _, flavor = gke_target(job)
-    machine, spec = shape(flavor).machine, job.spec
-    memory, disk = int(machine.memory_gb), local_disk_gib(shape(flavor))
-    for field, asked, has, unit in (
+    machine = shape(flavor).machine
+    spec = job.spec
+    memory = int(machine.memory_gb)
+    disk = local_disk_gib(shape(flavor))
+    for field, requested, available, unit in (
         ("cpu", spec.cpu, machine.vcpus, "vCPUs"),
         ("memory_gib", spec.memory_gib, memory, "GiB"),
         ("shared_memory_gib", spec.shared_memory_gib, memory, "GiB"),
         ("disk_gib", spec.disk_gib, disk, "GiB of disk"),
     ):
-        if asked and asked >= has:
-            message = f"is {asked}, and a VM of {flavor.name} ({machine.name}) has {has} {unit} with its own software's"
+        if requested and requested >= available:
+            vm = f"a VM of {flavor.name} ({machine.name})"
             yield job.finding(
-                (field,), message, rule="job-machine", allowed=f"less than {has}", nearest=int(has * 0.9) or None
+                (field,),
+                f"is {requested}, and {vm} has {available} {unit} with its own software's",
+                rule="job-machine",
+                allowed=f"less than {available}",
+                nearest=int(available * 0.9) or None,
             )
     if 137 in spec.retry_on:
         yield job.finding(
@@ -471,7 +493,8 @@ def _machine(job: ResolvedJob) -> Iterator[Finding]:
 def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
     """Find local checkpoints on VMs without local SSD, more than the job's limits leave, and those of Pathways."""
     gke, flavor = gke_target(job)
-    local, rule = job.spec.local_checkpoints, "job-local-checkpoints"
+    local = job.spec.local_checkpoints
+    rule = "job-local-checkpoints"
     if local is None:
         return
     if gke.pathways:
@@ -490,11 +513,13 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
         return
     parts = pod_parts(job)
     if local.medium == "memory":
-        limit, shared = parts.memory, job.spec.shared_memory_gib or 0
-        has = f"{limit - shared:,} GiB of memory{' beside /dev/shm' if shared else ''}"
-        room, field = limit - shared, "memory_gib"
+        field = "memory_gib"
+        shared = job.spec.shared_memory_gib or 0
+        room = parts.memory - shared
+        has = f"{room:,} GiB of memory{' beside /dev/shm' if shared else ''}"
     else:
-        room, field = parts.disk, "disk_gib"
+        field = "disk_gib"
+        room = parts.disk
         has = f"{room:,} GiB of disk"
     if local.size_gib >= room:
         message = f"is {local.size_gib:,}, and the job has {has} on each VM of {flavor.name}"
@@ -507,7 +532,9 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
 def _placement(job: ResolvedJob) -> Iterator[Finding]:
     """Find a level of a topology that the flavor does not have, and one that can never hold all VMs of the job."""
     gke, flavor = gke_target(job)
-    levels, chosen, rule = placement_levels(flavor), gke.placement, "job-placement"
+    levels = placement_levels(flavor)
+    chosen = gke.placement
+    rule = "job-placement"
     if chosen is None:
         return
     if not levels:
@@ -541,7 +568,8 @@ def _directories(job: ResolvedJob) -> Iterator[Finding]:
     for index, mount in enumerate(job.spec.mounts):
         if (name := mount.source.directory) is None:
             continue
-        path, instance = ("mounts", index, "source", "directory"), job.team.directories[name].filestore
+        path = ("mounts", index, "source", "directory")
+        instance = job.team.directories[name].filestore
         if name not in near:
             where = job.environment.filestore[instance].location
             message = f"{name} is on Filestore in {where}, too far from cluster {gke.cluster}"

@@ -67,20 +67,18 @@ def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: Simple
         for line in cluster.logs(namespace, pod, CONTAINER, follow=True):
             lines.put((_short(pod, run), line))
     except ClusterError as error:
-        lines.put((_short(pod, run), f"(no more lines: {error})"))
+        lines.put((_short(pod, run), f"(its log broke off: {error})"))
 
 
 def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
     """Return the pods of a run whose containers have started, by name; none of those without the job's own program."""
-    every = cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}")
-    unknown = [{"name": CONTAINER}]  # a pod without a spec yet
-    pods = [
-        pod
-        for pod in every
-        if CONTAINER in [container["name"] for container in pod.get("spec", {}).get("containers") or unknown]
-    ]
-    phases = {pod["metadata"]["name"]: (pod.get("status") or {}).get("phase") for pod in pods}
-    return sorted(name for name, phase in phases.items() if phase not in (None, "Pending"))
+    names = []
+    for pod in cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}"):
+        containers = pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]  # a pod without a spec yet
+        phase = (pod.get("status") or {}).get("phase")
+        if phase not in (None, "Pending") and any(container["name"] == CONTAINER for container in containers):
+            names.append(pod["metadata"]["name"])
+    return sorted(names)
 
 
 def _short(pod: str, run: str) -> str:
@@ -102,7 +100,8 @@ RESTARTS = {
     "RestartJobSetFailurePolicyAction": "failed",
     "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction": "was interrupted",
 }
-_ATTEMPTS, _LINES = 5, 3  # the last ones
+_ATTEMPTS = 5  # the last ones
+_LINES = 3  # of the end of an attempt's log
 
 
 def vertex_lines(
@@ -119,7 +118,8 @@ def vertex_lines(
     while True:
         last = ended is None or ended()
         if trials.keys() != (now := ids()).keys():
-            trials, since = now, begin
+            trials = now
+            since = begin
         either = " OR ".join(f'"{job}"' for job in trials)
         for entry in log.entries(f'resource.type="ml_job" AND resource.labels.job_id=({either})' + since):
             if (key := str(entry.get("insertId"))) not in seen:
@@ -167,28 +167,31 @@ def earlier_attempts(log: CloudLogging, cluster: str, namespace: str, run: str) 
     lines. Raises GoogleError.
     """
     ends = [(str(entry["timestamp"]), _event(entry)) for entry in log.entries(_of_jobset(cluster, namespace, run))]
-    ends = [(at, event) for at, event in ends if event.get("reason") in (*RESTARTS, *_FAILURES)]
-    for number, (at, event) in [*enumerate(ends, 1)][-_ATTEMPTS:]:
+    ends = [(time, event) for time, event in ends if event.get("reason") in (*RESTARTS, *_FAILURES)]
+    for number, (end, event) in [*enumerate(ends, 1)][-_ATTEMPTS:]:
         after = f' AND timestamp>="{ends[number - 2][0]}"' if number > 1 else ""
-        written = f'{_of_pods(cluster, namespace, run)} AND timestamp<="{at}"{after}'
+        written = f'{_of_pods(cluster, namespace, run)} AND timestamp<="{end}"{after}'
         lines = [_line(entry, run) for entry in log.last(written, _LINES)]
-        said = " / ".join(f"{pod} | {text}" for pod, text in lines)
+        log_end = " / ".join(f"{pod} | {text}" for pod, text in lines)
         verb = RESTARTS.get(str(event["reason"]), "failed")
         yield (
-            f"Attempt {number} {verb} at {at}: {quoted(str(event.get('message') or event['reason']))}."
-            + (f" Its log ended with: {quoted(said)}." if said else " Cloud Logging has no line of it.")
+            f"Attempt {number} {verb} at {end}: {quoted(str(event.get('message') or event['reason']))}."
+            + (f" Its log ended with: {quoted(log_end)}." if log_end else " Cloud Logging has no line of it.")
         )
 
 
 def recorded_end(log: CloudLogging, cluster: str, namespace: str, run: str) -> tuple[State, Json, str] | None:
-    """Return how a run ended, the event of its end and its time; None where there is no such event. GoogleError."""
+    """Return a run's final state, the event of its end and the time; None without such an event.
+
+    Raises GoogleError.
+    """
     entries = log.entries(_of_jobset(cluster, namespace, run))
     ends = [(_event(entry), str(entry["timestamp"])) for entry in entries if _event(entry).get("reason") in _ENDS]
     return (_ENDS[ends[-1][0]["reason"]], *ends[-1]) if ends else None
 
 
 def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
-    """Return a run that is not in its cluster any more, by the event of its end; None where there is no such event."""
+    """Return a run that its cluster no longer has, by the event of its end; None without such an event."""
     end = recorded_end(log, place.cluster, place.team.name, run)
     if end is None:
         return None

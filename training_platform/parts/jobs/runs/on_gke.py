@@ -19,7 +19,8 @@ USER_ANNOTATION = "training-platform/user"
 
 def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
     """Return the run that a JobSet is; ``workload`` is None where Kueue has not seen it, or has dropped it."""
-    about, status = jobset["metadata"], jobset.get("status") or {}
+    about = jobset["metadata"]
+    status = jobset.get("status") or {}
     state, reason = _state(jobset, workload)
     return Run(
         name=about["name"],
@@ -46,7 +47,8 @@ def _accelerators(jobset: Json) -> int:
     total = 0
     for role in jobset["spec"]["replicatedJobs"]:
         spec = role["template"]["spec"]
-        limits = [each.get("resources", {}).get("limits", {}) for each in spec["template"]["spec"]["containers"]]
+        containers = spec["template"]["spec"]["containers"]
+        limits = [container.get("resources", {}).get("limits", {}) for container in containers]
         chips = sum(int(limit.get(name) or 0) for limit in limits for name in ACCELERATORS)
         total += int(role.get("replicas") or 1) * int(spec.get("parallelism") or 1) * chips
     return total
@@ -74,7 +76,7 @@ def condition(obj: Json | None, kind: str) -> Json | None:
 
 
 def holds(obj: Json | None, kind: str) -> bool:
-    """Whether a condition is there and true."""
+    """Whether an object has a condition with status True."""
     return (condition(obj, kind) or {}).get("status") == "True"
 
 

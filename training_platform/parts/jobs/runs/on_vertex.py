@@ -30,11 +30,12 @@ _STATES: Mapping[str, State] = {
     "CANCELLING": "cancelling",
     "CANCELLED": "cancelled",
 }
-_EXHAUSTED, _UNAVAILABLE = 8, 14  # google.rpc.Code
+_EXHAUSTED = 8  # google.rpc.Code
+_UNAVAILABLE = 14
 
 
 def working_job(pipeline: Json) -> str:
-    """Return the full name of the job that works for a training pipeline; empty before it is there, and for a job.
+    """Return the full name of a training pipeline's job; empty until it exists, and for a job.
 
     Source: google-cloud-aiplatform, training_jobs.py, and the discovery document, CustomJobMetadata and
     HyperparameterTuningJobMetadata, read 2026-11-22.
@@ -108,7 +109,8 @@ def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator
 
 
 def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
-    machine, resource = _machine(body), job_spec(dict(body)).get("persistentResourceId")
+    machine = _machine(body)
+    resource = job_spec(dict(body)).get("persistentResourceId")
     if run.started:
         yield f"{run.name} ran since {run.started}, lost its VMs, and waits for others: it starts from its beginning."
     else:
@@ -131,8 +133,10 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 
 
 def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
-    """Say what ended a job, and what would go on instead."""
-    machine, code, strategy = _machine(body), (body.get("error") or {}).get("code"), scheduling.get("strategy")
+    """Yield the cause of a job's end, and what would keep it running instead."""
+    machine = _machine(body)
+    code = (body.get("error") or {}).get("code")
+    strategy = scheduling.get("strategy")
     spec = _machine_spec(body)
     row = of_vertex(spec.get("machineType"), spec.get("acceleratorType"), spec.get("acceleratorCount"))
     support = row.accelerator.vertex if row and row.accelerator else None
@@ -157,16 +161,19 @@ def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 
 def _elsewhere(support: VertexSupport | None, region: str) -> str:
     """Return the other regions in which Vertex AI trains on an accelerator, as the end of a sentence."""
-    others = [other for other in (support.regions if support else ()) if other != region]
+    if support is None:
+        return ""
+    others = [other for other in support.regions if other != region]
     return f"; the machine is in {', '.join(others)} too" if others else ""
 
 
 def _machine(body: Json) -> str:
     """Return the first machine that a job asks for, with GPUs that are attached to it."""
     spec = _machine_spec(body)
-    name, gpu = spec.get("machineType", "its machines"), vertex_gpu(spec.get("acceleratorType"))
-    own = MACHINE_TYPES[name].accelerator if name in MACHINE_TYPES else gpu
-    return f"{name} with {spec.get('acceleratorCount')} {gpu.name}" if gpu and gpu is not own else str(name)
+    name = spec.get("machineType", "its machines")
+    gpu = vertex_gpu(spec.get("acceleratorType"))
+    built_in = MACHINE_TYPES[name].accelerator if name in MACHINE_TYPES else gpu
+    return f"{name} with {spec.get('acceleratorCount')} {gpu.name}" if gpu and gpu is not built_in else str(name)
 
 
 def _machine_spec(body: Json) -> Json:

@@ -67,8 +67,11 @@ class RunPlace:
 
 def place_of(job: ResolvedJob, target: Target) -> RunPlace:
     """Return where a job runs on one of its targets."""
-    gke, vertex = job.spec.gke, job.spec.vertex
-    key = gke.cluster if target == "gke" and gke else vertex.region if vertex else ""
+    key = ""
+    if target == "gke" and job.spec.gke:
+        key = job.spec.gke.cluster
+    elif job.spec.vertex:
+        key = job.spec.vertex.region
     return RunPlace(target=target, key=key, team=job.team, environment=job.environment, scope=job.scope)
 
 
@@ -86,35 +89,36 @@ def _places(
     jobs: Iterable[ResolvedJob], workspace: Workspace, *, environment: str | None = None, team: str | None = None
 ) -> list[RunPlace]:
     teams = [
-        (one, home)
-        for _, one, home in workspace.teams()
-        if environment in (None, one.environment) and team in (None, one.name)
+        (spec, home)
+        for _, spec, home in workspace.teams()
+        if environment in (None, spec.environment) and team in (None, spec.name)
     ]
     if not teams:
-        asked = " and ".join(f"{what} {name}" for what, name in (("environment", environment), ("team", team)) if name)
-        known = sorted({one.name for _, one, _ in workspace.teams()})
-        raise UserError(f"There is no team stack{f' of {asked}' if asked else ''}. {_allowed(team or '', known)}")
-    found = {
-        (one.environment, one.name, "gke", cluster): RunPlace(
-            target="gke", key=cluster, team=one, environment=home, scope=team_scope(one, home)
+        filters = " and ".join(
+            f"{kind} {name}" for kind, name in (("environment", environment), ("team", team)) if name
         )
-        for one, home in teams
-        for cluster in one.shares
-        if cluster in home.clusters
-    }
+        names = sorted({spec.name for _, spec, _ in workspace.teams()})
+        raise UserError(f"There is no team stack{f' of {filters}' if filters else ''}. {_allowed(team or '', names)}")
+    run_places: dict[tuple[str, str, Target, str], RunPlace] = {}
+    for spec, home in teams:
+        for cluster in spec.shares:
+            if cluster in home.clusters:
+                run_places[spec.environment, spec.name, "gke", cluster] = RunPlace(
+                    target="gke", key=cluster, team=spec, environment=home, scope=team_scope(spec, home)
+                )
     for job in jobs:
-        if job.spec.vertex and any(one is job.team for one, _ in teams):
+        if job.spec.vertex and any(spec is job.team for spec, _ in teams):
             place = place_of(job, "vertex")
-            found[place.team.environment, place.team.name, "vertex", place.key] = place
-    return list(found.values())
+            run_places[place.team.environment, place.team.name, "vertex", place.key] = place
+    return list(run_places.values())
 
 
 def places_of_run(
     root: Path, workspace: Workspace, run: str, *, team: str | None = None
 ) -> tuple[list[RunPlace], list[RunPlace]]:
-    """Return where the job file says that a run is, by which its name begins, and the other places of its team.
+    """Return the places in the file of a run's job, found by the run's name, and the other places of its team.
 
-    A job file may have changed since the run was submitted, and may be gone where ``team`` is given. Raises UserError.
+    A job file may have changed since the run was submitted; with ``team`` it may even be deleted. Raises UserError.
     """
     jobs = list(_jobs(root, workspace))
     called = job_among(run, [job.name for job in jobs if team in (None, job.team.name)])
@@ -122,15 +126,15 @@ def places_of_run(
     if len(owners := sorted({job.team.name for job in named})) > 1:
         raise UserError(f"Teams {' and '.join(owners)} have a job {called!r} each: say which with --team.")
     if not named and team is None:
-        known = sorted({job.name for job in jobs})
+        names = sorted({job.name for job in jobs})
         raise UserError(
             f"No job file is called {called!r}, so nobody here can say where {run} is; --team looks in all places "
-            f"of a team. {_allowed(called, known)}"
+            f"of a team. {_allowed(called, names)}"
         )
-    own = [place_of(job, target) for job in named for target in targets(job)]
-    keys = {(place.target, place.key) for place in own}
+    in_file = [place_of(job, target) for job in named for target in targets(job)]
+    keys = {(place.target, place.key) for place in in_file}
     others = _places(jobs, workspace, team=team or owners[0])
-    return own, [place for place in others if (place.target, place.key) not in keys]
+    return in_file, [place for place in others if (place.target, place.key) not in keys]
 
 
 def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:

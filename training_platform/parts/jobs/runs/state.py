@@ -55,7 +55,11 @@ def since(start: str, end: str, now: datetime) -> str:
         return "-"
     seconds = ((datetime.fromisoformat(end) if end else now) - datetime.fromisoformat(start)).total_seconds()
     minutes = max(0, int(seconds)) // 60
-    return f"{minutes // 1440}d" if minutes >= 2880 else f"{minutes // 60}h" if minutes >= 120 else f"{minutes}m"
+    if minutes >= 2880:
+        return f"{minutes // 1440}d"
+    if minutes >= 120:
+        return f"{minutes // 60}h"
+    return f"{minutes}m"
 
 
 def quoted(message: str) -> str:

@@ -83,8 +83,8 @@ class Changes:
             changed["args"] = [*(value.get("args") or ()), *self.args]
         if self.env:
             changed["env"] = {**(value.get("env") or {}), **dict(self.env)}
-        for section, count in (("gke", "nodes"), ("vertex", "replicas")) if self.nodes else ():
-            if target not in (None, section):
+        for section, count in (("gke", "nodes"), ("vertex", "replicas")):
+            if self.nodes is None or target not in (None, section):
                 continue
             if isinstance(value.get(section), dict):
                 changed[section] = {**value[section], count: self.nodes}
@@ -129,7 +129,8 @@ def prepare(
     job, findings = read_job(path, root, read_workspace(root), partial(changes.applied, target=target), index)
     if job is None:
         return Prepared(findings=tuple(findings))
-    chosen, program = chosen_target(job, target), shlex.join([*job.spec.command, *job.spec.args])
+    chosen = chosen_target(job, target)
+    program = shlex.join([*job.spec.command, *job.spec.args])
     job = changes.held(job)
     if run and run != job.name and not run.startswith(f"{job.name}-"):
         why = "does not begin with the job's name and a dash, by which other commands find the run"
@@ -153,7 +154,8 @@ def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding
 
     Pods with an image that is not there would hold machines until a time-out.
     """
-    name, path = image(job), ("source", "image") if job.spec.source else ("image",)
+    name = image(job)
+    path = ("source", "image") if job.spec.source else ("image",)
     try:
         if registries.has(name):
             return
@@ -180,7 +182,8 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
     namesake, and whatever the server refuses.
     """
     about = prepared.bodies[0]["metadata"]
-    namespace, queue = about["namespace"], about["labels"][QUEUE_LABEL]
+    namespace = about["namespace"]
+    queue = about["labels"][QUEUE_LABEL]
     if cluster.get(LOCAL_QUEUES, namespace, queue) is None:
         raise ClusterError(
             f"Cluster {cluster.name} has no LocalQueue {queue} in namespace {namespace}: the job would wait there for "
@@ -188,8 +191,9 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
         )
     created: list[str] = []
     user = cluster.user()
-    for each in prepared.bodies if user else ():
-        each["metadata"].setdefault("annotations", {})[USER_ANNOTATION] = user
+    if user:
+        for body in prepared.bodies:
+            body["metadata"].setdefault("annotations", {})[USER_ANNOTATION] = user
     for body, dry_run in [(body, dry_run) for dry_run in (True, False) for body in prepared.bodies]:
         name = str(body["metadata"]["name"])
         try:
@@ -208,7 +212,7 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
 
 
 def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], None] = time.sleep) -> None:
-    """Delete a run's JobSet and create it anew: Kueue queues it again and counts from zero.
+    """Delete a run's JobSet and create it again: Kueue queues it and counts from zero.
 
     Members may not write Workloads, which is why the JobSet is replaced. Raises ClusterError: for a run that Kueue did
     not put aside, and where the run cannot be created again.
@@ -269,7 +273,8 @@ def listing(job: ResolvedJob) -> str:
         return ""
     root = job.workspace.root / folder
     files = source_files(root, git=True)
-    size, names = sum(file.stat().st_size for file in files), [file.relative_to(root).as_posix() for file in files]
+    size = sum(file.stat().st_size for file in files)
+    names = [file.relative_to(root).as_posix() for file in files]
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     return f"{len(files)} files of {folder}, {size:,} bytes: {', '.join(names[:MOST_LISTED])}{more}"
 
@@ -312,7 +317,8 @@ def write_record(prepared: Prepared, runs: Sequence[str], endpoint: str | None, 
 
     It outlives what a cluster keeps of a run. Raises GoogleError; the run is submitted all the same.
     """
-    job, place = prepared.job, prepared.place
+    job = prepared.job
+    place = prepared.place
     if job is None or place is None or (folder := output_uri(job)) is None:
         return None
     record = {

@@ -85,7 +85,7 @@ def vertex_now(vertex: VertexJobs, name: str) -> Run:
 def vertex_log_ids(vertex: VertexJobs, name: str) -> dict[str, str]:
     """Return the ids under which a run's lines may stand now, with the trial that an id belongs to. GoogleError."""
     body, working = vertex_bodies(vertex, name)
-    return log_ids([body, *([working] if working else [])])
+    return log_ids([body, working] if working else [body])
 
 
 def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
@@ -117,13 +117,15 @@ def why_gke(
     workloads = list(cluster.objects(WORKLOADS, namespace))
     workload = workload_of(jobset, workloads)
     queue = str(jobset["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
-    names = {run.name, *([workload["metadata"]["name"]] if workload else [])}
+    names = {run.name}
+    if workload:
+        names.add(workload["metadata"]["name"])
     pods = list(cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run.name}"))
     names.update(pod["metadata"]["name"] for pod in pods)
     changed = job is not None and job.spec.gke is not None and has_changed(job, jobset)
-    asked = job if job and job.spec.gke and not changed else None
+    unchanged_job = job if job and job.spec.gke and not changed else None
     starting = holds(workload, "Admitted") and not holds(workload, "PodsReady")
-    holders, ahead = _beside(run, place, asked, list(cluster.objects(JOBSETS, namespace)), workloads)
+    holders, ahead = _beside(run, place, unchanged_job, list(cluster.objects(JOBSETS, namespace)), workloads)
     seen = Seen(
         jobset=jobset,
         workload=workload,
@@ -137,11 +139,11 @@ def why_gke(
             for event in cluster.objects(EVENTS, namespace)
             if str((event.get("involvedObject") or {}).get("name")) in names
         ],
-        vms=list(vms(asked)) if asked and starting else (),
+        vms=list(vms(unchanged_job)) if unchanged_job and starting else (),
         nodes=_nodes(cluster, pods),
         holders=holders,
         ahead=ahead,
-        **_asked(asked),
+        **_demand_and_share(unchanged_job),
     )
     file = job.source.file if job else ""
     differs = f"{file} has changed since {run.name} was submitted, or that was with options: it is not what runs."
@@ -175,15 +177,15 @@ def _decided(jobset: Mapping[str, Any]) -> dict[str, Any]:
     replicated = jobset["spec"]["replicatedJobs"]
     specs = [role["template"]["spec"] for role in replicated]
     pods = [spec["template"]["spec"] for spec in specs]
-    (own,) = [container for pod in pods for container in pod["containers"] if container["name"] == CONTAINER]
+    (program,) = [container for pod in pods for container in pod["containers"] if container["name"] == CONTAINER]
     return {
         "layout": [
             (role.get("replicas"), spec.get("parallelism"), spec.get("completions"))
             for role, spec in zip(replicated, specs, strict=True)
         ],
         "nodes": {index: pod.get("nodeSelector") or {} for index, pod in enumerate(pods)},
-        "container": {key: own.get(key) or [] for key in ("image", "command", "args")},
-        "variables": {variable["name"]: variable.get("value", "") for variable in own.get("env") or ()},
+        "container": {key: program.get(key) or [] for key in ("image", "command", "args")},
+        "variables": {variable["name"]: variable.get("value", "") for variable in program.get("env") or ()},
     }
 
 
@@ -242,13 +244,20 @@ def _beside(
 ) -> tuple[list[Run], list[Run]]:
     """Return the team's runs that hold some of a run's flavor, and those that wait and were there before."""
     flavor = gke_target(job)[1].name if job else None
-    runs = [(gke_run(jobset, own, place.key), own) for jobset in jobsets for own in [workload_of(jobset, workloads)]]
-    holders = [other for other, own in runs if flavor in flavors_of(own) and not other.done]
-    return holders, [other for other, _ in runs if other.state == "waiting" and other.created < run.created]
+    holders = []
+    ahead = []
+    for jobset in jobsets:
+        workload = workload_of(jobset, workloads)
+        other = gke_run(jobset, workload, place.key)
+        if flavor in flavors_of(workload) and not other.done:
+            holders.append(other)
+        if other.state == "waiting" and other.created < run.created:
+            ahead.append(other)
+    return holders, ahead
 
 
-def _asked(job: ResolvedJob | None) -> dict[str, Any]:
-    """Return what the job's file says of its demand and its team's share."""
+def _demand_and_share(job: ResolvedJob | None) -> dict[str, Any]:
+    """Return the job's demand and its team's share, by field of ``Seen``."""
     if job is None:
         return {}
     gke, flavor = gke_target(job)
@@ -260,7 +269,7 @@ def _asked(job: ResolvedJob | None) -> dict[str, Any]:
     return {
         "flavor": flavor.name,
         "resource": flavor.accelerator.resource,
-        "asked": demand(job),
+        "demand": demand(job),
         "unit": demand(job) // units,
         "quota": nominal,
         "most": None if most == float("inf") else int(most),

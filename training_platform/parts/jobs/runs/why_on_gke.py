@@ -34,11 +34,11 @@ _SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What was read of a run and around it; None or empty where it is not there, or may not be read.
+    """Objects around a run; None or empty if they do not exist, or may not be read.
 
     ``pending`` are the workloads that wait in the run's LocalQueue, first come first, as Kueue shows them.
     ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``most`` what it reaches with what it borrows
-    (None: no limit), and ``asked`` what the run asks for; ``flavor`` is the flavor's name. ``holders`` are the team's
+    (None: no limit), and ``demand`` is the run's own; ``flavor`` is the flavor's name. ``holders`` are the team's
     runs that have some of it, ``ahead`` those that wait and were there before; ``vms`` are sentences about its pools.
     ``nodes`` are those of its pods.
     """
@@ -53,7 +53,7 @@ class Seen:
     events: Sequence[Json] = ()
     flavor: str = ""
     resource: str = ""
-    asked: int | None = None
+    demand: int | None = None
     unit: int = 1
     quota: int | None = None
     most: int | None = None
@@ -111,7 +111,7 @@ def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
 
 
 def _share(run: Run, seen: Seen) -> Iterator[str]:
-    if seen.asked is None or seen.quota is None:
+    if seen.demand is None or seen.quota is None:
         return
     # What admitted runs of the queue hold of this flavor, in chips or GPUs.
     reserved = ((seen.queue or {}).get("status") or {}).get("flavorsReservation") or ()
@@ -119,17 +119,17 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
     used = sum(int(str(row.get("total") or 0)) for row in rows if row.get("name") == seen.resource)
     reach = "without a limit" if seen.most is None else f"up to {seen.most:,}"
     yield (
-        f"It asks for {seen.asked:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
+        f"It asks for {seen.demand:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
         f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
     )
     if holders := [f"{run.name} since {run.started}" for run in seen.holders]:
         yield f"Runs of the team that hold some: {', '.join(holders)}."
-    if seen.most is not None and seen.asked > seen.most:
-        yield f"It can never start: {seen.asked:,} are more than the {seen.most:,} that the team reaches."
+    if seen.most is not None and seen.demand > seen.most:
+        yield f"It can never start: {seen.demand:,} are more than the {seen.most:,} that the team reaches."
         return
     free = seen.quota - used
     fits = free // seen.unit * seen.unit if free > 0 else 0
-    if 0 < fits < seen.asked:
+    if 0 < fits < seen.demand:
         yield f"What the team's own share holds now: a run of {fits:,} {seen.resource}."
 
 
@@ -231,7 +231,8 @@ def _notices(node: Json) -> Iterator[str]:
     1.31.1-gke.2008000. Source: GKE's pages on viewing maintenance events and on managing AI-optimized clusters, read
     2026-11-23; not seen on a node.
     """
-    labels, status = node["metadata"].get("labels") or {}, node.get("status") or {}
+    labels = node["metadata"].get("labels") or {}
+    status = node.get("status") or {}
     if "cloud.google.com/active-node-maintenance" in labels:
         yield "is under maintenance of its host now"
     elif (starts := labels.get("cloud.google.com/scheduled-maintenance-time", "")).isdigit():
@@ -276,12 +277,14 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
     ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out.
     """
     gke, flavor = gke_target(job)
-    pools, project = usable_pools(flavor, gke.nodes or 1), job.environment.project
+    pools = usable_pools(flavor, gke.nodes or 1)
+    project = job.environment.project
     snapshot = read_snapshots(job.workspace.root, today).get(project)
     for pool in pools:
-        place, unit = pool.zone or pool.region, "VM" if pool.max_nodes == 1 else "VMs"
+        location = pool.zone or pool.region
+        unit = "VM" if pool.max_nodes == 1 else "VMs"
         yield (
-            f"Pool {pool.name} has at most {pool.max_nodes:,} {unit} of {pool.machine.name} in {place}, "
+            f"Pool {pool.name} has at most {pool.max_nodes:,} {unit} of {pool.machine.name} in {location}, "
             f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
         )
     try:
@@ -293,7 +296,7 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
         # Each trouble once, with the number of node pools that have it.
         troubles: dict[str, list[str]] = {}
         for name in (node_pool_name(pool, gke_pool) for gke_pool in pool.gke_pools):
-            for text in _troubles(bodies[name]) if name in bodies else ["is not there"]:
+            for text in _troubles(bodies.get(name)):
                 troubles.setdefault(text, []).append(name)
         for text, names in troubles.items():
             more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
@@ -312,7 +315,10 @@ def _quota(project: str, pool: ExpandedPool, snapshot: Snapshot | None) -> str:
     return ""
 
 
-def _troubles(body: Json) -> Iterator[str]:
+def _troubles(body: Json | None) -> Iterator[str]:
+    if body is None:
+        yield "is not there"
+        return
     rows = [(f"is {body.get('status', 'RUNNING')}", body.get("statusMessage"))]
     rows = [] if body.get("status", "RUNNING") in _CALM else rows
     for row in body.get("conditions") or ():

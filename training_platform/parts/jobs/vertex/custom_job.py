@@ -1,4 +1,4 @@
-"""What a job is on Vertex AI: a custom job, a tuning job for a sweep, or a training pipeline around either.
+"""A job's body on Vertex AI: a custom job, a tuning job for a sweep, or a training pipeline around either.
 
 Source: Vertex AI docs on hyperparameter tuning and training pipelines, and their protos, read 2026-08-22; a pipeline's
 tuning task also in the discovery document of 2026-11-06, HyperparameterTuningTask.
@@ -19,20 +19,21 @@ from training_platform.resources.scope import jobs_account_email, persistent_res
 
 Collection = Literal["customJobs", "hyperparameterTuningJobs", "trainingPipelines"]
 TASKS: Final = "gs://google-cloud-aiplatform/schema/trainingjob/definition"
-CUSTOM_TASK, TUNING_TASK = f"{TASKS}/custom_task_1.0.0.yaml", f"{TASKS}/hyperparameter_tuning_task_1.0.0.yaml"
+CUSTOM_TASK = f"{TASKS}/custom_task_1.0.0.yaml"
+TUNING_TASK = f"{TASKS}/hyperparameter_tuning_task_1.0.0.yaml"
 ALGORITHMS = {"grid": "GRID_SEARCH", "random": "RANDOM_SEARCH", "bayesian": "ALGORITHM_UNSPECIFIED"}
 _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE"}
 
 
 class VertexBody(NamedTuple):
-    """The body of a create, and below which collection of a region it is created."""
+    """The body of a create request, and the region's collection that it goes to."""
 
     collection: Collection
     body: dict[str, Any]
 
 
 def vertex_body(job: ResolvedJob) -> VertexBody:
-    """Return what a run of the job creates; ValueError for a job without a Vertex target."""
+    """Return the body that a run of the job creates. Raises ValueError for a job without a Vertex target."""
     target = vertex_target(job)
     if target.pipeline:
         return VertexBody("trainingPipelines", training_pipeline(job, target.pipeline))
@@ -42,15 +43,15 @@ def vertex_body(job: ResolvedJob) -> VertexBody:
 
 
 def job_spec(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the CustomJobSpec of any of them."""
+    """Return the CustomJobSpec inside a custom job, a tuning job or a pipeline."""
     task: dict[str, Any] = body.get("trainingTaskInputs") or body
     spec: dict[str, Any] = task.get("trialJobSpec") or task.get("jobSpec") or body.get("trainingTaskInputs") or {}
     return spec
 
 
 def tuning_spec(job: ResolvedJob, sweep: Sweep) -> dict[str, Any]:
-    """Return what a tuning job or task says of a sweep; each trial writes below ``<output>/<trial>/``."""
-    return {
+    """Return the fields of a tuning job or task for a sweep; each trial writes below ``<output>/<trial>/``."""
+    spec: dict[str, Any] = {
         "studySpec": {
             "metrics": [{"metricId": sweep.metric or "", "goal": sweep.goal.upper()}],
             "parameters": [_parameter(name, values) for name, values in sweep.parameters.items()],
@@ -58,14 +59,17 @@ def tuning_spec(job: ResolvedJob, sweep: Sweep) -> dict[str, Any]:
         },
         "maxTrialCount": sweep.size,
         "parallelTrialCount": min(sweep.parallel, sweep.size),
-        **({"maxFailedTrialCount": sweep.max_failed_trials} if sweep.max_failed_trials else {}),
-        "trialJobSpec": custom_job_spec(job),
     }
+    if sweep.max_failed_trials:
+        spec["maxFailedTrialCount"] = sweep.max_failed_trials
+    spec["trialJobSpec"] = custom_job_spec(job)
+    return spec
 
 
 def _parameter(name: str, values: Range) -> dict[str, Any]:
-    """Return a parameter: a list of numbers or texts, or a range of whole or any numbers."""
-    low, high = values.min, values.max
+    """Return a parameter: a list of numbers or strings, or a range of integers or floats."""
+    low = values.min
+    high = values.max
     if low is None or high is None:
         if any(isinstance(value, str) for value in values.values):
             return {"parameterId": name, "categoricalValueSpec": {"values": [*map(str, values.values)]}}
@@ -78,22 +82,23 @@ def _parameter(name: str, values: Range) -> dict[str, Any]:
 
 
 def training_pipeline(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
-    """Return the TrainingPipeline, whose inputs are the job's CustomJobSpec, or the sweep of such jobs."""
-    sweep = job.spec.sweep
-    data, model = _input_data(job, pipeline), pipeline.model
-    return {
-        **envelope(job),
-        "trainingTaskDefinition": TUNING_TASK if sweep else CUSTOM_TASK,
-        "trainingTaskInputs": tuning_spec(job, sweep) if sweep else custom_job_spec(job),
-        **({"inputDataConfig": data} if data else {}),
-        **({"modelToUpload": {"displayName": model.name, "containerSpec": {"imageUri": model.image}}} if model else {}),
-    }
+    """Return the TrainingPipeline; its inputs are the job's CustomJobSpec, or the sweep of such jobs."""
+    body = envelope(job)
+    if job.spec.sweep:
+        body["trainingTaskDefinition"] = TUNING_TASK
+        body["trainingTaskInputs"] = tuning_spec(job, job.spec.sweep)
+    else:
+        body["trainingTaskDefinition"] = CUSTOM_TASK
+        body["trainingTaskInputs"] = custom_job_spec(job)
+    if pipeline.data_set is not None:
+        body["inputDataConfig"] = _input_data(job, pipeline)
+    if model := pipeline.model:
+        body["modelToUpload"] = {"displayName": model.name, "containerSpec": {"imageUri": model.image}}
+    return body
 
 
 def _input_data(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
-    """Return the managed data set: where Vertex AI writes what the job reads, and how it is divided."""
-    if pipeline.data_set is None:
-        return {}
+    """Return the managed data set, with the place where Vertex AI writes it for the job, and its split."""
     split = pipeline.split
     fractions = {"training": split.training, "validation": split.validation, "test": split.test}
     schema = {"annotationSchemaUri": pipeline.annotation_schema} if pipeline.annotation_schema else {}
@@ -116,24 +121,24 @@ _HOUR = 3600
 
 
 def custom_job(job: ResolvedJob) -> dict[str, Any]:
-    """Return the CustomJob, which runs as the team's account for jobs; ValueError for a job without a Vertex target."""
+    """Return the CustomJob, which runs as the team's jobs account. Raises ValueError without a Vertex target."""
     return {**envelope(job), "jobSpec": custom_job_spec(job)}
 
 
 def envelope(job: ResolvedJob) -> dict[str, Any]:
-    """Return what all three kinds say beside their specs: name, labels, and the key that encrypts them."""
-    key = vertex_target(job).kms_key
-    return {
-        "displayName": job.name,
-        "labels": job.scope.labels,
-        **({"encryptionSpec": {"kmsKeyName": key}} if key else {}),
-    }
+    """Return the fields that all three kinds share: name, labels, and the encryption key."""
+    body: dict[str, Any] = {"displayName": job.name, "labels": job.scope.labels}
+    if key := vertex_target(job).kms_key:
+        body["encryptionSpec"] = {"kmsKeyName": key}
+    return body
 
 
 def custom_job_spec(job: ResolvedJob) -> dict[str, Any]:
     """Return the CustomJobSpec."""
-    target, uri = vertex_target(job), output_uri(job)
-    network, resource = attachment(target.network_attachment, target.region, job.scope), target.persistent_resource
+    target = vertex_target(job)
+    uri = output_uri(job)
+    network = attachment(target.network_attachment, target.region, job.scope)
+    resource = target.persistent_resource
     # The experiment and the run's context in it, which Vertex AI creates.
     contexts = f"projects/{job.scope.project}/locations/{target.region}/metadataStores/default/contexts"
     experiment = f"{contexts}/{job.spec.experiment}" if job.spec.experiment else ""
@@ -157,20 +162,22 @@ def custom_job_spec(job: ResolvedJob) -> dict[str, Any]:
 
 
 def charges(job: ResolvedJob) -> list[Usage]:
-    """Return what the job charges to Vertex AI's quotas while it runs; spot and flex-start the preemptible ones.
+    """Return the job's charges to Vertex AI's quotas while it runs; spot and flex-start charge the preemptible ones.
 
-    All trials of a sweep that run at a time are counted. A job on a persistent resource charges nothing: the resource's
-    machines are charged already.
+    All parallel trials of a sweep are counted. A job on a persistent resource charges nothing: the resource's machines
+    are charged already.
     """
-    target, sweep = vertex_target(job), job.spec.sweep
+    target = vertex_target(job)
+    sweep = job.spec.sweep
     if target.persistent_resource:
         return []
     slice_vms = vms(target) if target.topology else None
+    parallel = min(sweep.parallel, sweep.size) if sweep else 1
     usages = [
         VmUsage(
             project=job.scope.project,
             machine_type=pool.machine.name,
-            nodes=(slice_vms or pool.replicas) * (min(sweep.parallel, sweep.size) if sweep else 1),
+            nodes=(slice_vms or pool.replicas) * parallel,
             capacity=target.capacity,
             location=target.region,
             disk_type=target.boot_disk.type,
@@ -188,9 +195,9 @@ def charges(job: ResolvedJob) -> list[Usage]:
 
 
 def _scheduling(job: ResolvedJob, target: VertexTarget) -> dict[str, Any]:
-    """Return strategy, time-outs and retries; the wait is always written for flex-start, and for nothing else.
+    """Return strategy, time-outs and retries; the wait is written for flex-start, and only for it.
 
-    Where one of several VMs fails, all start again from the last checkpoint, as they do on GKE.
+    If one of several VMs fails, all start again from the last checkpoint, as they do on GKE.
     """
     scheduling: dict[str, Any] = {
         "strategy": _STRATEGIES[target.capacity],

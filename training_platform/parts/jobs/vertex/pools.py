@@ -1,7 +1,7 @@
-"""The worker pools of a job on Vertex AI: chief, workers, reducers and evaluator, each at its place in the list.
+"""The worker pools of a job on Vertex AI: chief, workers, reducers and evaluator, each at its index of the list.
 
 Source: Vertex AI docs on distributed training and compute configuration, and the CustomJob proto, read 2026-11-21.
-Whole numbers of 64 bits are texts in this API's JSON.
+64-bit integers are strings in this API's JSON.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from training_platform.resources.storage import instance_id
 from training_platform.resources.vertex import tensorboard_name
 
 Role = Literal["chief", "workers", "reducers", "evaluator"]
-ROLES: tuple[Role, ...] = ("chief", "workers", "reducers", "evaluator")  # by their place in the list
+ROLES: tuple[Role, ...] = ("chief", "workers", "reducers", "evaluator")  # by index of workerPoolSpecs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """VMs of one role; ``field`` is the part of the job file that says their machine type."""
+    """VMs of one role; ``field`` is the job file's path, below ``vertex``, to their machine type."""
 
     role: Role
     vm: VmSpec
@@ -56,59 +56,60 @@ class Pool:
 
     @property
     def machine(self) -> MachineType:
-        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
+        """The machine type's row in the catalogue, with its attached GPUs."""
         return self.vm.machine
 
 
 def vertex_target(job: ResolvedJob) -> VertexTarget:
-    """Return where the job runs on Vertex AI. Raises ValueError for a job without a Vertex target."""
+    """Return the job's target on Vertex AI. Raises ValueError for a job without one."""
     if job.spec.vertex is None:
         raise ValueError(f"job {job.name} has no vertex target")
     return job.spec.vertex
 
 
 def pools(target: VertexTarget) -> list[Pool]:
-    """Return the pools that a job has, in order: the first takes exactly one replica, so the others are workers."""
-    chief, workers, reducers, evaluator = target.chief, target.replicas - 1, target.reducers, target.evaluator
-    every = [Pool(role="chief", vm=chief or target, replicas=1, field=(*(("chief",) if chief else ()), "machine_type"))]
-    if workers:
-        every.append(Pool(role="workers", vm=target, replicas=workers))
-    if reducers:
+    """Return a job's pools in order; the first takes exactly one replica, so the other replicas are workers."""
+    every = [Pool(role="chief", vm=target, replicas=1)]
+    if target.chief:
+        every = [Pool(role="chief", vm=target.chief, replicas=1, field=("chief", "machine_type"))]
+    if target.replicas > 1:
+        every.append(Pool(role="workers", vm=target, replicas=target.replicas - 1))
+    if reducers := target.reducers:
         vm = VmSpec(machine_type=reducers.machine_type)
         every.append(Pool(role="reducers", vm=vm, replicas=reducers.replicas, field=("reducers", "machine_type")))
-    if evaluator:
-        every.append(Pool(role="evaluator", vm=evaluator, replicas=1, field=("evaluator", "machine_type")))
+    if target.evaluator:
+        every.append(Pool(role="evaluator", vm=target.evaluator, replicas=1, field=("evaluator", "machine_type")))
     return every
 
 
 def vms(target: VertexTarget) -> int:
-    """Return the VMs that train: the replicas, or the hosts of a TPU's slice."""
+    """Return the number of VMs that train: the replicas, or the hosts of a TPU's slice."""
     machine = target.machine
     return hosts(machine, target.topology or "") or 1 if machine.kind == "tpu" else target.replicas
 
 
 def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]:
-    """Return ``workerPoolSpecs``; a role that the job lacks before one that it has is an empty place."""
+    """Return ``workerPoolSpecs``; a missing role before another one is an empty object."""
     server = (target.reducers.image if target.reducers else None) or IMAGES["vertex-reduction-server"]
     mounts = {"nfsMounts": _nfs_mounts(job), "lustreMounts": _lustre_mounts(job)}
-    specs = {
-        pool.role: {
+    specs: dict[Role, dict[str, Any]] = {}
+    for pool in pools(target):
+        program = {"containerSpec": {"imageUri": server}} if pool.role == "reducers" else _program(job, target, pool)
+        specs[pool.role] = {
             "machineSpec": _machine_spec(target, pool),
             "diskSpec": {"bootDiskType": target.boot_disk.type, "bootDiskSizeGb": target.boot_disk.size_gb},
-            **({"containerSpec": {"imageUri": server}} if pool.role == "reducers" else _program(job, target, pool)),
+            **program,
             **{name: rows for name, rows in mounts.items() if rows},
             "replicaCount": str(pool.replicas),
         }
-        for pool in pools(target)
-    }
     last = max(ROLES.index(role) for role in specs)
     return [specs.get(role, {}) for role in ROLES[: last + 1]]
 
 
 def node_variables(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> dict[str, Any]:
-    """Return the variables by which a job's VMs find each other; of several, CLUSTER_SPEC tells when they start.
+    """Return the variables by which a job's VMs find each other; several VMs read CLUSTER_SPEC when they start.
 
-    Untried on Vertex AI: that other replicas reach the port which CLUSTER_SPEC names for the first.
+    Untried on Vertex AI: that other replicas reach the first replica's port in CLUSTER_SPEC.
     """
     here = partial(rendezvous, job, tpu=machine.kind == "tpu", chips=machine.chips)
     if vms(target) > 1:
@@ -119,34 +120,36 @@ def node_variables(job: ResolvedJob, target: VertexTarget, machine: MachineType)
 def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, Any]:
     """Return the container, or the package that one of Vertex AI's prebuilt containers installs and runs by itself.
 
-    Where a launcher has to fetch secrets, tell somebody, or number the VMs, it installs the package too.
+    A launcher that has to fetch secrets, send messages, or number the VMs installs the package too.
     """
-    spec, package, nodes = job.spec, package_uri(job), node_variables(job, target, pool.machine)
+    spec = job.spec
+    package = package_uri(job)
+    nodes = node_variables(job, target, pool.machine)
     if package is None or spec.command or spec.secrets or spec.notify or at_run_time(nodes):
         return {"containerSpec": container(job, "imageUri", nodes)}
-    return {
-        "pythonPackageSpec": {
-            "executorImageUri": image(job),
-            "packageUris": [package],
-            "pythonModule": module(job),
-            **({"args": list(spec.args)} if spec.args else {}),
-            "env": named(nodes | variables(job)),
-        }
+    package_spec: dict[str, Any] = {
+        "executorImageUri": image(job),
+        "packageUris": [package],
+        "pythonModule": module(job),
     }
+    if spec.args:
+        package_spec["args"] = list(spec.args)
+    package_spec["env"] = named(nodes | variables(job))
+    return {"pythonPackageSpec": package_spec}
 
 
 def program_texts(job: ResolvedJob) -> tuple[int, int]:
-    """Return how many variables a container has, and how many characters its arguments."""
+    """Return the number of a container's variables, and the number of characters of its arguments."""
     target = vertex_target(job)
     nodes = node_variables(job, target, target.machine)
     launch = Launch(at_run_time(nodes))
     _, args = argv(job, launch)
-    known = nodes.keys() - launch.nodes.keys()
-    return len(known | variables(job).keys() | launch_variables(job, launch).keys()), sum(map(len, args))
+    fixed = nodes.keys() - launch.nodes.keys()
+    return len(fixed | variables(job).keys() | launch_variables(job, launch).keys()), sum(map(len, args))
 
 
 def _machine_spec(target: VertexTarget, pool: Pool) -> dict[str, Any]:
-    """Return the machine, with its GPUs spelt out."""
+    """Return the machine with its GPUs."""
     machine = pool.machine
     spec: dict[str, Any] = {"machineType": machine.name}
     if machine.vertex_gpus:
@@ -163,54 +166,51 @@ def _machine_spec(target: VertexTarget, pool: Pool) -> dict[str, Any]:
 
 
 def _nfs_mounts(job: ResolvedJob) -> list[dict[str, str]]:
-    """Return the team's directories; their addresses are known once they are deployed, and filled in by a submission.
+    """Return the team's directories, then data sets on Filestore; a submission fills in the servers' addresses.
 
-    Buckets are there without being asked for, below /gcs.
+    Buckets need no mount: Vertex AI has them below /gcs.
     """
-
-    def path(instance: str, directory: str) -> str:
-        share, folder = job.environment.filestore[instance].share, share_folder(job, directory)
-        return f"/{share}/{job.team.name}/{folder}" if folder else f"/{share}"
-
-    return [
-        {
-            "server": instance_address(job, instance),
-            "path": path(instance, directory),
-            "mountPoint": mount.name,
-        }
-        for mount in job.spec.mounts
-        if (directory := mount.source.directory) and (instance := job.team.directories[directory].filestore)
-    ] + [
-        {
-            "server": instance_address(job, folder.instance),
-            "path": f"/{job.environment.filestore[folder.instance].share}/{folder.path}",
-            "mountPoint": mount.name,
-        }
-        for mount in job.spec.mounts
-        if (key := mount.source.data_set) and (folder := job.environment.data_sets[key].filestore)
-    ]
+    directories = []
+    data_sets = []
+    for mount in job.spec.mounts:
+        if directory := mount.source.directory:
+            instance = job.team.directories[directory].filestore
+            path = f"/{job.environment.filestore[instance].share}"
+            if folder := share_folder(job, directory):
+                path += f"/{job.team.name}/{folder}"
+            server = instance_address(job, instance)
+            directories.append({"server": server, "path": path, "mountPoint": mount.name})
+        elif mount.source.data_set and (data := job.environment.data_sets[mount.source.data_set].filestore):
+            path = f"/{job.environment.filestore[data.instance].share}/{data.path}"
+            server = instance_address(job, data.instance)
+            data_sets.append({"server": server, "path": path, "mountPoint": mount.name})
+    return directories + data_sets
 
 
 def _lustre_mounts(job: ResolvedJob) -> list[dict[str, str]]:
     """Return the data sets on Managed Lustre. Source: aiplatform v1, LustreMount, read 2026-08-22."""
     home = environment_scope(job.team.environment, job.environment)
-    return [
-        {
-            "instanceIp": lustre.address or lustre_address(job, lustre.instance),
-            **dict(zip(("volumeHandle", "filesystem"), lustre_place(lustre, job.environment, home), strict=True)),
-            "mountPoint": mount.name,
-        }
-        for mount in job.spec.mounts
-        if (key := mount.source.data_set) and (lustre := job.environment.data_sets[key].lustre)
-    ]
+    rows = []
+    for mount in job.spec.mounts:
+        lustre = job.environment.data_sets[mount.source.data_set].lustre if mount.source.data_set else None
+        if lustre:
+            volume, file_system = lustre_place(lustre, job.environment, home)
+            row = {
+                "instanceIp": lustre.address or lustre_address(job, lustre.instance),
+                "volumeHandle": volume,
+                "filesystem": file_system,
+                "mountPoint": mount.name,
+            }
+            rows.append(row)
+    return rows
 
 
-ADVISED = timedelta(days=30)  # after which to make one anew; Vertex AI docs, create a persistent resource, read 2026-08
+ADVISED = timedelta(days=30)  # longest age; Source: Vertex AI docs, create a persistent resource, read 2026-08
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptMachines:
-    """The VMs of a persistent resource; ``cost`` is per hour, of the VMs that there are."""
+    """The VMs of a persistent resource; ``cost`` is per hour, of its current VMs."""
 
     state: str
     vms: int
@@ -233,12 +233,12 @@ class KeptMachines:
         # Disks and Vertex AI's own fee are in no price.
         price = f"at least {self.cost.least:.2f} USD an hour" if self.cost.sums_up else "no price known"
         idle = ", idle" if self.idle else ""
-        old = f", made {self.age.days} days ago: make it anew after {ADVISED.days}" if self.old else ""
+        old = f", created {self.age.days} days ago: create it again after {ADVISED.days}" if self.old else ""
         return f"{self.state}, {self.used} of {self.vms} VMs in use, {price}{idle}{old}"
 
 
 def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datetime) -> KeptMachines:
-    """Return what a persistent resource is doing; ``body`` is Vertex AI's answer, whose counts are texts."""
+    """Return the VMs of a persistent resource; ``body`` is Vertex AI's answer, with strings for counts."""
     pools = body.get("resourcePools", ())
     counts = [(int(pool.get("replicaCount", 0)), int(pool.get("usedReplicaCount", 0))) for pool in pools]
     cost = Cost()
@@ -264,7 +264,7 @@ _REFERENCE = re.compile(rf"\{{({'|'.join(get_args(Kind))}):([^/}}]+)/([^/}}]+)/(
 
 
 class Deployed(NamedTuple):
-    """A thing of Google Cloud: an instance's address, or the full name of a TensorBoard."""
+    """A value that only a deployment knows: an instance's address, or the full name of a TensorBoard."""
 
     kind: Kind
     project: str
@@ -272,42 +272,45 @@ class Deployed(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Return the text that stands for it."""
+        """Return its placeholder in a body."""
         return f"{{{self.kind}:{self.project}/{self.location}/{self.name}}}"
 
 
 def instance_address(job: ResolvedJob, key: str) -> str:
-    """Return what stands for the address of a Filestore instance of the environment."""
+    """Return the placeholder for the address of a Filestore instance of the environment."""
     name = instance_name(job.team.environment, key)
     return str(Deployed("filestore", job.environment.project, job.environment.filestore[key].location, name))
 
 
 def lustre_address(job: ResolvedJob, key: str) -> str:
-    """Return what stands for the address of a Managed Lustre instance of the environment."""
+    """Return the placeholder for the address of a Managed Lustre instance of the environment."""
     name = instance_id(key, environment_scope(job.team.environment, job.environment))
     return str(Deployed("lustre", job.environment.project, job.environment.lustre[key].location, name))
 
 
 def tensorboard_reference(job: ResolvedJob, region: str) -> str:
-    """Return what stands for the full name of the team's TensorBoard in a region."""
+    """Return the placeholder for the full name of the team's TensorBoard in a region."""
     return str(Deployed("tensorboard", job.scope.project, region, tensorboard_name(region, job.scope)))
 
 
 def references(body: Any) -> set[Deployed]:
-    """Return everything that a body leaves to a submission."""
+    """Return the values that a body leaves to a submission."""
     if isinstance(body, str):
         return {Deployed(kind, *parts) for kind, *parts in _REFERENCE.findall(body)}
-    parts = body.values() if isinstance(body, Mapping) else body if isinstance(body, (list, tuple)) else ()
-    return {deployed for part in parts for deployed in references(part)}
+    if isinstance(body, Mapping):
+        body = list(body.values())
+    if isinstance(body, (list, tuple)):
+        return {deployed for part in body for deployed in references(part)}
+    return set()
 
 
 def filled(body: Any, look_up: Callable[[Deployed], str]) -> Any:
-    """Return a body in which everything is filled in; each thing is looked up once."""
-    known = {deployed: look_up(deployed) for deployed in sorted(references(body))}
+    """Return a body with its placeholders replaced; each is looked up once."""
+    values = {deployed: look_up(deployed) for deployed in sorted(references(body))}
 
     def fill(part: Any) -> Any:
         if isinstance(part, str):
-            for deployed, value in known.items():
+            for deployed, value in values.items():
                 part = part.replace(str(deployed), value)
             return part
         if isinstance(part, Mapping):

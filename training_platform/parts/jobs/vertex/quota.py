@@ -1,4 +1,4 @@
-"""What a job on Vertex AI charges to its project's quotas, beside what the stacks hold of them."""
+"""A job's charges to its project's quotas on Vertex AI, beside those of the stacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges
 from training_platform.parts.jobs.vertex.pools import vertex_target
-from training_platform.quota.charges import Charge, Holder, shown
+from training_platform.quota.charges import Charge, Holder, QuotaKey, shown
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import Line, project_ledgers
 from training_platform.quota.quota_ids import is_guess
@@ -29,15 +29,16 @@ class JobCharge:
 
     @property
     def headroom(self) -> float | None:
-        """What the stacks leave for jobs, negative where they want more than there is; None for an unknown limit."""
+        """Quota that the stacks leave for jobs, negative if they exceed the limit; None for an unknown limit."""
         return None if self.line.headroom is None else self.line.headroom + self.amount
 
 
 class Quotas:
-    """Quotas of all projects and what stacks hold of them, read when a job asks, and once for all jobs of a check."""
+    """Quotas of all projects and the stacks' charges, read at first use and once for all jobs of a check."""
 
     def __init__(self, workspace: Workspace, today: date) -> None:
-        self._workspace, self._today = workspace, today
+        self._workspace = workspace
+        self._today = today
         self._held: dict[str, list[Charge]] = {}
 
     @cached_property
@@ -46,7 +47,7 @@ class Quotas:
         return read_snapshots(self._workspace.root, self._today)
 
     def held(self, project: str) -> list[Charge]:
-        """Return what stacks charge in a project: those whose resources are there."""
+        """Return the charges of all stacks in a project."""
         if project not in self._held:
             space = self._workspace
             stacks = (stack for stack in space.stacks.values() if space.project_of(stack) == project)
@@ -54,8 +55,8 @@ class Quotas:
         return self._held[project]
 
 
-def stale(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
-    """Return what is wrong with the snapshot of the job's project. Raises UnreadableError for it."""
+def snapshot_findings(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
+    """Return the findings about the snapshot of the job's project. Raises UnreadableError for a broken one."""
     file = f"{FOLDER}/{job.scope.project}.yaml"
     if sentence := quotas.snapshots.unreadable.get(file):
         raise UnreadableError(sentence)
@@ -63,24 +64,22 @@ def stale(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
 
 
 def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
-    """Return what a job with a Vertex target charges, accelerators first."""
+    """Return the charges of a job with a Vertex target, accelerators first."""
     holder = Holder(job.source.file, ("vertex",), job.name)
-    own = [usage.by(holder) for usage in charges(job)]
-    keys = {key for charge in own for key in charge.keys}
-    others = [charge for charge in quotas.held(job.scope.project) if not keys.isdisjoint(charge.keys)]
-    ledgers = project_ledgers([*others, *own], quotas.snapshots)
-    charged = {
-        line.key: JobCharge(line=line, amount=share.amount)
-        for ledger in ledgers.values()
-        for line in ledger.lines
-        for share in line.holders
-        if share.holder == holder
-    }
-    return [next(charged[key] for key in charge.keys if key in charged) for charge in own]
+    of_job = [usage.by(holder) for usage in charges(job)]
+    keys = {key for charge in of_job for key in charge.keys}
+    of_stacks = [charge for charge in quotas.held(job.scope.project) if not keys.isdisjoint(charge.keys)]
+    charged: dict[QuotaKey, JobCharge] = {}
+    for ledger in project_ledgers([*of_stacks, *of_job], quotas.snapshots).values():
+        for line in ledger.lines:
+            for share in line.holders:
+                if share.holder == holder:
+                    charged[line.key] = JobCharge(line=line, amount=share.amount)
+    return [next(charged[key] for key in charge.keys if key in charged) for charge in of_job]
 
 
 def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[Finding]:
-    """Find quotas that are not known, that the job alone exceeds, or that stacks leave too little of (a warning)."""
+    """Find unknown quotas, and quotas that the job exceeds by itself or, as a warning, together with the stacks."""
     project = job.scope.project
     pull = f"training-platform quota pull {project}"
     snapshot = snapshots.get(project)
@@ -88,50 +87,64 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
         return  # its own finding says so
     if charged and snapshot is None:
         file = f"{FOLDER}/{project}.yaml"
-        message, missing = f"no quotas of {project} are known: {file} is missing or rejected", ((file,),)
         yield job.finding(
-            ("vertex",), message, rule="job-quota-snapshot", allowed="a snapshot", nearest=pull, spoils=missing,
-            rests_on=missing,
-        )  # fmt: skip
+            ("vertex",),
+            f"no quotas of {project} are known: {file} is missing or rejected",
+            rule="job-quota-snapshot",
+            allowed="a snapshot",
+            nearest=pull,
+            spoils=((file,),),
+            rests_on=((file,),),
+        )
         return
     path: Path = ("vertex", "topology" if vertex_target(job).topology else "replicas")
     for charge in charged:
-        line, headroom = charge.line, charge.headroom
+        line = charge.line
+        headroom = charge.headroom
         if line.limit is None or headroom is None:
-            message = f"{line.key.quota_id} of {line.key.service}, which it charges, is not in {FOLDER}/{project}.yaml"
-            nearest = f"{pull}, or its limit written there by hand"
             yield job.finding(
-                path, message, rule="job-quota-unknown", allowed="quota ids in the snapshot", nearest=nearest,
+                path,
+                f"{line.key.quota_id} of {line.key.service}, which it charges, is not in {FOLDER}/{project}.yaml",
+                rule="job-quota-unknown",
                 severity="warning" if is_guess(line.key, listed=False) else "error",
-            )  # fmt: skip
-        elif charge.amount > min(line.limit, headroom):
-            over, left = charge.amount > line.limit, max(0, line.limit if charge.amount > line.limit else headroom)
-            why = f"leave {shown(headroom)} of {shown(line.limit)}"
-            why = f"the limit is {shown(line.limit)}" if over else f"the stacks, with all that they may run, {why}"
-            fits = int(left // (charge.amount / vertex_target(job).replicas))
-            wanted = charge.amount if over else line.used
-            way_out = f"request {shown(wanted)} {line.unit} (training-platform quota plan)"
-            if not over:  # so a stack holds the rest
-                holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
-                field = f"{dotted(holder.field or holder.path)} of {holder.stack}"
-                way_out = f"lower {field} by {shown(charge.amount - left)} {line.unit}; or {way_out}"
-            most = f"at most {shown(left)} {line.unit}" if left else f"a limit of {shown(charge.amount)} {line.unit}"
-            yield job.finding(
-                path, f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {why}",
-                rule=f"job-quota-{'exceeded' if over else 'headroom'}", severity="error" if over else "warning",
-                allowed=most, nearest=f"replicas {fits}" if fits else way_out,
-            )  # fmt: skip
+                allowed="quota ids in the snapshot",
+                nearest=f"{pull}, or its limit written there by hand",
+            )
+            continue
+        if charge.amount <= min(line.limit, headroom):
+            continue
+        over = charge.amount > line.limit
+        left = max(0, line.limit if over else headroom)
+        if over:
+            why = f"the limit is {shown(line.limit)}"
+            way_out = f"request {shown(charge.amount)} {line.unit} (training-platform quota plan)"
+        else:  # a stack holds the rest
+            why = f"the stacks, with all that they may run, leave {shown(headroom)} of {shown(line.limit)}"
+            holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
+            way_out = (
+                f"lower {dotted(holder.field or holder.path)} of {holder.stack} by {shown(charge.amount - left)} "
+                f"{line.unit}; or request {shown(line.used)} {line.unit} (training-platform quota plan)"
+            )
+        replicas = int(left // (charge.amount / vertex_target(job).replicas))
+        yield job.finding(
+            path,
+            f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {why}",
+            rule="job-quota-exceeded" if over else "job-quota-headroom",
+            severity="error" if over else "warning",
+            allowed=f"at most {shown(left)} {line.unit}" if left else f"a limit of {shown(charge.amount)} {line.unit}",
+            nearest=f"replicas {replicas}" if replicas else way_out,
+        )
 
 
 def quota_notes(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[str]:
-    """Yield a line for each charge with limit and headroom, or one that says why there is none."""
+    """Yield a line with limit and headroom for each charge, and one about machines that were charged before."""
     if resource := vertex_target(job).persistent_resource:
         yield f"charges nothing: persistent resource {resource} has been charged already"
     snapshot = snapshots.get(job.scope.project)
     taken = f", as of {snapshot.taken}" if snapshot else ""
     for charge in charged:
-        line, headroom = charge.line, charge.headroom
+        line = charge.line
         limit = "not known" if line.limit is None else f"{shown(line.limit)}{taken}"
-        left = "not known" if headroom is None else f"{shown(headroom)} beside the stacks"
-        what = f"charges {shown(charge.amount)} {line.unit} to {line.key} of {line.key.project}"
-        yield f"{what}; limit {limit}; headroom {left}"
+        headroom = "not known" if charge.headroom is None else f"{shown(charge.headroom)} beside the stacks"
+        amount = f"charges {shown(charge.amount)} {line.unit} to {line.key} of {line.key.project}"
+        yield f"{amount}; limit {limit}; headroom {headroom}"
