@@ -1,4 +1,4 @@
-"""The rule sets as the registered rules make them; run by ``make reference``, it writes ``rulesets.json``."""
+"""Writes ``rulesets.json``, the rule sets of the declared rules; run by ``make reference``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from training_platform.policy.settings import QUOTA, RULESETS_FILE
 from training_platform.rules import RULES
 from training_platform.rules.descriptions import LEDGER, TITLES
 
-_QUOTA = "Quotas and capacity, with what the other stacks of a checkout ask."
+_QUOTA = "Quotas and capacity, with the demand of the other stacks of a checkout."
 
 
 def text() -> str:

@@ -1,10 +1,10 @@
-"""Exemptions: findings that somebody answers for until a day, from ``stacks/exemptions.yaml``.
+"""Exemptions: findings that an owner accepts until a date, from ``stacks/exemptions.yaml``.
 
 An exemption names a rule, a stack, and either the ``path`` of a section of its file (which covers all below it) or a
-``resource`` (its logical name, or ``<type> <name>``); ``*`` stands for any text. It holds through the day ``expires``.
-An acknowledgement lets one loss through that a change brings: it names the effect, the field and its new value, and may
-be there before the change and after it, until its day.
-A file that cannot be read or is rejected exempts nothing, and whoever checks says so instead of a verdict.
+``resource`` (its logical name, or ``<type> <name>``); ``*`` matches any string. It holds through the day ``expires``.
+An acknowledgement lets a change cause one loss: it names the effect, the field and its new value, and may be in the
+file before the change and after it, through its last day.
+A file that cannot be read or is rejected exempts nothing, and a check reports this instead of a verdict.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FILE = "stacks/exemptions.yaml"
 
 def _not_blank(value: str) -> str:
     if not value.strip():
-        raise PydanticCustomError("empty", "says nothing", {"allowed": "a text"})
+        raise PydanticCustomError("empty", "is blank", {"allowed": "a string that is not blank"})
     return value
 
 
@@ -40,12 +40,12 @@ Text = Annotated[str, AfterValidator(_not_blank)]
 
 
 class Exemption(Section):
-    """One rule that one part of one stack may break, why, who answers for it, and its last day."""
+    """A rule that one part of a stack may break: why, who answers for it, and until when."""
 
     rule: Annotated[str, OneOf("rule that can be exempt", EXEMPTIBLE)] = Field(description="Id of the rule.")
     stack: Text = Field(description="Stack in which it may be broken.", examples=["dev"])
-    path: Text | None = Field(default=None, description="Place in the stack file, as a finding says it.")
-    resource: Text | None = Field(default=None, description="Type and name of a resource, as a finding says it.")
+    path: Text | None = Field(default=None, description="Path in the stack file, as in the finding.")
+    resource: Text | None = Field(default=None, description="Type and name of a resource, as in the finding.")
     reason: Text = Field(description="Why it may be broken.", examples=["The cache moves to Filestore."])
     owner: Email = Field(description="Address of whoever answers for it.")
     expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
@@ -58,11 +58,11 @@ class Exemption(Section):
 
     @property
     def subject(self) -> str:
-        """The path or resource that it names, as it is written."""
+        """The path or resource that it names."""
         return self.path or self.resource or ""
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding is one that it names; days are not looked at."""
+        """Whether the exemption names a finding, on any day."""
         if finding.rule != self.rule or finding.stack != self.stack:
             return False
         if self.path is not None:
@@ -73,16 +73,16 @@ class Exemption(Section):
 
 
 class Acknowledgement(Section):
-    """One loss that a change may bring: its effect, where, the new value, why, who answers for it, until when."""
+    """A loss that a change may cause: its effect, the field, its new value, why, who answers for it, and until when."""
 
     effect: Annotated[str, OneOf("effect that can be acknowledged", LOSSES)] = Field(description="Id of the effect.")
-    stack: Text = Field(description="Stack whose file brings it; it may be gone.", examples=["prod-vision"])
+    stack: Text = Field(description="Stack whose file causes it; it may be deleted.", examples=["prod-vision"])
     path: Text = Field(
-        description="Field or section in the stack file, as the finding says it; `.` is the whole stack.",
+        description="Field or section in the stack file, as in the finding; `.` is the whole stack.",
         examples=["buckets.checkpoints.location"],
     )
     becomes: str | int | float | bool = Field(
-        description="Its new value, as the finding says it; `removed` for what goes.", examples=["us-west4"]
+        description="Its new value, as in the finding; `removed` if it is deleted.", examples=["us-west4"]
     )
     reason: Text = Field(description="Why it is right.", examples=["The team copied its checkpoints."])
     owner: Email = Field(description="Address of whoever answers for it.")
@@ -90,11 +90,11 @@ class Acknowledgement(Section):
 
     @property
     def expires(self) -> date:
-        """Its last day, under the name that an exemption has it."""
+        """Its last day, by the name of an exemption's field."""
         return self.until
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a loss is the one that it names; days are not looked at."""
+        """Whether the acknowledgement names a loss, on any day."""
         becomes = str(self.becomes).lower() if isinstance(self.becomes, bool) else str(self.becomes)
         return (self.effect, self.stack, self.path, becomes) == (
             finding.rule, finding.stack, finding.path or ".", finding.becomes,
@@ -111,7 +111,7 @@ class ExemptionsFile(Section):
 
 
 class ExemptionEntry(NamedTuple):
-    """An exemption or an acknowledgement, and its place in the file."""
+    """An exemption or an acknowledgement, and its position in the file."""
 
     exemption: Exemption | Acknowledgement
     position: Position
@@ -131,7 +131,7 @@ class Exempted(NamedTuple):
     entry: ExemptionEntry
 
     def __str__(self) -> str:
-        """Return why it does not count, as reports say it below the finding."""
+        """Return why it does not count, as reports show it below the finding."""
         exemption = self.entry.exemption
         verb = "acknowledged" if isinstance(exemption, Acknowledgement) else "exempt"
         return f"{verb} until {exemption.expires} by {exemption.owner}: {' '.join(exemption.reason.split())}"
@@ -139,7 +139,7 @@ class Exempted(NamedTuple):
 
 @dataclass(frozen=True)
 class Exemptions:
-    """The exemptions of a repository on one day; ``unreadable`` has a sentence for all that is wrong with the file."""
+    """The exemptions of a repository on one day; ``unreadable`` has a sentence for each problem of the file."""
 
     today: date
     entries: tuple[ExemptionEntry, ...] = ()
@@ -166,9 +166,9 @@ class Exemptions:
         self, used: Collection[ExemptionEntry], *, stacks: Collection[str], checked: Collection[str],
         decided: Collection[str],
     ) -> Iterator[Finding]:  # fmt: skip
-        """Yield what is wrong with the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
+        """Yield findings about the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
 
-        Only a ``decided`` stack, one whose plan every rule has seen, can show that an exemption is needed no more.
+        Only a ``decided`` stack, whose plan every rule has seen, can show that an exemption is unused.
         """
         for entry in self.entries:
             exemption = entry.exemption
@@ -183,13 +183,13 @@ class Exemptions:
                 continue
             if days > 0:
                 message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
-                allowed = f"mend what it covers and delete it, or have {exemption.owner} decide on a later day"
+                allowed = f"fix what it covers and delete it, or have {exemption.owner} decide on a later day"
                 yield entry.finding("exemption-expired", message, allowed, None)
             elif exemption.stack not in stacks:
-                message = f"{exemption.rule}: there is no stack {exemption.stack}"
+                message = f"{exemption.rule}: stack {exemption.stack} does not exist"
                 yield entry.finding("exemption-unused", message, None, find_nearest(exemption.stack, stacks))
             elif exemption.stack in decided and entry not in used:
-                message = f"{exemption.rule} of {exemption.subject}: nothing needs it any more"
+                message = f"{exemption.rule} of {exemption.subject}: no finding needs it any longer"
                 yield entry.finding("exemption-unused", message, "delete it", None)
 
 
@@ -205,7 +205,7 @@ def read_exemptions(root: FilePath, today: date) -> Exemptions:
 
 
 def parse_exemptions(source: Source, today: date) -> Exemptions:
-    """Return the exemptions that a file holds; a file with nothing in it, or only its key, has none."""
+    """Return the exemptions of a file; an empty file, or one with only the key, has none."""
     value = source.value
     if value is None or value == {"exemptions": None}:
         value = {}

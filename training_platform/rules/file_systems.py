@@ -1,4 +1,4 @@
-"""Filestore and Managed Lustre: tiers with bands of capacities in GiB, who mounts a share, snapshots."""
+"""Filestore and Managed Lustre: tiers with bands of capacities in GiB, exports, snapshots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_FIXED_IOPS = 2_000
     source="the catalogue: what is not in it is not checked",
 )
 def filestore_tier(instance: FilestoreView) -> Iterator[Draft]:
-    """Find a tier that the catalogue does not know."""
+    """Find a tier that is not in the catalogue."""
     if instance.tier not in FILESTORE_TIERS:
         nearest = find_nearest(instance.tier or "", FILESTORE_TIERS)
         message = f"{instance.tier!r} is not in the catalogue, so the instance is neither checked nor counted"
@@ -93,8 +93,9 @@ def filestore_protocol(instance: FilestoreView) -> Iterator[Draft]:
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466; Cluster Toolkit v1.95.0, filestore",
 )
 def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
-    """Find a reserved range of the wrong size for the tier, or addresses where the name of a range is needed."""
-    tier, text = FILESTORE_TIERS.get(instance.tier), instance.reserved_range
+    """Find a reserved range of the wrong size for the tier, or addresses instead of a range's name."""
+    tier = FILESTORE_TIERS.get(instance.tier)
+    text = instance.reserved_range
     if tier is None or not text:
         return
     address, _, prefix = text.partition("/")
@@ -109,7 +110,7 @@ def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
         return
     message = f"{text} is not a /{size}"
     if int(prefix) in disputed:
-        message += f": sources disagree on the range of {tier.name}, and some have a /{prefix}"
+        message += f": sources disagree on the range of {tier.name}, and some say /{prefix}"
     yield finding(
         instance, "reserved_range", message, allowed=f"a /{size}, or none: Google Cloud picks one",
         nearest=f"{address}/{size}", severity="warning" if int(prefix) in disputed else None,
@@ -133,7 +134,8 @@ def filestore_shared_vpc(instance: FilestoreView) -> Iterator[Draft]:
 @rule("filestore-iops", ruleset="filestore", source="Filestore CSI driver 2edb466, utils.go; " + _TIERS)
 def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     """Find IOPS that an instance does not support; IOPS per TiB depend on its capacity."""
-    per_tb, fixed = instance.iops_per_tb, instance.fixed_iops
+    per_tb = instance.iops_per_tb
+    fixed = instance.fixed_iops
     if per_tb is None and fixed is None:
         return
     tib = instance.capacity_gib / 1024
@@ -172,7 +174,7 @@ def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
 
 
 def not_in_a_zone(instance: FilestoreView | LustreView, instances: str) -> Draft:
-    """Return the finding that an instance is in a region, and ``instances`` are in zones."""
+    """Return the finding about an instance in a region, although ``instances`` are zonal."""
     place = instance.location
     zones = zones_in(place)
     message = f"{instances} are zonal, but {place} is a region"
@@ -187,17 +189,18 @@ MOST_RANGES = 64  # of all entries together
 
 @rule("filestore-exports", ruleset="filestore", source=_API)
 def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
-    """Find more exports or ranges than an instance takes, and ranges of different entries that overlap."""
+    """Find more exports or ranges than an instance supports, and ranges of different entries that overlap."""
     exports = instance.exports
     if len(exports) > MOST_EXPORTS:
         yield finding(instance, "exports", f"has {len(exports)} entries", allowed=f"at most {MOST_EXPORTS}")
     ranges = [(number, text) for number, export in enumerate(exports) for text in export.ranges]
     if len(ranges) > MOST_RANGES:
         yield finding(instance, "exports", f"has {len(ranges)} ranges", allowed=f"at most {MOST_RANGES} in all entries")
-    for (first, one), (second, other) in combinations(ranges, 2):
-        room, taken = network_of(other), network_of(one)
-        if first != second and room and taken and room.overlaps(taken):
-            message = f"{other} overlaps {one} of another entry"
+    for (earlier_entry, earlier_text), (entry, text) in combinations(ranges, 2):
+        earlier = network_of(earlier_text)
+        room = network_of(text)
+        if earlier_entry != entry and room and earlier and room.overlaps(earlier):
+            message = f"{text} overlaps {earlier_text} of another entry"
             yield finding(instance, "exports", message, allowed="ranges that do not overlap")
 
 
@@ -206,13 +209,13 @@ def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
     ruleset="filestore",
     severity="warning",
     owner="house",
-    source="house rule: a Job makes the folders of teams as root",
+    source="house rule: a Job creates the folders of teams as root",
 )
 def filestore_squashed_root(instance: FilestoreView) -> Iterator[Draft]:
-    """Find an instance of several teams whose clients' root may not make folders."""
-    alone = (instance.labels or {}).get("team")
-    if not alone and any(export.squashed for export in instance.exports):
-        message = "root is squashed, so that no Job can make the folders of teams, which then have to be there"
+    """Find an instance of several teams whose exports squash root, which then cannot create their folders."""
+    owner = (instance.labels or {}).get("team")
+    if not owner and any(export.squashed for export in instance.exports):
+        message = "root is squashed, so no Job can create the teams' folders; they would have to exist already"
         yield finding(instance, "exports", message, allowed="squash: none, or an instance for one team", nearest="none")
 
 
@@ -223,27 +226,27 @@ def filestore_squashed_root(instance: FilestoreView) -> Iterator[Draft]:
     source="Filestore docs, service tiers, read 2026-04-10: basic tiers have backups and no snapshots",
 )
 def filestore_snapshot(program: Program) -> Iterator[Draft]:
-    """Find a snapshot of an instance whose tier has none."""
+    """Find a snapshot of an instance whose tier does not support snapshots."""
     instances = program.all(FilestoreView)
     for snapshot in program.all(SnapshotView):
         for instance in instances:
             tier = FILESTORE_TIERS.get(instance.tier)
             if tier and not tier.snapshots and instance.is_meant(snapshot.instance, "instance"):
-                message = f"{tier.name} instances have no snapshots"
+                message = f"{tier.name} instances do not support snapshots"
                 allowed = ", ".join(name for name, other in FILESTORE_TIERS.items() if other.snapshots)
                 yield finding(snapshot, "instance", message, allowed=f"backups, or a tier of {allowed}")
 
 
 _PAGES = "Managed Lustre docs, performance tiers, create an instance, VPC network, read 2026-11-22"
-BLOCK = 23  # length of the prefix of the addresses that an instance takes; an older copy of the page says 24
+BLOCK = 23  # prefix length of an instance's range; an older copy of the page says 24
 
 
 @rule("lustre-capacity", ruleset="lustre", source=_PAGES)
 def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
-    """Find a capacity, in GiB, that the throughput does not come with.
+    """Find a capacity, in GiB, that the throughput does not support.
 
-    Beyond the largest it is a warning: Google's pages differ, and it has grown. An instance without a throughput is of
-    the dynamic tier, and judged by documents.
+    A capacity above the largest is a warning: Google's pages differ, and the limit has grown. An instance without a
+    throughput is of the dynamic tier, which document rules check.
     """
     if instance.mbps_per_tib is None:
         return
@@ -254,7 +257,7 @@ def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
         return
     size = instance.capacity_gib
     if not fits(tier.bands, size):
-        message = f"{instance.mbps_per_tib} MB/s per TiB does not come with {size:,} GiB"
+        message = f"{instance.mbps_per_tib} MB/s per TiB does not support {size:,} GiB"
         yield finding(
             instance, "capacity_gib", message, allowed=shown(tier.bands), nearest=nearest_size(tier.bands, size),
             severity="warning" if size > tier.bands[-1].high_gib else None,
@@ -263,14 +266,14 @@ def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
 
 @rule("lustre-location", ruleset="lustre", source=_PAGES)
 def lustre_location(instance: LustreView) -> Iterator[Draft]:
-    """Find an instance in a region: they are zonal."""
+    """Find a Managed Lustre instance in a region: instances are zonal."""
     if not is_zone(instance.location):
         yield not_in_a_zone(instance, "instances")
 
 
 @rule("lustre-region", ruleset="lustre", across=True, severity="warning", source=_PAGES)
 def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
-    """Find an instance in a region without clusters: nobody mounts it from another region."""
+    """Find a Managed Lustre instance in a region without clusters: no pod mounts it from another region."""
     yield from far_from_clusters(instance, program)
 
 
@@ -282,10 +285,12 @@ def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
     source=f"{_PAGES}, the last in translation; another copy of it says a /24 for each instance",
 )
 def lustre_addresses(program: Program) -> Iterator[Draft]:
-    """Find instances for which a range for private service access has no addresses left."""
+    """Find Managed Lustre instances for which the ranges of private service access have no addresses left."""
     rooms = [row.addresses for row in program.all(ServicesRangeView) if row.purpose == "VPC_PEERING"]
+    if not rooms:
+        return
     fitting = sum(rooms) // 2 ** (32 - BLOCK)
-    for instance in program.all(LustreView)[fitting:] if rooms else ():
+    for instance in program.all(LustreView)[fitting:]:
         message = f"Google's services have {sum(rooms):,} addresses in the VPC, enough for {fitting} of these instances"
         yield finding(instance, "network", message, allowed=f"a /{BLOCK} for each instance, in one range or several")
 
@@ -296,12 +301,12 @@ def fits(bands: Sequence[Band], size: int) -> bool:
 
 
 def shown(bands: Sequence[Band]) -> str:
-    """Return what is allowed, as people write it."""
+    """Return the capacities of bands for a message."""
     ranges = [(f"{low:,} to {high:,} GiB", step) for low, high, step in bands]
     return ", or ".join(text + (f" in steps of {step:,}" if step > 1 else "") for text, step in ranges)
 
 
 def nearest_size(bands: Sequence[Band], size: int) -> int:
-    """Return the smallest capacity that is enough, or the largest there is."""
+    """Return the smallest capacity that holds a size, else the largest."""
     steps = ((max(low, low + -(-(size - low) // step) * step), high) for low, high, step in bands)
     return min((least for least, high in steps if least <= high), default=max(band.high_gib for band in bands))

@@ -1,4 +1,4 @@
-"""Rules of the house: what a platform team asks of its own stacks, and Google Cloud does not."""
+"""House rules: what a platform team requires of its own stacks, and Google Cloud does not."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from training_platform.views.storage import BucketView, FilestoreView
     source="house rule: an alert is for somebody",
 )
 def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
-    """Find alert policies that open incidents and tell nobody."""
+    """Find alert policies that open incidents and notify nobody."""
     if not policy.channels:
-        message = "alerts reach nobody: their incidents show in the console alone"
-        allowed = "addresses, or alerts that are not enabled"
+        message = "alerts reach nobody: their incidents show only in the console"
+        allowed = "addresses, or no alerts"
         yield finding(policy, "channels", message, allowed=allowed, nearest="emails: [ml-platform@example.com]")
 
 
@@ -36,16 +36,16 @@ def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
     source="training_platform/catalog/data/software.yaml, which says what was tested with which release",
 )
 def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
-    """Find a chart of the catalogue in a version whose values and objects nobody has tested here.
+    """Find a chart of the catalogue in a version whose values and objects are untested.
 
-    A chart from a folder, or one that names no version, has a version that nobody knows.
+    A chart from a folder, or one that names no version, passes: its version is unknown.
     """
     chart = release.catalogued
     if chart is None or not chart.tested or release.version is None:
         return
     if not any(release.of_minor(minor) for minor in chart.tested):
         tested = enumeration([f"{minor}.x" for minor in chart.tested])
-        message = f"{release.version} of {chart.name} is outside of what is tested, which was {chart.tested_with}"
+        message = f"{release.version} of {chart.name} is untested; tests were with {chart.tested_with}"
         yield finding(release, "version", message, allowed=tested, nearest=chart.version)
 
 
@@ -58,8 +58,10 @@ _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 def own_labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
     """Find a resource that supports labels but lacks those of its environment and team."""
     labels = resource.labels or {}
-    wanted = {"environment": program.environment} | ({"team": program.team} if program.team else {})
-    for key, value in wanted.items():
+    required = {"environment": program.environment}
+    if program.team:
+        required["team"] = program.team
+    for key, value in required.items():
         if labels.get(key) != value:
             problem = f"is {labels[key]!r}" if key in labels else "is missing"
             message = f"label {key} {problem} on {resource.type.rpartition(':')[2]} {resource.name}"
@@ -68,9 +70,9 @@ def own_labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
 
 @rule("label-form", ruleset="labels", source="Resource Manager docs, labels; GKE resource_labels")
 def label_form(resource: LabelledView) -> Iterator[Draft]:
-    """Find labels that Google Cloud does not accept: lower-case letters, at most 63 characters each, 64 labels in all.
+    """Find labels that Google Cloud refuses: those not in lower case, with over 63 characters, or more than 64.
 
-    Letters of other scripts, which Google Cloud takes, are passed over.
+    Letters of other scripts, which Google Cloud accepts, are not checked.
     """
     labels = resource.labels or {}
     if len(labels) > MOST_LABELS:
@@ -95,10 +97,10 @@ _HOUSE = "house rule: what holds data or running jobs in production is not delet
     source="house rule: whether an environment is production is a setting, and never guessed from its name",
 )
 def production_said(_: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find an environment whose file does not say whether it is production: no rule for production would hold."""
+    """Find an environment whose file does not say whether it is production: no rule for production would apply."""
     if program.team is None and program.known("production") and program.production is None:
         message = "the file does not say whether this environment is production"
-        allowed = "one line under training-platform:environment, production: true or production: false"
+        allowed = "production: true or production: false under training-platform:environment"
         yield finding(program, "production", message, allowed=allowed, nearest="production: true")
 
 
@@ -111,7 +113,7 @@ def cluster_deletion_protection(cluster: ClusterView, program: Program) -> Itera
 
 @rule("filestore-deletion-protection", ruleset="protection", owner="house", source=_HOUSE)
 def filestore_deletion_protection(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find a production Filestore instance that can be deleted; the provider's default is that it can."""
+    """Find a production Filestore instance that can be deleted, as it can by the provider's default."""
     if not instance.deletion_protection and program.production:
         yield _unprotected(instance, "Filestore instance")
 
@@ -125,6 +127,6 @@ def bucket_force_destroy(bucket: BucketView, program: Program) -> Iterator[Draft
         yield finding(bucket, "force_destroy", message, allowed="false in production", nearest=nearest)
 
 
-def _unprotected(view: ClusterView | FilestoreView, what: str) -> Draft:
-    message = f"{what} {view.name} can be deleted"
+def _unprotected(view: ClusterView | FilestoreView, kind: str) -> Draft:
+    message = f"{kind} {view.name} can be deleted"
     return finding(view, "deletion_protection", message, allowed="true in production", nearest="true")

@@ -29,8 +29,8 @@ from training_platform.views.node_pool import NodePoolView
 from training_platform.views.program import Program
 from training_platform.views.storage import FilestoreView, LustreView
 
-Taking = SubnetView | ServicesRangeView
-"""What takes ranges of a VPC, each known when its view is."""
+RangeOwner = SubnetView | ServicesRangeView
+"""Views that take ranges of a VPC."""
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110
 WEBHOOK_PORT = 9443
@@ -47,7 +47,7 @@ LONGEST_PREFIX = 29  # of a subnet's primary range
 
 @rule("pod-range", ruleset="addresses", across=True, source=_ARITHMETIC)
 def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a pod range without a block for every node that the pools may reach."""
+    """Find a pod range without a block for every node that the pools may have."""
     subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
@@ -59,14 +59,14 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     if total > room.num_addresses:
         largest = max(blocks, key=lambda pool: blocks[pool] * pool.most_vms)
         message = (
-            f"the pods' range {room} has {room.num_addresses:,} addresses, and all nodes at their most take {total:,} "
-            f"({largest.name} most of them)"
+            f"the pods' range {room} has {room.num_addresses:,} addresses, but all nodes at the pools' maximum need "
+            f"{total:,} ({largest.name} most of them)"
         )
-        wanted = 32 - (total - 1).bit_length()
+        prefix = 32 - (total - 1).bit_length()
         least = sum(block * pool.least_vms for pool, block in blocks.items())
         yield finding(
-            cluster, "pods_range", message, allowed=f"a /{wanted} or larger",
-            nearest=f"{room.network_address}/{wanted}",
+            cluster, "pods_range", message, allowed=f"a /{prefix} or larger",
+            nearest=f"{room.network_address}/{prefix}",
             severity=None if least > room.num_addresses else "warning",  # an autoscaler may never reach its maximum
             rests_on=pods,
         )  # fmt: skip
@@ -82,12 +82,12 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     pools = list(pools_of(cluster, program))
     nodes = sum(pool.most_vms for pool in pools)
     if nodes > room.num_addresses - RESERVED_ADDRESSES:
-        wanted = 32 - (nodes + RESERVED_ADDRESSES - 1).bit_length()
+        prefix = 32 - (nodes + RESERVED_ADDRESSES - 1).bit_length()
         message = (
             f"the nodes' range {room} has {room.num_addresses - RESERVED_ADDRESSES:,} addresses for {nodes:,} nodes"
         )
         yield finding(
-            subnet, "cidr", message, allowed=f"a /{wanted} or larger", nearest=f"{room.network_address}/{wanted}",
+            subnet, "cidr", message, allowed=f"a /{prefix} or larger", nearest=f"{room.network_address}/{prefix}",
             rests_on=pools,
         )  # fmt: skip
 
@@ -96,7 +96,7 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two ranges of one VPC that overlap."""
     for network, ranges_of in sorted(program.once(_taken).items()):
-        widest: tuple[IPv4Network, Taking] | None = None
+        widest: tuple[IPv4Network, RangeOwner] | None = None
         for room, field, view in sorted(ranges_of, key=lambda row: (row[0].network_address, row[0].prefixlen)):
             if widest and room.network_address <= widest[0].broadcast_address:
                 message = f"{room} overlaps {widest[0]} of {widest[1].name}"
@@ -119,7 +119,7 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     source="house rule: who takes addresses of others cannot reach them (RFC 1918; IANA's special-purpose registry)",
 )
 def public_range(subnet: SubnetView) -> Iterator[Draft]:
-    """Find a range of addresses that belong to others on the internet: pods and nodes could not reach those."""
+    """Find a range of public addresses, which belong to others on the internet: pods and nodes could not reach them."""
     for field, room in _ranges(subnet):
         if room.is_global:
             alike = (block for block in _PRIVATE if str(block).split(".")[0] == str(room).split(".")[0])
@@ -137,11 +137,11 @@ def public_range(subnet: SubnetView) -> Iterator[Draft]:
     "prohibited ranges (general knowledge, not read)",
 )
 def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
-    """Find a subnet of fewer than eight addresses, or with some that no VPC has."""
+    """Find a subnet with fewer than eight addresses, or with addresses that no VPC supports."""
     for field, room in _ranges(subnet):
         closed = next((block for block in _PROHIBITED if room.overlaps(block)), None)
         if closed is not None:
-            message = f"{room} overlaps {closed}, which no subnet has"
+            message = f"{room} overlaps {closed}, which subnets do not support"
             yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}")
         elif field == "cidr" and room.prefixlen > LONGEST_PREFIX:
             message = f"{room} has {room.num_addresses} addresses"
@@ -157,7 +157,7 @@ def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
     source="Vertex AI docs, Private Service Connect interfaces (general knowledge, not read)",
 )
 def attachment_range(attachment: AttachmentView, program: Program) -> Iterator[Draft]:
-    """Find a network attachment on a subnet with addresses that Vertex AI does not route."""
+    """Find a network attachment on a subnet in a range that Vertex AI does not route."""
     subnet = subnet_named(attachment.subnet, program)
     room = network_of(subnet.cidr) if subnet else None
     if subnet is not None and room is not None and any(room.overlaps(block) for block in _UNROUTED):
@@ -173,7 +173,7 @@ def attachment_range(attachment: AttachmentView, program: Program) -> Iterator[D
     source="charts of Kueue and JobSet; default ports of terraform-google-kubernetes-engine; otel-operator #100",
 )
 def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find private nodes in a VPC of this program whose control plane cannot reach admission webhooks."""
+    """Find private nodes in a VPC of this program without a firewall rule that admits calls of webhooks."""
     network = _network_of(cluster, program)
     if not cluster.private_nodes or network is None:
         return
@@ -214,8 +214,8 @@ def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Dr
 )
 def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[Draft]:
     """Find a range of a Filestore instance that overlaps a subnet, another instance's, or that of Google's services."""
-    own = network_of(instance.reserved_range)
-    if own is None:
+    reserved = network_of(instance.reserved_range)
+    if reserved is None:
         return
     others = [(view.name, room) for room, _, view in program.once(_taken).get(_network_name(instance, program), ())]
     for other in _beside(instance, program):
@@ -223,9 +223,9 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
         if room is not None and other.name < instance.name:
             others.append((other.name, room))
     for name, room in others:
-        if own.overlaps(room):
-            message = f"{own} overlaps {room} of {name}"
-            nearest = _free_range(instance, program, own.prefixlen)
+        if reserved.overlaps(room):
+            message = f"{reserved} overlaps {room} of {name}"
+            nearest = _free_range(instance, program, reserved.prefixlen)
             yield finding(instance, "reserved_range", message, allowed="a free range of the VPC", nearest=nearest)
 
 
@@ -238,35 +238,36 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
     source="house rule: the addresses of a VPC are planned; filestore API (googleapis f8291d2), reserved_ip_range",
 )
 def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find a Filestore instance without a range: Google Cloud picks one, which may be that of a later cluster."""
+    """Find a Filestore instance without a range: Google Cloud picks one that a later cluster may need."""
     if instance.reserved_range or instance.connect_mode not in _DIRECT:
         return
     tier = FILESTORE_TIERS.get(instance.tier)
     size = f"/{tier.reserved_prefixes[0]}" if tier else "range"
     yield finding(
         instance, "reserved_range",
-        "has no address range: Google Cloud picks one when the instance is created, and no later subnet may have it",
-        allowed=f"a free {size} of the VPC; for an instance that exists, the range that it has",
+        "has no address range: Google Cloud picks one when it creates the instance, and no later subnet can use it",
+        allowed=f"a free {size} of the VPC; for an existing instance, its range",
         nearest=_free_range(instance, program, tier.reserved_prefixes[0]) if tier else None,
     )  # fmt: skip
 
 
 def _free_range(instance: FilestoreView, program: Program, prefix: int) -> IPv4Network | None:
-    """Return a range that is free in the instance's VPC by this program, another for each instance without one."""
-    network, beside = _network_name(instance, program), _beside(instance, program)
-    earlier = sum(not other.reserved_range and other.name < instance.name for other in beside)
-    return _free(_rooms(network, beside, program), prefix, earlier)
+    """Return a range of the instance's VPC that this program leaves free, another for each instance without one."""
+    network = _network_name(instance, program)
+    others = _beside(instance, program)
+    earlier = sum(not other.reserved_range and other.name < instance.name for other in others)
+    return _free(_rooms(network, others, program), prefix, earlier)
 
 
 def _rooms(network: str, files: Iterable[FilestoreView], program: Program) -> list[IPv4Network]:
     """Return the ranges of a VPC that subnets, Google's services and some Filestore instances take."""
     taken = [room for room, _, _ in program.once(_taken).get(network, ())]
-    ranges = (other.reserved_range for other in files if other.known("reserved_range"))
-    return taken + [room for text in ranges if (room := network_of(text))]
+    reserved = [network_of(other.reserved_range) for other in files if other.known("reserved_range")]
+    return taken + [room for room in reserved if room]
 
 
 def _free(taken: Collection[IPv4Network], prefix: int, skipped: int = 0) -> IPv4Network | None:
-    """Return the first free range of a size in the private block of others, after some that are free as well."""
+    """Return a free range in the private block of taken ones: the first, after some ``skipped`` ones."""
     block = next((block for block in _PRIVATE if taken and block.overlaps(min(taken))), None)
     if block is None:
         return None
@@ -276,12 +277,13 @@ def _free(taken: Collection[IPv4Network], prefix: int, skipped: int = 0) -> IPv4
         for room in sorted(taken):
             if int(room.network_address) < start + size and start <= int(room.broadcast_address):
                 start = -(-(int(room.broadcast_address) + 1) // size) * size
-        free, start = IPv4Network((start, prefix)), start + size
+        free = IPv4Network((start, prefix))
+        start += size
     return free if free.subnet_of(block) else None
 
 
 def _beside(instance: FilestoreView, program: Program) -> list[FilestoreView]:
-    """Return the other instances of the instance's VPC that take a range by themselves."""
+    """Return the other instances of the instance's VPC that have a range of their own."""
     network = _network_name(instance, program)
     return [
         other
@@ -299,7 +301,7 @@ def _beside(instance: FilestoreView, program: Program) -> list[FilestoreView]:
     source="terraform-provider-google-beta 93c65b2; Filestore docs, read 2026-04-10",
 )
 def filestore_region(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find an instance in a region without clusters: pods would mount it across regions."""
+    """Find a Filestore instance in a region without clusters: pods would mount it across regions."""
     yield from far_from_clusters(instance, program)
 
 
@@ -313,7 +315,7 @@ def subnet_region(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 
 def far_from_clusters(instance: FilestoreView | LustreView, program: Program) -> Iterator[Draft]:
-    """Yield a finding where a program has clusters, and none in the region of an instance."""
+    """Find an instance in a region without clusters, if the program has clusters."""
     regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
     if regions and region_of(instance.location) not in regions:
         message = f"{instance.location} has no cluster"
@@ -327,41 +329,46 @@ def subnet_named(reference: str | None, program: Program) -> SubnetView | None:
 
 def _subnets(program: Program) -> dict[str, SubnetView]:
     subnets = program.all(SubnetView)
-    own = {subnet.subnetwork: subnet for subnet in subnets if subnet.known("subnetwork") and subnet.subnetwork}
-    return {subnet.name: subnet for subnet in subnets} | own
+    by_cloud_name = {
+        subnet.subnetwork: subnet for subnet in subnets if subnet.known("subnetwork") and subnet.subnetwork
+    }
+    return {subnet.name: subnet for subnet in subnets} | by_cloud_name
 
 
 def _network_of(cluster: ClusterView, program: Program) -> NetworkView | None:
     return next((network for network in program.all(NetworkView) if network.is_meant(cluster.network, "network")), None)
 
 
-def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, Taking]]]:
-    """Return the ranges of each VPC with their fields: those of subnets, and of Google's services that join it."""
-    taken: dict[str, list[tuple[IPv4Network, str, Taking]]] = defaultdict(list)
-    every: Iterable[Taking] = chain(program.all(SubnetView), program.all(ServicesRangeView))
+def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, RangeOwner]]]:
+    """Return the ranges of each VPC with their fields: those of subnets and of Google's services."""
+    taken: dict[str, list[tuple[IPv4Network, str, RangeOwner]]] = defaultdict(list)
+    every: Iterable[RangeOwner] = chain(program.all(SubnetView), program.all(ServicesRangeView))
     for view in every:
         if view.known("network") and (network := _network_name(view, program)):
             taken[network].extend((room, field, view) for field, room in _ranges(view))
     return taken
 
 
-def _network_name(view: Taking | FilestoreView, program: Program) -> str:
-    """Return the logical name of a view's VPC, or the name that the program writes; empty where it names none."""
+def _network_name(view: RangeOwner | FilestoreView, program: Program) -> str:
+    """Return the logical name of a view's VPC, else its name in the program; empty if it has none."""
     networks = (network.name for network in program.all(NetworkView) if network.is_meant(view.network, "network"))
     return next(networks, view.network or "")
 
 
-def _ranges(subnet: Taking) -> Iterator[tuple[str, IPv4Network]]:
-    """Yield the ranges that a subnet takes, each with its field; a range that is not known is left out."""
-    texts = {"cidr": subnet.cidr if subnet.known("cidr") else None}
-    for field, text in (texts | (subnet.ranges if subnet.known("ranges") else {})).items():
-        if (room := network_of(text)) is not None:
+def _ranges(subnet: RangeOwner) -> Iterator[tuple[str, IPv4Network]]:
+    """Yield the known ranges of a subnet, each with its field."""
+    ranges = {"cidr": subnet.cidr if subnet.known("cidr") else None}
+    if subnet.known("ranges"):
+        ranges |= subnet.ranges
+    for field, text in ranges.items():
+        room = network_of(text)
+        if room is not None:
             yield field, room
 
 
 @lru_cache(maxsize=4096)
 def network_of(text: str | None) -> IPv4Network | None:
-    """Return a range of IPv4; None for what is none, a name or a version 6."""
+    """Return a range of IPv4; None for a name, IPv6, and any other string."""
     try:
         network = ip_network(text or "", strict=False)
     except ValueError:
@@ -378,18 +385,18 @@ def network_of(text: str | None) -> IPv4Network | None:
     source="house rule: at its maximum every VM finds the ports that its gateway promises; arithmetic of Cloud NAT",
 )
 def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Draft]:
-    """Find reserved addresses that are too few for the ports that VMs may open: further connections fail."""
+    """Find too few reserved NAT addresses for the ports that VMs may open: further connections fail."""
     if not gateway.addresses:
         return
     vms = vms_behind(gateway, program.all(NodePoolView))
-    wanted = nat_addresses(vms, gateway.most_ports)
-    if wanted > gateway.addresses:
+    needed = nat_addresses(vms, gateway.most_ports)
+    if needed > gateway.addresses:
         message = (
-            f"{vms:,} VMs of {gateway.most_ports:,} ports need {wanted} addresses, but {gateway.addresses} are reserved"
+            f"{vms:,} VMs with {gateway.most_ports:,} ports each need {needed} addresses, but {gateway.addresses} are "
+            "reserved"
         )
-        yield finding(
-            gateway, "addresses", message, allowed=f"at least {wanted}, or 0: Google Cloud takes them", nearest=wanted
-        )
+        allowed = f"at least {needed}, or 0: Google Cloud then allocates them"
+        yield finding(gateway, "addresses", message, allowed=allowed, nearest=needed)
 
 
 _HOUSE = "house rule: machines reach the internet by NAT, and people reach control planes by name and IAM"
@@ -397,31 +404,30 @@ _HOUSE = "house rule: machines reach the internet by NAT, and people reach contr
 
 @rule("private-cluster", ruleset="network", owner="house", source=_HOUSE)
 def private_cluster(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a cluster whose nodes have public addresses unless a pool says otherwise."""
+    """Find a cluster whose nodes have public addresses by default."""
     if not cluster.private_nodes:
-        yield finding(
-            cluster, "private_nodes", "nodes of this cluster have external IP addresses", allowed="private nodes"
-        )
+        message = "nodes of this cluster have public addresses"
+        yield finding(cluster, "private_nodes", message, allowed="private nodes")
 
 
 @rule("private-nodes", ruleset="network", owner="house", source=_HOUSE)
 def private_nodes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node pool whose nodes have public addresses, or may have them: the default is the cluster's setting."""
+    """Find a node pool whose nodes have public addresses, or may have them by the cluster's default."""
     if not pool.private_nodes:
         yield finding(pool, "private_nodes", "nodes of this pool can get public addresses", allowed="private nodes")
 
 
 @rule("private-control-plane", ruleset="network", owner="house", source=_HOUSE)
 def private_control_plane(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a control plane that answers at an address on the internet."""
+    """Find a control plane with a public address."""
     if cluster.public_endpoint:
-        message = "the control plane answers at a public address"
-        yield finding(cluster, "public_endpoint", message, allowed="the DNS-based endpoint alone")
+        message = "the control plane has a public address"
+        yield finding(cluster, "public_endpoint", message, allowed="only the DNS-based endpoint")
 
 
 @rule("no-external-address", ruleset="network", owner="house", source=_HOUSE)
 def no_external_address(interface: InterfaceView) -> Iterator[Draft]:
-    """Find a VM, or a template of VMs, with an address on the internet."""
+    """Find a VM, or a template of VMs, with a public address."""
     if interface.public:
         message = f"a network interface of {interface.name} has a public address"
         yield finding(interface, "public", message, allowed="none")

@@ -1,8 +1,8 @@
-"""Rules: pure functions from a view to what is wrong with it, written once and run everywhere.
+"""Rules: pure functions from a view to drafts of findings, written once and run everywhere.
 
-A rule is registered by ``@rule``; its first parameter's annotation says which views it reads, and a second one is given
-the whole program. ``evaluate`` runs all rules over a program and returns findings; with the program's stack file at
-hand, each has its file, line and column.
+``@rule`` declares a rule; the annotation of its first parameter says which views it reads, and a second parameter gets
+the whole program. ``evaluate`` runs all rules over a program and returns findings, with file, line and column if it
+has the program's stack file.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catal
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A registered rule.
+    """A declared rule.
 
-    ``id`` is what exemptions, reports and ``coverage.yaml``, the table of known refusals, call it. ``owner`` says who
-    refuses: rules of ``google`` hold in the sandbox too, where the real ``provider`` has its own; ``documents`` are
-    upstream's own; ``catalogue`` is what our tables leave open, and a program of another project switches rules of the
-    ``house`` on. ``ruleset`` groups rules for enforcement.
-    A rule ``across`` resources says nothing of one resource alone. ``when`` is the first field that it reads: it looks
-    at views alone that have it, or of which it is not known. Where it ``spoils`` a section, the section has other
-    quotas or another flavor than is meant until it is right.
+    ``id`` is its name in exemptions, reports and ``coverage.yaml``, the table of known refusals. ``owner`` says who
+    refuses: rules of ``google`` apply in the sandbox too, where the real ``provider`` checks its own; ``documents`` are
+    upstream's; ``catalogue`` is for values that our tables lack; a program of another project has to switch on rules of
+    the ``house``. ``ruleset`` groups rules for enforcement.
+    A rule ``across`` resources needs the whole stack. ``when`` is the first field that it reads: it sees only views
+    where the field is set or unknown. A finding of a rule that ``spoils`` makes other findings about its section
+    unreliable: until it is fixed, the section has other quotas, or another flavor, than intended.
     """
 
     id: str
@@ -44,7 +44,7 @@ class Rule:
     summary: str
     reads: type[View]
     check: Check
-    whole: bool  # whether it is given the program beside the view
+    whole: bool  # whether it takes the program as well
     across: bool = False
     when: str = ""
     spoils: bool = False
@@ -52,7 +52,7 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """What a rule says before it is known which rule said it: the view, the field, the message."""
+    """A finding as a rule writes it: the view, the field, the message."""
 
     view: View
     field: str
@@ -80,7 +80,7 @@ def rule(
     when: str = "",
     spoils: bool = False,
 ) -> Callable[[Check], Check]:
-    """Register a rule; its first docstring line is its summary.
+    """Declare a rule; its first docstring line is its summary.
 
     Raises ValueError on a second use of an id, TypeError for a function that is no generator.
     """
@@ -89,7 +89,7 @@ def rule(
         if rule_id in RULES:
             raise ValueError(f"rule {rule_id} is registered twice")
         if not inspect.isgeneratorfunction(check):
-            raise TypeError(f"rule {rule_id} has to be a generator, which can be asked about the next view")
+            raise TypeError(f"rule {rule_id} has to be a generator function")
         first, *more = inspect.signature(check).parameters
         RULES[rule_id] = Rule(
             id=rule_id,
@@ -120,9 +120,9 @@ def finding(
     severity: Severity | None = None,
     rests_on: Iterable[View] = (),
 ) -> Draft:
-    """Return what a rule found wrong with one field of a view; ``severity`` where it differs from the rule's own.
+    """Return a draft about one field of a view; ``severity`` is needed only if it differs from the rule's.
 
-    ``rests_on`` are other views that it counts.
+    ``rests_on`` are other views that the rule counts.
     """
     return Draft(
         view=view,
@@ -136,47 +136,51 @@ def finding(
 
 
 def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack | None = None) -> list[Finding]:
-    """Run rules over a stack's views and return what they find; a rule that meets an unknown value leaves a note.
+    """Run rules over a stack's views and return their findings; a rule that needs an unknown value yields a note.
 
-    A rule that ends in a bug of ours is a ``failed`` finding by its name, and all others run. ``file`` is the stack as
-    its file says; without it findings have no file and no line. What several resources of one section have wrong alike,
-    such as the slices of a pool, is said once; so is a value that a rule refuses and its document too, by the rule,
-    which knows more of it.
+    A rule that raises, which is a bug of ours, becomes a ``failed`` finding, and the other rules run. ``file`` is the
+    stack of the stack file; without it findings have no file and no line. Equal findings about several resources of one
+    section, such as the slices of a pool, are merged. If both a rule and a document refuse a value, only the rule's
+    finding is returned, since it says more.
     """
     findings: dict[tuple[object, ...], Finding] = {}
     refused: set[tuple[object, ...]] = set()
     of_documents: dict[tuple[object, ...], tuple[object, ...]] = {}
-    for rule in RULES.values() if rules is None else rules:
+    if rules is None:
+        rules = RULES.values()
+    for rule in rules:
         for draft in _drafts(rule, program):
             same = draft.view.origin or draft.view.name
-            path = _place(draft, file)
+            path = _field_path(draft, file)
             key = (rule.id, same, path, draft.message, draft.allowed)
             if key not in findings:
                 findings[key] = _finding(rule, draft, path, file)
             finding = findings[key]
-            place = (draft.view.type, same, finding.path)
+            subject = (draft.view.type, same, finding.path)
             if rule.owner == "documents":
-                of_documents[key] = place
+                of_documents[key] = subject
             elif finding.severity == "error" and rule.owner in _REFUSERS:
-                refused.add(place)
+                refused.add(subject)
     return [finding for key, finding in findings.items() if of_documents.get(key) not in refused]
 
 
-def _place(draft: Draft, file: Stack | None) -> Path:
-    """Return where a draft's field is in the stack file: below the inputs that it gives as they are, if it is there."""
-    view, path = draft.view, draft.view.path(draft.field) if draft.field else draft.view.origin
+def _field_path(draft: Draft, file: Stack | None) -> Path:
+    """Return the path of a draft's field in the stack file: below its section's provider inputs, if they have it."""
+    view = draft.view
+    path = view.path(draft.field) if draft.field else view.origin
     if file is None or not view.origin:
         return path
     field = view.FIELDS.get(draft.field)
-    for name in field.inputs if field else (draft.field,):
-        given = (*view.origin, PROVIDER_INPUTS, *map(python_name, name.split(".")))
-        if file.says(given):
-            return given
+    names = field.inputs if field else (draft.field,)
+    for name in names:
+        input_path = (*view.origin, PROVIDER_INPUTS, *map(python_name, name.split(".")))
+        if file.says(input_path):
+            return input_path
     return path
 
 
 def _drafts(rule: Rule, program: Program) -> Iterator[Draft]:
-    """Yield what a rule says of each of its views, of the whole program where it cannot even be asked about one."""
+    """Yield the drafts of a rule for each of its views; a failure outside any view is one of the whole program."""
     view: View = program
     try:
         views: Iterable[View] = [program] if rule.reads is Program else program.all(rule.reads, rule.when)
@@ -198,16 +202,19 @@ def _failure(rule: Rule, view: View, error: Exception) -> Draft:
 
 
 def _finding(rule: Rule, draft: Draft, path: Path, file: Stack | None) -> Finding:
-    """Return what reports say: of a program without a stack file, by the input as that program writes it.
+    """Return a draft as a finding; without a stack file, its path is the input as the program writes it.
 
-    A message that goes on from its place in a stack file, ``is 9 GB``, is a sentence about the input there.
+    A message such as ``is 9 GB``, which continues a path in a stack file, then gets the input as its subject.
     """
     view = draft.view
     ours = file is not None or bool(view.origin)
     place = dotted(path) if ours else view.spelled(draft.field) or dotted(path)
-    message, allowed, nearest = draft.message, draft.allowed, draft.nearest
-    if PROVIDER_INPUTS in path and rule.id == "document-unknown-field":  # names, which a stack file spells otherwise
-        allowed, nearest = (python_name(names) if names else None for names in (allowed, nearest))
+    message = draft.message
+    allowed = draft.allowed
+    nearest = draft.nearest
+    if PROVIDER_INPUTS in path and rule.id == "document-unknown-field":  # a stack file spells names in another way
+        allowed = python_name(allowed) if allowed else None
+        nearest = python_name(nearest) if nearest else None
     if not ours and message.startswith("is "):
         message = f"{place.removesuffix('.0').rpartition('.')[2]} {message}"
     finding = Finding(

@@ -1,8 +1,8 @@
-"""Promises of stack files that nobody's rights keep, at the line that promises.
+"""Promises of stack files that no grant keeps, reported at the line of the promise.
 
-A promise is what a section of a file says that somebody can do: members read a bucket, jobs pull images, Vertex AI uses
-a network attachment. Google Cloud would refuse it with 403 on the first day. Grants beyond the stacks, such as those of
-a folder, are not known here: an exemption answers for them.
+A promise is something that a section of a file lets somebody do: members read a bucket, jobs pull images, Vertex AI
+uses a network attachment. Without a grant Google Cloud refuses it with 403 on the first day. Grants outside the stacks,
+such as those of a folder, are unknown here: they need an exemption.
 """
 
 from __future__ import annotations
@@ -42,19 +42,23 @@ READ = ("storage.objects.get", "storage.objects.list")
 ADD = ("storage.objects.create",)
 WRITE = (*READ, *ADD, "storage.objects.delete")
 ATTACH = ("compute.networkAttachments.get", "compute.networkAttachments.update", "compute.regionOperations.get")
-PULL, PUSH = ("artifactregistry.repositories.downloadArtifacts",), ("artifactregistry.repositories.uploadArtifacts",)
+PULL = ("artifactregistry.repositories.downloadArtifacts",)
+PUSH = ("artifactregistry.repositories.uploadArtifacts",)
 WRITE_LOGS = ("logging.logEntries.create",)
 RESTART = ("aiplatform.persistentResources.create", "aiplatform.persistentResources.get")
 WRITE_METRICS = ("monitoring.timeSeries.create",)
 READ_VIEW = "logging.views.access"
 CONNECT = ("container.clusters.get", "container.clusters.connect")
-LOOK, ACT, USE = "storage.buckets.get", "iam.serviceAccounts.actAs", "serviceusage.services.use"
-READ_SECRET, ADD_SECRET = "secretmanager.versions.access", "secretmanager.versions.add"
+LOOK = "storage.buckets.get"
+ACT = "iam.serviceAccounts.actAs"
+USE = "serviceusage.services.use"
+READ_SECRET = "secretmanager.versions.access"  # noqa: S105 # a permission
+ADD_SECRET = "secretmanager.versions.add"  # noqa: S105 # a permission
 SUBMIT = ("aiplatform.customJobs.create",)
 
 
 class Promise(NamedTuple):
-    """What a line of a file says that somebody can do: ``members of vision`` can ``read`` a ``resource``."""
+    """Something that a line of a file lets somebody do: ``members of vision`` can ``read`` a ``resource``."""
 
     path: Path
     who: str
@@ -65,12 +69,14 @@ class Promise(NamedTuple):
 
 
 def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) -> list[Finding]:
-    """Return the promises that rights do not keep, and submission by people in shared projects.
+    """Return findings about broken promises, and about people who submit jobs in shared projects.
 
-    ``names`` are the stacks to look at, None for all.
+    ``names`` are the stacks to check, None for all.
     """
     findings = list(_submissions(workspace))
-    for name in workspace.stacks if names is None else names:
+    if names is None:
+        names = workspace.stacks
+    for name in names:
         stack = workspace.stacks.get(name)
         rights = stack_rights(stack, workspace) if stack else None
         home = workspace.environment_of(stack) if stack else None
@@ -85,7 +91,7 @@ def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) ->
 
 
 def broken(promises: Iterable[Promise], rights: Rights) -> Iterator[tuple[Promise, str, str]]:
-    """Yield each promise that rights do not keep, with what is wrong and what would keep it."""
+    """Yield each promise that rights do not keep, with the message and the allowed value of its finding."""
     for promise in promises:
         lacking = [
             permission
@@ -94,11 +100,11 @@ def broken(promises: Iterable[Promise], rights: Rights) -> Iterator[tuple[Promis
         ]
         if lacking:
             message = f"{promise.who} cannot {promise.does}: {promise.principal} lacks {', '.join(lacking)}"
-            yield promise, message, f"a role with it on {promise.resource}, or above"
+            yield promise, message, f"a role with it on {promise.resource} or above"
 
 
 def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
-    """Return the rights by the grants of a stack and of its environment; None where one of them has no plan."""
+    """Return the rights by the grants of a stack and of its environment; None if either has no plan."""
     grants: list[Grant] = []
     projects: dict[str, str] = {}
     for name in dict.fromkeys((stack.environment_name, stack.name)):
@@ -114,7 +120,7 @@ def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
 
 
 def keep_grants(plan: Plan, workspace: Workspace) -> None:
-    """Keep the grants of a stack's plan, so that nobody plans the stack again for them."""
+    """Keep the grants of a stack's plan, so that the stack is not planned again for them."""
     workspace.once(("grants", plan.name), lambda: plan_grants(plan))
 
 
@@ -125,20 +131,21 @@ def _grants(name: str, workspace: Workspace) -> list[Grant] | None:
     try:
         plan = stack_plan(stack, workspace)
     except PlanError:
-        return None  # a finding of its own says why
+        return None  # another finding says why
     return plan_grants(plan) if plan else None
 
 
 def agent(project: str) -> str:
-    """Return Vertex AI's agent of a project, by the project's id in place of its number, as grants name it."""
+    """Return Vertex AI's agent of a project as grants name it: with the project's id in place of its number."""
     return f"serviceAccount:service-{{{project}}}@{SERVICE_AGENT_NAMES[AI_PLATFORM]}.iam.gserviceaccount.com"
 
 
 class TeamPromises:
-    """What a team's file says that its jobs and members can do."""
+    """The promises of a team's file to its jobs and members."""
 
     def __init__(self, team: Team, environment: Environment) -> None:
-        self.team, self.environment = team, with_own_data(team, environment)
+        self.team = team
+        self.environment = with_own_data(team, environment)
         self.scope = team_scope(team, environment)
         self.email = jobs_account_email(self.scope)
         self.project = f"projects/{self.scope.project}"
@@ -172,18 +179,18 @@ class TeamPromises:
             yield Promise(path, f"members of {self.team.name}", does, member, permissions, resource)
 
     def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[Promise]:
-        """Yield what jobs and members do with a bucket of the team."""
+        """Yield the promises about a bucket of the team to its jobs and members."""
         bucket = f"buckets/{bucket_id(self.scope, key)}"
         yield self.of_jobs(path, f"write to gs://{bucket_id(self.scope, key)}", (*WRITE, LOOK), bucket)
         does = f"write to gs://{bucket_id(self.scope, key)}" if members_write else f"read and add to bucket {key}"
         yield from self.of_members(path, does, WRITE if members_write else (*READ, *ADD), bucket)
 
     def secret(self, key: str) -> str:
-        """Return a secret of the team."""
+        """Return the resource name of a team's secret."""
         return f"{self.project}/secrets/{secret_id(self.scope, key)}"
 
     def repositories(self) -> tuple[str, ...]:
-        """Return the repositories of images of environment and team, none where the environment has none."""
+        """Return the image repositories of the environment and the team, if the environment has images."""
         images = self.environment.images
         if images is None:
             return ()
@@ -192,7 +199,7 @@ class TeamPromises:
         return f"{above}/{repository_id(self.team.environment)}", f"{above}/{of_team}"
 
     def agent_pulls(self, path: Path, repository: str) -> Iterator[Promise]:
-        """Yield that Vertex AI pulls images, if it is that of another project than the images'."""
+        """Yield the promise that Vertex AI pulls images, if its project is not that of the images."""
         if self.scope.project != self.environment.project:
             yield Promise(path, "Vertex AI", "pull images", agent(self.scope.project), PULL, repository)
 
@@ -213,8 +220,8 @@ class TeamPromises:
         for key, data in self.environment.data_sets.items():
             if data.bucket and data.readable_by(self.team.name):
                 path: Path = ("data_sets", key) if key in self.team.data_sets else ("environment",)
-                permissions = (*(WRITE if data.writer == self.team.name else READ), LOOK)
-                yield self.of_jobs(path, f"mount data set {key}", permissions, f"buckets/{data.bucket.name}")
+                access = WRITE if data.writer == self.team.name else READ
+                yield self.of_jobs(path, f"mount data set {key}", (*access, LOOK), f"buckets/{data.bucket.name}")
                 yield from self.of_members(path, f"read data set {key}", READ, f"buckets/{data.bucket.name}")
 
     def _of_images(self) -> Iterator[Promise]:
@@ -274,7 +281,7 @@ _PEOPLE = ("user:", "group:", "domain:")
 
 
 def _submissions(workspace: Workspace) -> Iterator[Finding]:
-    """Find people who may start jobs on Vertex AI in a project with accounts of others, as which those jobs can run."""
+    """Find people who may start jobs on Vertex AI in a project with others' accounts: jobs can run as any of them."""
     users: dict[str, list[str]] = {}
     for stack in workspace.stacks.values():
         project = workspace.project_of(stack)
@@ -288,11 +295,11 @@ def _submissions(workspace: Workspace) -> Iterator[Finding]:
                 f"members would start jobs in {project}, which {', '.join(others)} uses too: a job can run as any of "
                 "its accounts"
             )
-            allowed = "a project of the team alone, or vertex_submitters of the environment"
+            allowed = "a project of only this team, or vertex_submitters of the environment"
             yield stack.finding(SUBMISSION, ("vertex", "members_submit"), message, allowed=allowed, nearest="false")
     for stack, environment in workspace.environments():
         for index, member in enumerate(environment.vertex_submitters):
             if member.startswith(_PEOPLE):
-                message = f"{member} are people, who would start jobs as any account of the project"
+                message = f"{member} stands for people, who could start jobs as any account of the project"
                 allowed = "the account of a pipeline, such as serviceAccount:submit@example-ci.iam.gserviceaccount.com"
                 yield stack.finding(SUBMISSION, ("vertex_submitters", index), message, allowed=allowed)

@@ -1,4 +1,4 @@
-"""Boot disks and local SSD, keys of Cloud KMS beside what they encrypt, StorageClasses and volume claims."""
+"""Boot disks and local SSDs, locations of Cloud KMS keys, StorageClasses and volume claims."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
     if pool.disk_type is None or machine is None:
         return
     if problem := refused_disk_type(machine.name, pool.disk_type, machine.boot_disk_types):
-        # The rows of CPU machines are of auto-provisioning, and owners deploy n2d with Hyperdisk.
+        # The catalogue has CPU machines' disks from auto-provisioning, and owners deploy n2d with Hyperdisk.
         disputed = machine.kind == "cpu" or "boot_disk_types" in machine.unverified
         yield finding(pool, "disk_type", **problem._asdict(), severity="warning" if disputed else None)
 
@@ -73,20 +73,18 @@ def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, disk_definitions.tf; GKE cluster-autoscaler 7d25050, read 2026-08-21",
 )
 def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a number of local SSDs that the machine type does not support, or none where it has to be set."""
-    machine, count = pool.machine, pool.local_ssd_count
+    """Find a number of local SSDs that the machine type does not support, or a missing number for bundled SSDs."""
+    machine = pool.machine
+    count = pool.local_ssd_count
     if machine is None or MACHINE_TYPES[machine.name].kind == "cpu":
-        return  # of CPU machines the catalogue does not say how many they support
+        return  # the catalogue does not have the counts of CPU machines
     bundled = machine.local_ssd.bundled
     allowed = (bundled,) if bundled else (0, *machine.local_ssd.allowed)
     if count is None and bundled:
         ignored = [field.lower() for field in pool.ignored or () if f"{field}.".startswith("nodeConfig.")]
         if not any(field == "nodeconfig" or "ssd" in field for field in ignored):
-            message = "is not set, and the API fills it in: every later preview would replace the pool"
-            yield finding(
-                pool, "local_ssd_count", f"the number of local SSDs {message}", allowed=bundled, nearest=bundled,
-                severity="warning",
-            )  # fmt: skip
+            message = "the number of local SSDs is not set; the API sets it, and later previews would replace the pool"
+            yield finding(pool, "local_ssd_count", message, allowed=bundled, nearest=bundled, severity="warning")
     elif count is not None and count not in allowed:
         nearest = min(allowed, key=lambda fitting: abs(fitting - count))
         message = f"{machine.name} does not support {count} local SSDs"
@@ -100,14 +98,14 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     source="gcloud's flags of node pools exclude each other, read 2026-11-22; what the API says is (inferred)",
 )
 def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
-    """Find local SSDs in two forms (ephemeral storage, raw blocks, the older count), of which a pool has one."""
+    """Find local SSDs in several forms at once: ephemeral storage, raw blocks, the older count."""
     forms = [name for name in _FORMS if getattr(pool, name)]
     if len(forms) > 1:
-        asked = " and ".join(_FORMS[name] for name in forms)
-        message = f"local SSDs are asked for as {asked}, but a pool has them in one form"
+        requested = " and ".join(_FORMS[name] for name in forms)
+        message = f"local SSDs are requested as {requested}, but a pool has them in one form"
         yield finding(pool, forms[1], message, allowed="one form", nearest=_FORMS[forms[0]])
     if pool.data_cache_ssds and pool.data_cache_ssds > (pool.ephemeral_ssds or pool.data_cache_ssds):
-        message = f"{pool.data_cache_ssds} local SSDs are for the data cache, and the nodes have {pool.ephemeral_ssds}"
+        message = f"{pool.data_cache_ssds} local SSDs are for the data cache, but the nodes have {pool.ephemeral_ssds}"
         most = pool.ephemeral_ssds
         yield finding(pool, "data_cache_ssds", message, allowed=f"at most {most}", nearest=most)
 
@@ -126,9 +124,9 @@ WITH_KEYS = ("ZONAL", "REGIONAL", "ENTERPRISE")
     source=f"{_PAGES}; Vertex AI, encryption_spec.proto; for buckets and clusters (general knowledge)",
 )
 def key_location(resource: EncryptedView) -> Iterator[Draft]:
-    """Find a key in another region than what it encrypts; of something in a zone, the region decides.
+    """Find a key in another region than the resource that it encrypts; for a zonal resource, its region counts.
 
-    Whether a key of several regions, or a global one, is accepted differs by service: for these it is a warning.
+    Services differ on keys of several regions and global ones: these are a warning.
     """
     if resource.encryption is not None:
         yield from _elsewhere(resource, resource.location, resource.encryption)
@@ -140,31 +138,32 @@ def key_location(resource: EncryptedView) -> Iterator[Draft]:
     source="gcloud reference, compute disks update-kms-key, read 2026-11-22; for the region (general knowledge)",
 )
 def disk_key_location(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a key in another region than the boot disks that it encrypts; disks take a global key as well."""
+    """Find a key in another region than the boot disks that it encrypts; disks accept a global key as well."""
     if pool.encryption is not None and _location(pool.encryption) != "global":
         yield from _elsewhere(pool, pool.location, pool.encryption)
 
 
 @rule("filestore-key", ruleset="encryption", source="Filestore docs, CMEK, read 2026-11-22")
 def filestore_key(instance: FilestoreView) -> Iterator[Draft]:
-    """Find a key on a tier of Filestore that supports none."""
+    """Find a key on a Filestore tier that does not support keys."""
     if instance.encrypted and instance.tier in WITHOUT_KEYS:
         message = f"{instance.tier} does not support keys of your own"
         yield finding(instance, "tier", message, allowed=enumeration(WITH_KEYS), nearest=WITH_KEYS[0])
 
 
 def _location(key: str) -> str:
-    """Return the location in a key's name, "" for what has another form."""
+    """Return the location in a key's name, "" for a name of another form."""
     before, _, after = key.partition("/locations/")
     return after.partition("/")[0] if before else ""
 
 
 def _elsewhere(view: EncryptedView | NodePoolView, location: str, key: str) -> Iterator[Draft]:
-    place, region = _location(key), region_of(location.lower())  # of a bucket in capitals, where several
-    if place and place != region:
-        message = f"{view.name} is in {region}, and its key in {place}"
-        severity: Severity = "error" if place in REGIONS else "warning"
-        nearest = key.replace(f"/locations/{place}/", f"/locations/{region}/")
+    key_region = _location(key)
+    region = region_of(location.lower())  # a bucket's multi-region is in capitals
+    if key_region and key_region != region:
+        message = f"{view.name} is in {region}, but its key is in {key_region}"
+        severity: Severity = "error" if key_region in REGIONS else "warning"
+        nearest = key.replace(f"/locations/{key_region}/", f"/locations/{region}/")
         allowed = f"a key in {region}"
         yield finding(view, "encryption", message, allowed=allowed, nearest=nearest, severity=severity)
 
@@ -203,25 +202,23 @@ def filestore_class(view: StorageClassView) -> Iterator[Draft]:
     source="Filestore CSI driver 2edb466, multishare_controller.go and multishare_defs.go, read 2026-06-24",
 )
 def filestore_multishare(view: StorageClassView) -> Iterator[Draft]:
-    """Find shares of an instance on another tier than ENTERPRISE, or of a size that no instance is divided into."""
+    """Find multishare on another tier than ENTERPRISE, or with a share size that no instance supports."""
     if view.provisioner != PROVISIONER:
         return
-    tier, shared = (
-        view.parameters.get("tier", "standard"),
-        view.parameters.get("multishare") == "true",
-    )
+    tier = view.parameters.get("tier", "standard")
+    shared = view.parameters.get("multishare") == "true"
     largest = view.largest_share
     if shared and tier.lower() != "enterprise":
-        message = f"claims share instances of tier {tier}, which has one share"
+        message = f"claims share instances of tier {tier}, which has one share per instance"
         yield finding(view, "tier", message, allowed="ENTERPRISE", nearest="ENTERPRISE")
     if largest is not None and (not shared or largest not in SHARES):
-        message = f"the largest share is {largest}" + ("" if shared else ", and no claims share an instance")
+        message = f"the largest share is {largest}" + ("" if shared else ", but multishare is off")
         yield finding(view, "largest_share", message, allowed=f"multishare, and {', '.join(SHARES)}")
 
 
 @rule("bucket-hierarchical", ruleset="volumes", severity="warning", source=_HNS)
 def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
-    """Find a bucket with a hierarchical namespace that is to keep versions."""
+    """Find a bucket with a hierarchical namespace and object versioning, which exclude each other."""
     if bucket.hierarchical and bucket.versioning:
         message = "keeps versions of objects, which a hierarchical namespace does not support"
         yield finding(bucket, "versioning", message, allowed="one of the two", nearest="false")
@@ -234,7 +231,7 @@ def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
     source="comment of a third-party storage class; CSI #43",
 )
 def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:
-    """Find a claim on a StorageClass of GKE, whose instances are in the VPC named default."""
+    """Find a claim on a StorageClass of GKE, which creates instances in the VPC named default."""
     if claim.class_name in GKE_CLASSES:
         message = f"class {claim.class_name} creates Filestore instances in the VPC named default"
         allowed = "a StorageClass with parameter network, unless the cluster is in that VPC"

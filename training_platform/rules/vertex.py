@@ -20,49 +20,54 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 
 @rule("vertex-machine-type", ruleset="vertex", source=_DOCS)
 def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a machine type that Vertex AI does not support here, such as TPUs, or that is not in the catalogue."""
+    """Find a machine type that persistent resources do not support, such as TPUs, or that is not in the catalogue."""
     offered = {name: machine for name, machine in MACHINE_TYPES.items() if machine.vertex and machine.kind != "tpu"}
-    name, machine = pool.machine_type, pool.machine
+    name = pool.machine_type
+    machine = pool.machine
     if name is None:
         yield finding(pool, "machine_type", "is not written", allowed=enumeration(offered))
     elif machine is not None and machine.kind == "tpu":
         allowed = "a machine type without TPUs; a job on Vertex AI has TPUs if it names no persistent resource"
         yield finding(pool, "machine_type", f"{name!r} has TPUs, which no persistent resource has", allowed=allowed)
     elif name not in offered:
-        message = f"{name!r} is not {'in the catalogue' if machine is None else 'for pools of Vertex AI'}"
+        problem = "is not in the catalogue" if machine is None else "is not supported by persistent resources"
+        message = f"{name!r} {problem}"
         yield finding(pool, "machine_type", message, allowed=enumeration(offered), nearest=find_nearest(name, offered))
 
 
 @rule("vertex-accelerator", ruleset="vertex", source=f"{_DOCS}; accelerator_type.proto")
 def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find GPUs other than those of the machine type; Vertex AI requires both type and count."""
-    machine, kind, count = MACHINE_TYPES.get(pool.machine_type or ""), pool.accelerator_type, pool.accelerator_count
+    machine = MACHINE_TYPES.get(pool.machine_type or "")
+    kind = pool.accelerator_type
+    count = pool.accelerator_count
     if machine is None or machine.kind == "tpu":
         return
     if machine.kind == "cpu" and kind is not None:
-        gpu, number = vertex_gpu(kind), count or 0
+        gpu = vertex_gpu(kind)
+        number = count or 0
         counts = vertex_counts(machine, gpu) if gpu else ()
-        # Of GPUs outside the catalogue nothing is known but that N1 machines alone take any.
+        # GPUs outside the catalogue are only known to need N1 machines.
         if number not in counts and (gpu is not None or not machine.name.startswith("n1-")):
-            message = f"{machine.name} does not go with {number} of {kind}"
+            message = f"{machine.name} does not support {number} of {kind}"
             near = min(counts, key=lambda fitting: abs(fitting - number), default=None)
             field = "accelerator_count" if counts else "accelerator_type"
             yield finding(pool, field, message, allowed=", ".join(map(str, counts)) or "none", nearest=near)
         return
     support = machine.accelerator.vertex if machine.accelerator else None
-    wanted = support.accelerator_type if support else None
-    pair = f"{machine.chips} of {wanted}" if wanted else "none"
-    if kind != wanted:
+    bundled = support.accelerator_type if support else None
+    pair = f"{machine.chips} of {bundled}" if bundled else "none"
+    if kind != bundled:
         message = f"{machine.name} has {pair}, but {kind or 'no accelerator'} is requested"
-        yield finding(pool, "accelerator_type", message, allowed=pair, nearest=wanted)
-    elif wanted is not None and count != machine.chips:
+        yield finding(pool, "accelerator_type", message, allowed=pair, nearest=bundled)
+    elif bundled is not None and count != machine.chips:
         message = f"{machine.name} has {pair}, but {count or 0} are requested"
         yield finding(pool, "accelerator_count", message, allowed=pair, nearest=machine.chips)
 
 
 @rule("vertex-region", ruleset="vertex", severity="warning", source="Vertex AI docs, locations, read 2026-08-22")
 def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a region where Vertex AI does not list the accelerator; a warning, since such lists age."""
+    """Find a region where Vertex AI does not list the accelerator; a warning, since lists of regions age."""
     if wrong := unlisted_region(pool.machine, pool.region):
         yield finding(pool, "region", **wrong._asdict())
 
@@ -73,8 +78,10 @@ def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
 def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find replica counts out of order: the minimum below the maximum, the start between both, and at least 1."""
-    count, least, most = pool.replica_count, pool.min_replicas, pool.max_replicas
+    """Find replica counts below 1, a minimum not below the maximum, or an initial count outside of both."""
+    count = pool.replica_count
+    least = pool.min_replicas
+    most = pool.max_replicas
     if count is not None and count < 1:
         yield finding(pool, "replica_count", f"is {count}", allowed="at least 1", nearest=1)
     if least is None and most is None:
@@ -114,5 +121,5 @@ def persistent_network(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find a network attachment of another region."""
     attachment = _ATTACHMENT.search(pool.network_attachment or "")
     if attachment and attachment["region"] != pool.region:
-        message = f"is in {attachment['region']}, and the persistent resource in {pool.region}"
+        message = f"is in {attachment['region']}, but the persistent resource is in {pool.region}"
         yield finding(pool, "network_attachment", message, allowed=f"one in {pool.region}")

@@ -79,7 +79,7 @@ def test_an_exemption_holds_through_its_last_day(day: str, expected: bool) -> No
 
 WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "no reason": ({"reason": None}, "exemptions[0].reason: is missing"),
-    "an empty reason": ({"reason": '" "'}, "stacks/exemptions.yaml:5:5: exemptions[0].reason: says nothing"),
+    "an empty reason": ({"reason": '" "'}, "stacks/exemptions.yaml:5:5: exemptions[0].reason: is blank"),
     "no owner": ({"owner": None}, "exemptions[0].owner: is missing"),
     "an owner who cannot be asked": ({"owner": "someone"}, "an address such as ml-platform@example.com"),
     "no last day": ({"expires": None}, "exemptions[0].expires: is missing"),

@@ -353,7 +353,7 @@ def test_flex_start_beside_a_reserved_pool_is_found_at_its_line() -> None:
     assert (each.severity, each.nearest) == ("warning", "queued-provisioning")
     assert each.path == "clusters.c.node_pools.flex-start.capacity"
     assert each.position is not None
-    assert "reserved machines of reservation for 24 hours" in each.message
+    assert "reserved VMs of reservation for 24 hours" in each.message
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_reserved_addresses_are_enough_for_all_vms_of_the_region() -> None:
     assert found({**two, "gpu.autoscaling.maxNodeCount": 25.0}) == []
     (each,) = found({**two, "gpu.autoscaling.maxNodeCount": 26.0})
     assert (each.severity, each.nearest) == ("warning", "3")
-    assert "32 VMs of 4,096 ports need 3 addresses, but 2 are reserved" in each.message
+    assert "32 VMs with 4,096 ports each need 3 addresses, but 2 are reserved" in each.message
 
 
 def test_a_gateway_that_takes_addresses_by_itself_lacks_none() -> None:

@@ -1,4 +1,4 @@
-"""How the inputs of one block go together: which must be there, which exclude each other, and in what order."""
+"""How the inputs of one block go together: which are required, which exclude each other, and in what order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ Check = Callable[[Mapping[str, Any], Where, Report], None]
 
 
 def compared(shape: Shape) -> Check | None:
-    """Return what judges the inputs of a block by each other; None where nothing is said of them."""
-    required, orders, disjoint = shape.get("required", ()), shape.get("orders", ()), shape.get("disjoint", ())
+    """Return the check of a block's inputs against each other; None if its shape has no such constraint."""
+    required = shape.get("required", ())
+    orders = shape.get("orders", ())
+    disjoint = shape.get("disjoint", ())
     groups = [(frozenset(group["of"]).isdisjoint, group.get("least", 0), group) for group in shape.get("groups", ())]
     cases = [(_always_in(case["when"]), case) for case in shape.get("cases", ())]
     if not (required or groups or cases or orders or disjoint):
@@ -31,7 +33,7 @@ def compared(shape: Shape) -> Check | None:
                 _counted(value, group, where, report)
         for keys, case in cases:
             if value.keys() >= keys and all(
-                _is_one(_below(value, key), values) for key, values in case["when"].items()
+                _is_among(_input_at(value, key), values) for key, values in case["when"].items()
             ):
                 _in_case(value, case, where, report)
         for order in orders:
@@ -43,12 +45,12 @@ def compared(shape: Shape) -> Check | None:
 
 
 def _always_in(when: Shape) -> frozenset[str]:
-    """Return the inputs without which a block is not the case: most blocks have none of them."""
+    """Return the inputs without which a case never applies: most blocks have none of them."""
     return frozenset(key.partition(".")[0] for key, values in when.items() if None not in values)
 
 
-def _below(value: Any, path: str) -> Any:
-    """Return an input by its path; of a list the first one that an entry has."""
+def _input_at(value: Any, path: str) -> Any:
+    """Return an input by its path; within a list, that of the first entry that has it."""
     if "." not in path:
         return value.get(path)
     for key in path.split("."):
@@ -60,40 +62,40 @@ def _below(value: Any, path: str) -> Any:
     return value
 
 
-def _is_one(value: Any, values: Sequence[Any]) -> bool:
-    """Whether a value is one of a case: ``<written>`` is any but an empty one, and null one that is not there."""
+def _is_among(value: Any, values: Sequence[Any]) -> bool:
+    """Whether a value is one of a case's: ``<written>`` stands for any but an empty one, null for a missing one."""
     return value in values or ("<written>" in values and value is not UNKNOWN and bool(value))
 
 
 def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Report) -> None:
-    """Report a block that has fewer or more of some inputs than it may."""
-    there = [name for name in group["of"] if value.get(name) not in (None, [])]
+    """Report a block with too few or too many of some inputs."""
+    written = [name for name in group["of"] if value.get(name) not in (None, [])]
     names = ", ".join(group["of"])
-    if len(there) < group.get("least", 0):
+    if len(written) < group.get("least", 0):
         least = group["least"] if group["least"] > 1 else "one"
-        message = f"{' and '.join(there) or 'none'} of {names} is written"
+        message = f"{' and '.join(written) or 'none'} of {names} is written"
         report(Problem("required", (where, group["of"][0]), message, f"{least} of {names}"))
         return
-    known = [name for name in there if value[name] is not UNKNOWN]
-    if len(known) > group.get("most", len(known)):
-        message = f"{' and '.join(known)} are written together"
-        report(Problem("required", (where, known[-1]), message, f"one of {names}"))
+    decided = [name for name in written if value[name] is not UNKNOWN]
+    if len(decided) > group.get("most", len(decided)):
+        message = f"{' and '.join(decided)} are written together"
+        report(Problem("required", (where, decided[-1]), message, f"one of {names}"))
 
 
 def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report) -> None:
-    """Report what a block has or has not beside the values that make the case."""
-    why = " and ".join(f"{key} is {_said(value, key)}" for key in case["when"])
+    """Report inputs that a case requires or excludes."""
+    why = " and ".join(f"{key} is {_shown_at(value, key)}" for key in case["when"])
     beside = f", and {why}" if why else ""
     for key in case.get("required", ()):
-        if not _below(value, key) and _below(value, key) != 0:
+        if not _input_at(value, key) and _input_at(value, key) != 0:
             message = f"{key} is not written{beside}"
             report(Problem("required", (where, key), message, a_written(key)))
     for key in case.get("without", ()):
-        if _is_one(_below(value, key), ["<written>"]):
+        if _is_among(_input_at(value, key), ["<written>"]):
             message = f"{key} is written{beside}"
             report(Problem("required", (where, key), message, f"no {key}"))
     names = case.get("some", ())
-    if names and not any(_below(value, name) for name in names):
+    if names and not any(_input_at(value, name) for name in names):
         message = f"none of {', '.join(names)} is written{beside}"
         report(Problem("required", (where, names[0]), message, f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)
@@ -101,49 +103,56 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
 
 
 def _valued(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
-    """Report inputs with values that a case does not allow, of another form, or out of its bounds."""
-    only, doubted = case.get("only", {}), case.get("doubted", {})
+    """Report inputs whose value, form or size a case does not allow."""
+    only = case.get("only", {})
+    doubted = case.get("doubted", {})
     for key, values in (*only.items(), *doubted.items()):
-        found = _below(value, key)
-        if found not in (None, UNKNOWN) and not any(_is_like(found, allowed) for allowed in values):
-            problem = refused("enum", (where, key), found, why, ", ".join(map(str, values)))
+        written = _input_at(value, key)
+        if written not in (None, UNKNOWN) and not any(_is_like(written, allowed) for allowed in values):
+            problem = refused("enum", (where, key), written, why, ", ".join(map(str, values)))
             report(problem if key in only else problem._replace(severity="warning"))
     for key, pattern in case.get("like", {}).items():
-        found = _below(value, key)
-        if isinstance(found, str) and not re.search(pattern, found):
-            report(refused("format", (where, key), found, why, f"a text that matches {pattern}"))
+        written = _input_at(value, key)
+        if isinstance(written, str) and not re.search(pattern, written):
+            report(refused("format", (where, key), written, why, f"a string that matches {pattern}"))
     for key, values in case.get("never", {}).items():
-        found = _below(value, key)
-        if found is not UNKNOWN and any(_is_like(found, refused_value) for refused_value in values):
-            report(refused("range", (where, key), found, why, "another value of one of them"))
+        written = _input_at(value, key)
+        if written is not UNKNOWN and any(_is_like(written, refused_value) for refused_value in values):
+            report(refused("range", (where, key), written, why, "another value of one of them"))
     for key, bounds in case.get("within", {}).items():
-        found = _below(value, key)
-        (kind, size), (low_kind, low), (_, high) = map(measured, (found, *bounds))
+        written = _input_at(value, key)
+        (kind, size), (low_kind, low), (_, high) = map(measured, (written, *bounds))
         if kind == low_kind and not low <= size <= high:
-            report(refused("range", (where, key), found, why, f"{bounds[0]} to {bounds[1]}"))
+            report(refused("range", (where, key), written, why, f"{bounds[0]} to {bounds[1]}"))
 
 
 def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Report) -> None:
     """Report entries of a list, or keys of a mapping, that a second one has too."""
-    for one, other in pairs:
-        first, second = _below(value, one), value.get(other)
+    for first_path, second_name in pairs:
+        first = _input_at(value, first_path)
+        second = value.get(second_name)
         if not (isinstance(first, (list, Mapping)) and isinstance(second, (list, Mapping))):
             continue
         for index, item in enumerate(second):
             if item is not UNKNOWN and item in list(first):  # a key or entry of a wrong type has no hash
-                at, message = item if isinstance(second, Mapping) else index, f"{item} is in {one}, too"
-                report(Problem("range", ((where, other), at), message, f"what is not in {one}"))
+                key = item if isinstance(second, Mapping) else index
+                message = f"{item} is in {first_path} too"
+                report(Problem("range", ((where, second_name), key), message, f"entries that are not in {first_path}"))
 
 
 def _listed(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
-    """Report lists with more entries than a case has, or with entries of another form."""
+    """Report lists with more entries than a case allows, or with entries of another form."""
     for key, most in case.get("few", {}).items():
-        if isinstance(found := value.get(key), list) and len(found) > most:
-            message = f"there are {len(found)} {key}, and {why}"
-            report(Problem("range", (where, key), message, f"{most} of {key}"))
+        items = value.get(key)
+        if isinstance(items, list) and len(items) > most:
+            message = f"{key} has {len(items)} entries, and {why}"
+            report(Problem("range", (where, key), message, f"at most {most} of {key}"))
     for key, form in case.get("each", {}).items():
         is_right, example = FORMS[form]
-        for index, item in enumerate(found if isinstance(found := value.get(key), list) else ()):
+        items = value.get(key)
+        if not isinstance(items, list):
+            continue
+        for index, item in enumerate(items):
             if isinstance(item, str) and not is_right(item):
                 report(refused("format", ((where, key), index), item, f"and {why}", example))
 
@@ -152,76 +161,82 @@ def _is_like(value: Any, allowed: Any) -> bool:
     return value == allowed or (isinstance(value, str) and isinstance(allowed, str) and fnmatchcase(value, allowed))
 
 
-def _said(value: Mapping[str, Any], key: str) -> str:
-    found = _below(value, key)
-    return "not written" if found is None else str(found) if isinstance(found, (str, int, float)) else "written"
+def _shown_at(value: Mapping[str, Any], key: str) -> str:
+    """Return an input as a message shows it."""
+    written = _input_at(value, key)
+    if written is None:
+        return "not written"
+    return str(written) if isinstance(written, (str, int, float)) else "written"
 
 
 def _ordered(value: Mapping[str, Any], order: Sequence[Any], where: Where, report: Report) -> None:
-    """Report two inputs of which the first is above the second, or with ``<`` equal to it.
+    """Report an input that is above a second one, or with ``<`` equal to it.
 
-    With ``or 0`` nothing is said beside a second one of 0, and a number is the second one where it is not written.
+    With ``or 0`` a second input of 0 sets no bound; a number is the second input's default.
     """
-    small, large, *how = order
-    first = _below(value, small)
-    if first is None:
+    small, large, *options = order
+    lower = _input_at(value, small)
+    if lower is None:
         return
-    strictly, found = "<" in how, [first, _below(value, large)]
-    if found[1] is None:
-        found[1] = next((number for number in how if isinstance(number, int)), None)
-    kinds, sizes = zip(*map(measured, found), strict=True)
-    if kinds[0] is None or kinds[0] != kinds[1] or sizes[0] < sizes[1] or (sizes[0] == sizes[1] and not strictly):
+    upper = _input_at(value, large)
+    if upper is None:
+        upper = next((number for number in options if isinstance(number, int)), None)
+    lower_kind, lower_size = measured(lower)
+    upper_kind, upper_size = measured(upper)
+    if lower_kind is None or lower_kind != upper_kind:
         return
-    if "or 0" in how and sizes[1] == 0:
+    if "or 0" in options and upper_size == 0:
         return
-    why = f"and {large} is {found[1]}"
-    report(refused("range", (where, small), found[0], why, f"{'below' if strictly else 'at most'} {found[1]}"))
+    strictly = "<" in options
+    if lower_size > upper_size or (strictly and lower_size == upper_size):
+        allowed = f"{'below' if strictly else 'at most'} {upper}"
+        report(refused("range", (where, small), lower, f"and {large} is {upper}", allowed))
 
 
 def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
-    """Report entries that are told apart by their keys, or by themselves where there are none, and are not."""
+    """Report entries with the same keys; equal entries if ``keys`` is empty."""
     seen: list[Any] = []
     for index, item in enumerate(value):
-        own = [_below(item, key) for key in keys] if keys and isinstance(item, Mapping) else [item]
-        if own in seen and UNKNOWN not in own and own not in ([None], [""]):
-            name = ", ".join(str(part) for part in own if part is not None)
+        identity = [_input_at(item, key) for key in keys] if keys and isinstance(item, Mapping) else [item]
+        if identity in seen and UNKNOWN not in identity and identity not in ([None], [""]):
+            name = ", ".join(str(part) for part in identity if part is not None)
             report(Problem("range", (where, index), f"{name} is listed twice", "each entry once"))
-        seen.append(own)
+        seen.append(identity)
 
 
 def unique(keys: list[str]) -> Callable[[Any, Where, Report], None]:
-    """Return what finds two entries of a list with the same keys, beside those that tell them apart."""
+    """Return the check for two entries of a list with the same keys."""
     return lambda value, where, report: repeated(value, keys, where, report)
 
 
 def apart(pairs: Sequence[Sequence[str]]) -> Callable[[Any, Where, Report], None]:
-    """Return what finds two entries of a list that exclude each other."""
+    """Return the check for two entries of a list that exclude each other."""
 
     def check(value: Any, where: Where, report: Report) -> None:
-        for one, other in pairs:
-            if one in value and other in value:
-                message = f"there are both {one} and {other}"
-                report(Problem("range", (where, value.index(other)), message, f"{one} or {other}"))
+        for first, second in pairs:
+            if first in value and second in value:
+                message = f"{first} and {second} exclude each other"
+                report(Problem("range", (where, value.index(second)), message, f"{first} or {second}"))
 
     return check
 
 
 def alone(entry: str) -> Callable[[Any, Where, Report], None]:
-    """Return what finds a list that has others beside the entry which stands for all."""
+    """Return the check for other entries beside the one that stands for all."""
 
     def check(value: Any, where: Where, report: Report) -> None:
         if entry in value and len(value) > 1:
-            report(Problem("range", where, f"there are others beside {entry}", f"{entry} alone"))
+            report(Problem("range", where, f"has other entries beside {entry}", f"only {entry}"))
 
     return check
 
 
-def holding(wanted: str) -> Callable[[Any, Where, Report], None]:
-    """Return what finds a list that has entries, and not the one that all others need."""
+def holding(required: str) -> Callable[[Any, Where, Report], None]:
+    """Return the check for a list without the entry that all others need."""
 
     def check(value: Any, where: Where, report: Report) -> None:
-        if value and wanted not in value and UNKNOWN not in value:
-            report(Problem("required", where, f"{wanted} is not among {', '.join(map(str, value))}", wanted))
+        if value and required not in value and UNKNOWN not in value:
+            report(Problem("required", where, f"{required} is not among {', '.join(map(str, value))}", required))
 
     return check
 
@@ -229,4 +244,4 @@ def holding(wanted: str) -> Callable[[Any, Where, Report], None]:
 LISTS: Final[Mapping[str, Callable[[Any], Callable[[Any, Where, Report], None]]]] = {
     "alone": alone, "apart": apart, "holds": holding, "unique": unique,
 }  # fmt: skip
-"""What is said of a list as a whole beside its size, each with what makes its check."""
+"""Constraints of a list as a whole, each with the function that returns its check."""

@@ -26,14 +26,14 @@ _FILLED_IN = frozenset({("io.k8s.api.rbac.v1.RoleRef", "apiGroup")})
 
 
 class Shapes:
-    """The shapes of one source, gathered; equal ones are there once, and others name them by their number."""
+    """The shapes of one source, each once; they refer to each other by their index."""
 
     def __init__(self) -> None:
         self.rows: list[Shape] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, shape: Shape) -> int:
-        """Return the number of a shape, which is added unless an equal one is there."""
+        """Return the index of a shape; it is added unless an equal one exists."""
         key = json.dumps(shape, sort_keys=True)
         if key not in self._numbers:
             self._numbers[key] = len(self.rows)
@@ -44,8 +44,8 @@ class Shapes:
 class KindReader:
     """Reads kinds into shapes, which they share; ``schemas`` are those that a schema may refer to.
 
-    An object that is judged by its definition ``alone``, without additions and rules of ours, is judged by all that
-    the definition says: by ``status``, by ``nullable``, and by ``anyOf`` and the like.
+    An object that is judged by its definition ``alone``, without additions and rules of ours, is judged by the whole
+    definition: by ``status``, by ``nullable``, and by ``anyOf`` and the like.
     """
 
     def __init__(self, shapes: Shapes, schemas: Schema, *, alone: bool = False) -> None:
@@ -55,7 +55,7 @@ class KindReader:
         self._met: dict[str, int] = {}
 
     def kind(self, schema: Schema, metadata: int) -> int:
-        """Return the number of a kind's shape."""
+        """Return the index of a kind's shape."""
         fields = {name: self.number(part) for name, part in schema.get("properties", {}).items() if name != "metadata"}
         fields["metadata"] = metadata
         if not self.alone:
@@ -63,14 +63,14 @@ class KindReader:
         return self.shapes.number(_block(fields, schema, without=self._filled_in(schema, "")))
 
     def _filled_in(self, schema: Schema, name: str) -> set[str]:
-        """Return what the server fills in before it looks: a CRD's defaults; those of its own kinds are Go's zeros."""
+        """Return the inputs that the server fills in before it validates: a CRD's defaults, and a few of its own."""
         custom = {} if self.schemas else schema.get("properties", {})
         return {field for owner, field in _FILLED_IN if owner == name} | {
             key for key, inner in custom.items() if "default" in inner
         }
 
     def number(self, schema: Schema, name: str = "") -> int:
-        """Return the number of a schema's shape; a schema that holds itself is anything inside."""
+        """Return the index of a schema's shape; a schema that contains itself may contain anything there."""
         reference = _reference(schema)
         if reference:
             if reference not in self._met:
@@ -96,10 +96,12 @@ class KindReader:
             return OPEN if self.alone else ANY
         if kind == "array":
             keys = schema.get("x-kubernetes-list-map-keys")
-            found: Shape = {"is": "list", "of": self.number(schema["items"]), **counts(schema)}
+            shape: Shape = {"is": "list", "of": self.number(schema["items"]), **counts(schema)}
             if schema.get("x-kubernetes-list-type") == "set" or (self.alone and schema.get("uniqueItems")):
                 keys = []
-            return found if keys is None else {**found, "keys": keys}
+            if keys is not None:
+                shape["keys"] = keys
+            return shape
         return self._scalar(kind, schema)
 
     def _scalar(self, kind: str | None, schema: Schema) -> Shape:
@@ -115,14 +117,16 @@ class KindReader:
         return {"is": "flag"} if kind == "boolean" else ANY
 
     def _combined(self, schema: Schema) -> Shape:
-        """Return the parts of ``anyOf`` and the like: a part narrows what is beside it, and so leaves out types."""
+        """Return the parts of ``anyOf`` and the like; a part may leave out the type, since it narrows the schema."""
         if schema.get("x-kubernetes-int-or-string"):
             return {}
-        found: Shape = {"nullable": True} if schema.get("nullable") else {}
+        combined: Shape = {"nullable": True} if schema.get("nullable") else {}
         for name in COMBINED:
             if name in schema:
-                found[name] = [self._part(part) for part in schema[name]]
-        return {**found, "not": self._part(schema["not"])} if "not" in schema else found
+                combined[name] = [self._part(part) for part in schema[name]]
+        if "not" in schema:
+            combined["not"] = self._part(schema["not"])
+        return combined
 
     def _part(self, part: Schema) -> int:
         if "type" in part or "properties" in part:
@@ -141,40 +145,41 @@ class KindReader:
 
 
 def _block(fields: Mapping[str, int], schema: Schema, without: set[str]) -> Shape:
-    found: Shape = {"is": "block", "fields": dict(sorted(fields.items()))}
+    block: Shape = {"is": "block", "fields": dict(sorted(fields.items()))}
     if required := sorted(set(schema.get("required", ())) - without):
-        found["required"] = required
+        block["required"] = required
     if schema.get("x-kubernetes-preserve-unknown-fields"):
-        found["open"] = True
-    return found
+        block["open"] = True
+    return block
 
 
 def _reference(schema: Schema) -> str:
-    """Return the name of what a schema refers to: by itself, or as the one part of ``allOf``, beside a default."""
+    """Return the name of the schema that a schema refers to, by itself or by the one part of its ``allOf``."""
     parts = schema.get("allOf", ())
     reference = schema.get("$ref") or (parts[0].get("$ref") if len(parts) == 1 else None)
     return str(reference or "").rpartition("/")[2]
 
 
 def limits(schema: Schema) -> Shape:
-    """Return what an upstream schema says of a text's or a number's size and form."""
-    found = {ours: _number(schema[theirs]) for theirs, ours in _WORDS.items() if theirs in schema}
-    for bound, word, beyond in (("least", "exclusiveMinimum", math.inf), ("most", "exclusiveMaximum", -math.inf)):
-        if schema.get(word) is True and bound in found:
-            whole = schema.get("type") == "integer"
-            found[bound] = (
-                found[bound] + int(math.copysign(1, beyond)) if whole else math.nextafter(found[bound], beyond)
-            )
+    """Return the constraints of an upstream schema on the size and form of a string or a number."""
+    bounds = {ours: _bound(schema[theirs]) for theirs, ours in _WORDS.items() if theirs in schema}
+    for bound, word, direction in (("least", "exclusiveMinimum", 1), ("most", "exclusiveMaximum", -1)):
+        if schema.get(word) is not True or bound not in bounds:
+            continue
+        if schema.get("type") == "integer":
+            bounds[bound] += direction
+        else:
+            bounds[bound] = math.nextafter(bounds[bound], direction * math.inf)
     if schema.get("format") in FORMATS:
-        found["format"] = schema["format"]
-    return found
+        bounds["format"] = schema["format"]
+    return bounds
 
 
 def counts(schema: Schema) -> Shape:
-    """Return what an upstream schema says of how many entries a list or a map has."""
+    """Return the constraints of an upstream schema on the number of entries in a list or a map."""
     return {ours: schema[theirs] for theirs, ours in _COUNTS.items() if theirs in schema}
 
 
-def _number(value: Any) -> Any:
-    """Return a bound: discovery documents write numbers as texts."""
+def _bound(value: Any) -> Any:
+    """Return a bound as a number: discovery documents write numbers as strings."""
     return int(value) if isinstance(value, str) and value.removeprefix("-").isdecimal() else value

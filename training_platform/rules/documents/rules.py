@@ -1,4 +1,4 @@
-"""What documents refuse, a rule for each kind of constraint: all objects are looked at once, for all of the rules."""
+"""Rules by kind of constraint for what documents refuse; all of them share one pass over the objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from training_platform.rules.documents.problems import Kind, Problem
-from training_platform.rules.documents.shapes import check_of, known_beside
+from training_platform.rules.documents.shapes import check_of, types_of_group
 from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.program import ObjectView, Program
 
@@ -32,12 +32,12 @@ def _document_rule(kind: Kind, rule_id: str, summary: str) -> None:
     rule(rule_id, ruleset="documents", owner="documents", source=SOURCE)(check)
 
 
-_document_rule("type", "document-type", "Find a value of another type than its input has.")
-_document_rule("enum", "document-enum", "Find a value that is not one of those that its input takes.")
+_document_rule("type", "document-type", "Find a value of the wrong type.")
+_document_rule("enum", "document-enum", "Find a value that is not one of the input's enum.")
 _document_rule("unknown", "document-unknown-field", "Find an input that its resource does not have.")
-_document_rule("required", "document-required", "Find a resource or a block without an input that it must have.")
-_document_rule("range", "document-range", "Find a number, a length or a count outside of what its input takes.")
-_document_rule("format", "document-format", "Find a text that is not in the form of its input.")
+_document_rule("required", "document-required", "Find a resource or a block without a required input.")
+_document_rule("range", "document-range", "Find a number, a length or a count that is out of range.")
+_document_rule("format", "document-format", "Find a string that does not have the form of its input.")
 
 
 def _problems(program: Program) -> Problems:
@@ -54,10 +54,10 @@ def _problems(program: Program) -> Problems:
 
 @rule("document-missing", ruleset="documents", severity="note", owner="documents", source=SOURCE)
 def document_missing(program: Program) -> Iterator[Draft]:
-    """Find a kind of object that is newer than the documents, and so not judged by them."""
+    """Find a kind of object that is newer than the documents, and so not checked against them."""
     reported: set[str] = set()
     for view in program.all(ObjectView):
-        if view.type not in reported and check_of(view.type) is None and known_beside(view.type):
+        if view.type not in reported and check_of(view.type) is None and types_of_group(view.type):
             reported.add(view.type)
-            message = f"{view.type} is not in the documents of this version: it is not judged"
-            yield finding(view, "kind", message, allowed=", ".join(known_beside(view.type)))
+            message = f"{view.type} is not in the documents of this version: it is not checked"
+            yield finding(view, "kind", message, allowed=", ".join(types_of_group(view.type)))

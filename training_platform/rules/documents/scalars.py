@@ -1,6 +1,6 @@
-"""Texts, numbers and switches against their documents.
+"""Checks of strings, numbers and booleans by their documents.
 
-A provider turns texts into numbers and numbers into texts; a Kubernetes API server, which is strict, does not.
+A provider converts strings to numbers and numbers to strings; a Kubernetes API server, which is strict, does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from training_platform.rules.documents.problems import Problem, Report, Where, n
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 Right = type | set[str] | set[int] | range | None
-"""What is right without a check: every value of a class, some texts, the whole numbers of a range."""
+"""Values that are right without a check: all of a class, a set of strings, or the integers of a range."""
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
     "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1),
     "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1),
@@ -34,7 +34,7 @@ _UNITS: Final = {
     "": 1.0, "m": 1e-3, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
     **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
 }  # fmt: skip
-_REMEMBERED: Final = 4096  # texts that were right, of each kind of input
+_REMEMBERED: Final = 4096  # right strings that an input's check keeps
 _WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
 # The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
 _SIGNED: Final = r"^(\+|-)?"  # how the pattern of a CRD's quantities begins, such as bytes
@@ -42,7 +42,7 @@ _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkM
 
 
 def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
-    """Return which values are right without a check, and the check of all others."""
+    """Return the values that are right without a check, and the check of all others."""
     kind = shape["is"]
     if kind == "any":
         return None, lambda _value, _where, _report: None
@@ -53,18 +53,18 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     if kind in WIDTHS:
         low, high = _bounds(shape)
         right = set(shape["among"]) if "among" in shape else range(low, high + 1)
-        return (set() if "step" in shape else right), _whole(shape, strict=strict)
+        return (set() if "step" in shape else right), _integer(shape, strict=strict)
     if kind == "number":
         return (float if len(shape) == 1 else None), _number(shape, strict=strict)
     if kind == "quantity":
         return None, _quantity(shape)
     if kind == "int-or-text":
         return None, _either(shape)
-    return _text(shape, strict=strict)
+    return _string(shape, strict=strict)
 
 
 def _output(_value: Any, where: Where, report: Report) -> None:
-    report(Problem("unknown", where, "only the API sets it, and a program does not write it", "nothing"))
+    report(Problem("unknown", where, "only the API sets this field", "nothing"))
 
 
 def _flag(*, strict: bool) -> Check:
@@ -80,9 +80,10 @@ def _bounds(shape: Shape) -> tuple[int, int]:
     return max(low, shape.get("least", low)), min(high, shape.get("most", high))
 
 
-def _whole(shape: Shape, *, strict: bool) -> Check:
+def _integer(shape: Shape, *, strict: bool) -> Check:
     low, high = _bounds(shape)
-    among, step = shape.get("among", ()), shape.get("step", 1)
+    among = shape.get("among", ())
+    step = shape.get("step", 1)
 
     def check(value: Any, where: Where, report: Report) -> None:
         number = value
@@ -90,7 +91,7 @@ def _whole(shape: Shape, *, strict: bool) -> Check:
             if isinstance(value, str) and not strict and _WHOLE.match(value):
                 number = int(value)
             elif not (isinstance(value, float) and value.is_integer()):
-                report(refused("type", where, value, "which is not a whole number", "a whole number"))
+                report(refused("type", where, value, "which is not an integer", "an integer"))
                 return
         if among and number not in among:
             report(refused("range", where, value, "which is not an allowed number", ", ".join(map(str, among))))
@@ -103,12 +104,13 @@ def _whole(shape: Shape, *, strict: bool) -> Check:
 
 
 def _number(shape: Shape, *, strict: bool) -> Check:
-    low, high = shape.get("least", float("-inf")), shape.get("most", float("inf"))
+    low = shape.get("least", float("-inf"))
+    high = shape.get("most", float("inf"))
 
     def check(value: Any, where: Where, report: Report) -> None:
         try:
             number = float(value) if isinstance(value, (int, float) if strict else (int, float, str)) else None
-        except (ValueError, OverflowError):  # of a whole number that no double can hold
+        except (ValueError, OverflowError):  # an integer that no double can hold
             number = None
         if number is None or isinstance(value, bool):
             report(refused("type", where, value, "which is not a number", "a number"))
@@ -129,11 +131,12 @@ def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float
 
 
 def _quantity(shape: Shape) -> Check:
-    least, step = shape.get("least", float("-inf")), shape.get("step")
+    least = shape.get("least", float("-inf"))
+    step = shape.get("step")
 
     def check(value: Any, where: Where, report: Report) -> None:
-        text = isinstance(value, str) and _QUANTITY.match(value)
-        if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number and not (isinstance(value, str) and _QUANTITY.match(value)):
             allowed = "a number, with a unit as in 500m or 16Gi"
             report(refused("format", where, value, "which is not a quantity", allowed))
         elif measured(value)[1] < least:
@@ -145,26 +148,28 @@ def _quantity(shape: Shape) -> Check:
 
 
 def _either(shape: Shape) -> Check:
-    _, text = _text({key: value for key, value in shape.items() if key == "pattern"} | {"is": "text"}, strict=True)
     width = "int64" if shape.get("pattern", "").startswith(_SIGNED) else "int32"
-    number = _whole({"is": width, **{key: shape[key] for key in ("least", "most") if key in shape}}, strict=True)
+    bounds = {key: shape[key] for key in ("least", "most") if key in shape}
+    pattern = {"pattern": shape["pattern"]} if "pattern" in shape else {}
+    check_integer = _integer({"is": width, **bounds}, strict=True)
+    _, check_string = _string({"is": "text", **pattern}, strict=True)
 
     def check(value: Any, where: Where, report: Report) -> None:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-            report(
-                refused("type", where, value, "which is neither a whole number nor a text", "a whole number, a text")
-            )
+            report(refused("type", where, value, "which is neither an integer nor a string", "an integer, a string"))
         elif isinstance(value, (int, float)):
-            number(value, where, report)
+            check_integer(value, where, report)
         else:
-            text(value, where, report)
+            check_string(value, where, report)
 
     return check
 
 
-def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
+def _string(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     values = shape.get("enum", ())
-    right = set(values) if strict else {*values, ""} if values else set()
+    right = set(values)
+    if values and not strict:
+        right.add("")
     keeps = not values and not shape.get("format", "").endswith("byte")  # a secret is not kept
     closed = strict or shape.get("closed")
     wrong = None if values else _wrong_form(shape, strict=strict)
@@ -175,10 +180,12 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
             return
         if not isinstance(value, str):
             if strict or not isinstance(value, (bool, int, float)):
-                report(refused("type", where, value, "which is not a text", "a text"))
+                report(refused("type", where, value, "which is not a string", "a string"))
         elif value.upper() in any_case:
             right.add(value)
-        elif problem := wrong(value, where) if wrong else not_one_of(where, value, values, closed=closed):
+        elif values:
+            report(not_one_of(where, value, values, closed=closed))
+        elif wrong and (problem := wrong(value, where)):
             report(problem)
         elif keeps and len(right) < _REMEMBERED:
             right.add(value)
@@ -188,36 +195,42 @@ def _text(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
 
 def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
     pattern = matched(shape["pattern"], whole=not strict) if "pattern" in shape else None
-    shortest, longest = shape.get("shortest", 0), shape.get("longest", float("inf"))
-    span, step = shape.get("span"), shape.get("step")
+    shortest = shape.get("shortest", 0)
+    longest = shape.get("longest", float("inf"))
+    span = shape.get("span")
+    step = shape.get("step")
     name = shape.get("format", "")
     well_formed, example = FORMS.get(name, (None, ""))
     doubted, better = FORMS.get(shape.get("doubted", ""), (None, ""))
-    may_be_empty = not strict and not name.startswith("google-")  # which the provider leaves out
-    may_be_link = shape.get("alike") == "link"  # which the provider compares by the name at its end
+    may_be_empty = not strict and not name.startswith("google-")  # the provider leaves an empty string out
+    may_be_link = shape.get("alike") == "link"  # the provider compares only the name at a link's end
 
     def wrong(value: str, where: Where) -> Problem | None:
         if may_be_link and "/" in value and wrong(value.rpartition("/")[2], where) is None:
             return None
         if well_formed and not well_formed(value) and (value or not may_be_empty):
             written = "not shown" if name.endswith("byte") else value  # as secrets are
-            return refused("format", where, written, "which is not in the right form", example)
+            return refused("format", where, written, "which has the wrong form", example)
         if pattern and not pattern(value):
-            allowed = f"a text that matches {shape['pattern']}"
-            return refused("format", where, value, "which is not in the right form", allowed)
+            allowed = f"a string that matches {shape['pattern']}"
+            return refused("format", where, value, "which has the wrong form", allowed)
         if not shortest <= len(value) <= longest:
             allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
             return refused("range", where, value, f"which has {len(value)} characters", allowed)
         if doubted and value and not doubted(value):
             return refused("format", where, value, "which may be refused", better)._replace(severity="warning")
-        return (_outside_span(value, span, where) if span else None) or (step and _off_step(value, step, where))
+        problem = _outside_span(value, span, where) if span else None
+        if problem is None and step:
+            problem = _off_step(value, step, where)
+        return problem
 
     return wrong
 
 
 def _outside_span(value: str, span: list[str], where: Where) -> Problem | None:
-    """Return that a length of time or a quantity is out of its bounds, which are written in the same way."""
-    (low_kind, low), (_, high) = measured(span[0]), measured(span[1])
+    """Return the problem of a duration or a quantity that is out of bounds; None if it is within."""
+    low_kind, low = measured(span[0])
+    _, high = measured(span[1])
     kind, size = measured(f"{value}0s" if low_kind == "time" and value.endswith("m") else value)  # 5m are minutes here
     if not value or (kind == low_kind and low <= size <= high):
         return None
@@ -225,16 +238,16 @@ def _outside_span(value: str, span: list[str], where: Where) -> Problem | None:
 
 
 def _off_step(value: str, step: str, where: Where) -> Problem | None:
-    """Return that a length of time or a quantity is not a multiple of one."""
+    """Return the problem of a duration or a quantity that is not a multiple of a step; None if it is one."""
     kind, size = measured(value)
-    step_kind, one = measured(step)
-    if not value or (kind == step_kind and math.isclose(size / one, round(size / one))):
+    step_kind, step_size = measured(step)
+    if not value or (kind == step_kind and math.isclose(size / step_size, round(size / step_size))):
         return None
     return refused("range", where, value, f"which is not a multiple of {step}", f"a multiple of {step}")
 
 
 def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
-    """Return what tells whether a pattern matches: Google's are those of whole texts, and Python wants flags first."""
+    """Return a function that matches a pattern: against the ``whole`` string, as Google does, or any part of it."""
 
     @lru_cache(_REMEMBERED)  # names and labels are repeated
     def match(text: str) -> object:
@@ -245,7 +258,7 @@ def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern where a text is first held against it: most inputs of a type are written nowhere."""
+    """Compile a pattern when it is first used: most inputs of a type are written nowhere. Python wants flags apart."""
     return re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
 
 
@@ -275,7 +288,7 @@ def _is_base64(value: str) -> bool:
 
 
 def _is_time_zone(value: str) -> bool:
-    """Whether the tz database has a zone; on a machine without one every text is."""
+    """Whether the tz database has a zone; any string passes on a machine without the database."""
     try:
         return bool(ZoneInfo(value))
     except (ValueError, OSError, ModuleNotFoundError, KeyError):
@@ -283,12 +296,12 @@ def _is_time_zone(value: str) -> bool:
 
 
 def _is_bucket_name(value: str) -> bool:
-    """Whether a bucket may have a name: of the close misspellings that are refused, the docs name one."""
+    """Whether a bucket may have a name; the docs give one example of the close misspellings that are refused."""
     return not (value.startswith("goog") or "google" in value or "g00gle" in value or _is_address(value))
 
 
 def _is_network(value: str) -> bool:
-    """Whether a text is a range of addresses that begins at its first one: ``10.0.0.0/24``, and not ``10.0.0.5/24``."""
+    """Whether a string is a range that begins at its first address: ``10.0.0.0/24``, and not ``10.0.0.5/24``."""
     try:
         return "/" in value and bool(ip_network(value))
     except ValueError:
@@ -296,7 +309,7 @@ def _is_network(value: str) -> bool:
 
 
 def _is_cidr(value: str) -> bool:
-    """Whether a text is an address with the length of its range, wherever in the range the address is."""
+    """Whether a string is an address with a prefix length, anywhere in the range."""
     try:
         return "/" in value and bool(ip_interface(value))
     except ValueError:
@@ -312,7 +325,7 @@ def _is_json(value: str) -> bool:
 
 
 def _is_block(value: str) -> bool:
-    """Whether a text is a range, or the length of one that the API picks."""
+    """Whether a string is a range, or the prefix length of one that the API picks."""
     return bool(_LENGTH.match(value)) or _is_cidr(value)
 
 
@@ -348,34 +361,34 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
         "an address, a range such as 10.0.0.0/24, or a length such as /24",
     ),
     "block": (_is_block, "a range such as 10.0.0.0/24, or a length such as /24"),
-    "bucket-name": (_is_bucket_name, "a name without goog at its beginning or google in it, and no address"),
-    "byte": (_is_base64, "a text in base64"),
+    "bucket-name": (_is_bucket_name, "a name that does not start with goog or contain google, and no address"),
+    "byte": (_is_base64, "a base64 string"),
     "cidr": (_is_cidr, "a range such as 10.0.0.0/24"),
     "cluster-ip": (lambda value: value in ("None", "") or _is_address(value), "an address such as 10.0.0.5, or None"),
     "date-time": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "duration": (_GO_DURATION.match, "a duration with its unit, such as 30s or 1h30m"),
     "google-byte": (  # of either alphabet, padded or not
         lambda value: _is_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4)),
-        "a text in base64",
+        "a base64 string",
     ),
     "google-datetime": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "google-duration": (_GOOGLE_DURATION.match, "seconds and an s, such as 3600s"),
-    "json": (_is_json, "a text in JSON"),
+    "json": (_is_json, "a JSON string"),
     "network": (_is_network, "a range that begins at its first address, such as 10.0.0.0/24"),
     "pod-range": (lambda value: not value.startswith("255.255."), "a range outside of 255.255.0.0/16"),
-    "ports": (_are_ports, "a port up to 65535, or the lower and the higher one of a range, such as 8000-8100"),
+    "ports": (_are_ports, "a port up to 65535, or a range of ports such as 8000-8100"),
     "range": (
         lambda value: _is_network(value) or _is_address(value),
         "a range that begins at its first address, such as 10.0.0.0/24, or an address",
     ),
-    "re2": (_is_re2, "a regular expression of RE2, which has balanced brackets and does not look around"),
+    "re2": (_is_re2, "a regular expression of RE2: balanced brackets, no lookaround"),
     "single-domain": (lambda value: not value.startswith("*"), "a domain without *"),
     "time-zone": (_is_time_zone, "a zone of the tz database, such as Europe/Berlin"),
 }
 
 
 def measured(value: Any) -> tuple[str | None, float]:
-    """Return what a value counts, and how much: numbers and quantities, lengths of time, and points in time."""
+    """Return the kind of a value that can be compared, and its size: a number or quantity, a duration, or a moment."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "number", float(value)
     if not isinstance(value, str):

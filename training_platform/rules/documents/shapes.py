@@ -1,6 +1,6 @@
-"""Shapes of the documents as functions, each made when an object of its type is first judged.
+"""Checks of whole objects, built from the documents' shapes when an object of a type is first checked.
 
-A function looks at a value and reports what is wrong with it. What is not known before deployment passes.
+A check reports what is wrong with a value. A value that is unknown before deployment passes.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Container, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,12 +31,12 @@ _APART = {  # groups of Kubernetes with a file of their own
 }  # fmt: skip
 _CHOICES = ("anyOf", "oneOf")
 _COMBINED = frozenset({"allOf", "not", "nullable", *_CHOICES})
-_LISTED = {str: set, int: range}  # how what is right of a class is listed
+_LISTED = {str: set, int: range}  # the collection of right values, by their class
 _IN_PART = frozenset({"kubernetes:networking.gke.io/"})  # groups with kinds that are published nowhere
 
 
 class Judged(NamedTuple):
-    """How a value is judged: what is ``right`` needs no ``check``."""
+    """The check of a value, and the values that are ``right`` without it."""
 
     right: Right
     check: Check
@@ -43,33 +44,33 @@ class Judged(NamedTuple):
 
 @cache
 def check_of(token: str) -> Check | None:
-    """Return the function that judges the inputs of a type; None for one without a document."""
+    """Return the check of a type's inputs; None if the type has no document."""
     documents = _documents(_package(token))
     return documents.check_of(token) if documents else None
 
 
 @cache
-def known_beside(token: str) -> list[str]:
-    """Return the types with documents of a Kubernetes group: one of the group that has none is newer than they are."""
+def types_of_group(token: str) -> list[str]:
+    """Return the types of a Kubernetes group that have documents; any other type of the group is newer than these."""
     group = f"{token.partition('/')[0]}/"
     package = _package(group)
     documents = _documents(package) if package != "gcp" and group not in _IN_PART else None
-    return [known for known in documents.types if known.startswith(group)] if documents else []
+    return [name for name in documents.types if name.startswith(group)] if documents else []
 
 
 @cache
 def fields_at(token: str, path: str) -> Mapping[str, Shape]:
-    """Return the shapes of the inputs of a block of a type, which is at a path through blocks and lists of blocks."""
+    """Return the shapes of a block's inputs, by its path in a type through blocks and lists of blocks."""
     documents = _documents(_package(token))
     assert documents is not None, token
     return documents.fields_at(token, path)
 
 
 class Documents:
-    """The shapes of one source as functions, by the types that have them.
+    """The checks of one source's shapes, by type.
 
-    ``strict`` where a value is as its server reads it, and no provider converts it. A definition that is judged
-    ``alone`` has no additions of ours, and refuses null where it does not allow null.
+    ``strict`` if the server reads values as they are, and no provider converts them. A definition that is judged
+    ``alone`` has no additions of ours, and refuses null unless it allows null.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Documents:
         self._judged: dict[int, Judged] = {}
 
     def check_of(self, token: str) -> Check | None:
-        """Return the function that judges a type, made of its document and what is added to that."""
+        """Return the check of a type by its document and the additions to it."""
         if token not in self.types:
             return None
         return self.judged(self._additions.to_type(token, self.types[token])).check
@@ -98,19 +99,21 @@ class Documents:
         return {name: self._shapes[number] for name, number in block["fields"].items()}
 
     def judged(self, number: int) -> Judged:
-        """Return how values of a shape are judged."""
+        """Return the check of a shape's values."""
         if number not in self._judged:
             shape = self._shapes[number]
             makers = {"block": self._block, "list": self._list, "map": self._map}
-            make = makers.get(shape["is"])
-            judged = Judged(None, make(shape)) if make else Judged(*scalar(shape, strict=self.strict))
+            if shape["is"] in makers:
+                judged = Judged(None, makers[shape["is"]](shape))
+            else:
+                judged = Judged(*scalar(shape, strict=self.strict))
             if _COMBINED & shape.keys():
                 judged = Judged(None, self._combined(shape, judged.check))
             self._judged[number] = judged
         return self._judged[number]
 
-    def _combined(self, shape: Shape, own: Check) -> Check:
-        """Return what judges a value by its shape and by the parts beside it: ``anyOf`` and the like."""
+    def _combined(self, shape: Shape, base: Check) -> Check:
+        """Return the check of a value by its shape and by ``allOf``, ``anyOf``, ``oneOf`` and ``not`` beside it."""
         every = [self.judged(number).check for number in shape.get("allOf", ())]
         choices = [(name, [self.judged(number).check for number in shape[name]]) for name in _CHOICES if name in shape]
         if "not" in shape:
@@ -119,18 +122,18 @@ class Documents:
         def check(value: Any, where: Where, report: Report) -> None:
             if value is None and shape.get("nullable"):
                 return
-            own(value, where, report)
+            base(value, where, report)
             for judge in every:
                 judge(value, where, report)
             if not choices or holds_unknown(value):
                 return
             for name, checks in choices:
                 problems: list[list[Problem]] = [[] for _ in checks]
-                for judge, of_one in zip(checks, problems, strict=True):
-                    judge(value, where, of_one.append)
+                for judge, choice_problems in zip(checks, problems, strict=True):
+                    judge(value, where, choice_problems.append)
                 fitting = problems.count([])
                 if fitting == 0 and name != "not":
-                    message = " or ".join(dict.fromkeys(problem.message for of_one in problems for problem in of_one))
+                    message = " or ".join(dict.fromkeys(problem.message for problem in chain.from_iterable(problems)))
                     allowed = f"{'one' if name == 'oneOf' else 'any'} of {len(checks)} forms"
                     report(Problem("format", where, message, allowed))
                 elif (name == "oneOf" and fitting > 1) or (name == "not" and fitting):
@@ -143,17 +146,21 @@ class Documents:
         fields = {name: self.judged(number) for name, number in shape["fields"].items()}
         right = {name: judged.right for name, judged in fields.items()}.get
         inside = {name: judged.check for name, judged in fields.items()}.get
-        closed, is_open, together, nulls = self.strict, shape.get("open", False), compared(shape), self.alone
+        closed = self.strict
+        is_open = shape.get("open", False)
+        check_together = compared(shape)
+        refuses_null = self.alone
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
                 _blocks(value, where, report, check, strict=closed)
                 return
             for key, item in value.items():
-                kind, fine = item.__class__, right(key)
+                kind = item.__class__
+                fine = right(key)
                 if kind is fine or (fine.__class__ is _LISTED.get(kind) and item in fine):
                     continue
-                if item is None and not nulls:
+                if item is None and not refuses_null:
                     continue
                 inner = inside(key)
                 if inner is not None:
@@ -161,16 +168,18 @@ class Documents:
                         inner(item, (where, key), report)
                 elif not is_open and not key.startswith("__"):
                     report(unknown(where, key, fields, closed=closed))
-            if together:
-                together(value, where, report)
+            if check_together:
+                check_together(value, where, report)
 
         return check
 
     def _list(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         listed, values = _listing(right)
-        sized, nulls = _sized(shape), self.alone
-        keys, strict = shape.get("keys"), self.strict
+        check_size = _size_check(shape)
+        refuses_null = self.alone
+        keys = shape.get("keys")
+        strict = self.strict
         more = [make(shape[name]) for name, make in LISTS.items() if name in shape]
 
         def check(value: Any, where: Where, report: Report) -> None:
@@ -184,11 +193,11 @@ class Documents:
                 kind = item.__class__
                 if kind is right or (kind is listed and item in values) or item is UNKNOWN:
                     continue
-                if item is None and not nulls:
+                if item is None and not refuses_null:
                     continue
                 inner(item, (where, index), report)
-            if sized:
-                sized(value, where, report)
+            if check_size:
+                check_size(value, where, report)
             if keys is not None:
                 repeated(value, keys, where, report)
             for judge in more:
@@ -199,9 +208,10 @@ class Documents:
     def _map(self, shape: Shape) -> Check:
         right, inner = self.judged(shape["of"])
         listed, values = _listing(right)
-        sized, nulls = _sized(shape), self.alone
+        check_size = _size_check(shape)
+        refuses_null = self.alone
         keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
-        holds = holding(shape["holds"]) if "holds" in shape else None
+        check_held = holding(shape["holds"]) if "holds" in shape else None
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -213,22 +223,24 @@ class Documents:
                 kind = item.__class__
                 if kind is right or (kind is listed and item in values) or item is UNKNOWN:
                     continue
-                if item is None and not nulls:
+                if item is None and not refuses_null:
                     continue
                 inner(item, (where, key), report)
-            if sized:
-                sized(value, where, report)
-            if holds:
-                holds(value, where, report)
+            if check_size:
+                check_size(value, where, report)
+            if check_held:
+                check_held(value, where, report)
 
         return check
 
 
 def _listing(right: Right) -> tuple[type | None, Container[Any]]:
-    """Return the class of what is listed as right, and the list; no class where nothing is listed."""
+    """Return the listed right values and their class; no class if right values are not listed."""
     if isinstance(right, set):
         return str, right
-    return (int, right) if isinstance(right, range) else (None, ())
+    if isinstance(right, range):
+        return int, right
+    return None, ()
 
 
 def _package(token: str) -> str:
@@ -244,7 +256,7 @@ def _documents(package: str) -> Documents | None:
 
 
 def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
-    """Judge a list in the place of a block: the provider has one block in places where its state has a list."""
+    """Check a list in the place of a block: the provider's state has a list where its inputs have one block."""
     if strict or not is_list(value):
         report(refused("type", where, value, "which is not a block of inputs", "a block of inputs"))
         return
@@ -253,14 +265,15 @@ def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: b
             check(entry, where, report)
 
 
-def _sized(shape: Shape) -> Check | None:
-    fewest, most = shape.get("fewest", 0), shape.get("most")
+def _size_check(shape: Shape) -> Check | None:
+    fewest = shape.get("fewest", 0)
+    most = shape.get("most")
     if not fewest and most is None:
         return None
 
     def check(value: Any, where: Where, report: Report) -> None:
         if len(value) < fewest or (most is not None and len(value) > most):
             bound = f"at least {fewest}" if most is None else f"{fewest} to {most}"
-            report(Problem("range", where, f"there are {len(value)} entries", f"{bound} entries"))
+            report(Problem("range", where, f"has {len(value)} entries", f"{bound} entries"))
 
     return check

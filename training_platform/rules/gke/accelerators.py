@@ -1,4 +1,4 @@
-"""Machines with GPUs and TPUs: what goes with a machine type, topologies of slices, and the networks between GPUs."""
+"""Machines with GPUs and TPUs: accelerators by machine type, topologies of slices, and networks between GPUs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ from training_platform.views.program import Program
     source="GKE cluster-autoscaler 7d25050, ValidateGpuForMachineType; Compute docs, accelerator-optimized machines",
 )
 def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
-    """Find GPUs other than those that the machine type comes with, and GPUs on machines without.
+    """Find GPUs other than those of the machine type, and GPUs on a machine type that supports none.
 
-    A pool that does not name the GPUs of its machine type is a warning; a VM or a reservation has them unsaid.
+    A pool that does not name the GPUs of its machine type is a warning; a VM or a reservation has them anyway.
     """
-    machine, kind, count = vm.machine, vm.accelerator_type, vm.accelerator_count
+    machine = vm.machine
+    kind = vm.accelerator_type
+    count = vm.accelerator_count
     if count == 0 and (machine is None or machine.kind != "gpu"):
         kind = None  # a block of none
     if machine is None:
@@ -53,15 +55,15 @@ def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
     elif kind != label:
         yield finding(vm, "accelerator_type", f"{machine.name} has no {kind}", allowed=pair, nearest=label)
     elif count != machine.chips:
-        message = f"{machine.name} has {machine.chips} GPUs, and {count} are asked for"
+        message = f"{machine.name} has {machine.chips} GPUs, but {count} are requested"
         yield finding(vm, "accelerator_count", message, allowed=pair, nearest=machine.chips)
 
 
 def _not_attached(vm: NodePoolView | VmView, machine: MachineType, kind: str, count: int | None) -> Iterator[Draft]:
-    """Find GPUs that a machine without its own does not take, at all or in this number."""
+    """Find GPUs that cannot be attached to a machine type, at all or in this number."""
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == kind), None)
     if accelerator is None and machine.name.startswith("n1-") and kind.startswith("nvidia-"):
-        message = f"{kind} is not in the catalogue, so that its counts are not checked"
+        message = f"{kind} is not in the catalogue, so its count is not checked"
         yield finding(vm, "accelerator_type", message, allowed="GPUs of the catalogue", severity="warning")
         return
     counts = gpu_counts(machine, accelerator) if accelerator else ()
@@ -69,7 +71,7 @@ def _not_attached(vm: NodePoolView | VmView, machine: MachineType, kind: str, co
         yield _no_gpus(vm, kind)
     elif count not in counts:
         nearest = min(counts, key=lambda fitting: abs(fitting - (count or 0)))
-        message = f"{machine.name} does not take {count} of {kind}"
+        message = f"{machine.name} does not support {count} of {kind}"
         yield finding(vm, "accelerator_count", message, allowed=", ".join(map(str, counts)), nearest=nearest)
 
 
@@ -84,9 +86,9 @@ def _no_gpus(vm: NodePoolView | VmView, kind: str) -> Draft:
     source="Compute docs, accelerator-optimized machines; Cluster Toolkit v1.95.0, disk_definitions.tf",
 )
 def vm_local_ssds(vm: VmView) -> Iterator[Draft]:
-    """Find local SSDs of a VM or a reservation in a number that its machine type with TPUs or GPUs does not support.
+    """Find a number of local SSDs that the machine type of a VM or a reservation with TPUs or GPUs does not support.
 
-    Those that come with a machine type may be left out.
+    Bundled local SSDs may be left out.
     """
     machine = vm.machine
     if machine is None or machine.accelerator is None or not vm.local_ssds:
@@ -106,9 +108,9 @@ def vm_local_ssds(vm: VmView) -> Iterator[Draft]:
     source="Compute docs, GPU VMs and host maintenance: they stop, and cannot be moved (general knowledge)",
 )
 def vm_migration(vm: VmView) -> Iterator[Draft]:
-    """Find VMs with GPUs or TPUs of their machine type that are to move to another host: they can only stop."""
+    """Find VMs with GPUs or TPUs that are set to migrate during host maintenance: they can only stop."""
     if vm.on_host_maintenance == "MIGRATE" and vm.machine is not None and vm.machine.accelerator is not None:
-        message = f"{vm.machine.name} cannot be moved while it runs, and onHostMaintenance is MIGRATE"
+        message = f"{vm.machine.name} does not support live migration, but onHostMaintenance is MIGRATE"
         yield finding(vm, "on_host_maintenance", message, allowed="TERMINATE", nearest="TERMINATE")
 
 
@@ -119,7 +121,8 @@ _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
 @rule("tpu-topology", ruleset="tpu", spoils=True, source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22")
 def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     """Find a topology that is not valid for the machine type, on one VM or several."""
-    machine, topology = pool.machine, pool.tpu_topology
+    machine = pool.machine
+    topology = pool.tpu_topology
     if topology is None:
         return
     if is_without_gpus(pool.machine_type) or (machine is not None and machine.kind != "tpu"):
@@ -134,14 +137,15 @@ def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_XPK}; xpk #825; daily tests of Cluster Toolkit at 104708037, which deploy v6e 2x2 and 7x 2x2x1 so",
 )
 def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a topology on a pool whose VMs are whole slices by themselves; sources disagree on v6e and 7x."""
-    machine, topology = pool.machine, pool.tpu_topology
+    """Find a topology on a pool of single-host slices; sources disagree on v6e and 7x."""
+    machine = pool.machine
+    topology = pool.tpu_topology
     if machine is None or topology is None or machine.kind != "tpu":
         return
     if chips_in(topology) == machine.chips:
         disputed = machine.accelerator is not None and machine.accelerator.name in _DEPLOYED_WITH_TOPOLOGY
-        said = "sources disagree on whether GKE refuses" if disputed else "GKE refuses"
-        message = f"one {machine.name} is the whole slice {topology}, and {said} a TPU topology for it"
+        verdict = "sources disagree on whether GKE refuses" if disputed else "GKE refuses"
+        message = f"one {machine.name} is the whole slice {topology}, and {verdict} a TPU topology for it"
         allowed = "no placement policy: GKE labels such nodes with the topology by itself"
         severity: Severity | None = "warning" if disputed else None
         yield finding(pool, "tpu_topology", message, allowed=allowed, nearest="no placement_policy", severity=severity)
@@ -154,7 +158,8 @@ def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
 )
 def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a multi-host pool whose size is neither 0 nor all hosts of its slice: a slice scales as a whole."""
-    machine, hosts = pool.machine, pool.hosts
+    machine = pool.machine
+    hosts = pool.hosts
     if machine is None or machine.kind != "tpu" or hosts == 1:
         return
     allowed = f"0 or {hosts}, the hosts of one {pool.tpu_topology}"
@@ -192,10 +197,10 @@ def placement_one_zone(pool: NodePoolView) -> Iterator[Draft]:
 def illegal(pool: NodePoolView, machine: MachineType, topology: str) -> Draft:
     """Return the finding about a topology that is not valid for the machine type."""
     message = f"{topology!r} is not a valid topology for {machine.name}"
-    allowed, nearest = topologies_text(machine), nearest_topology(machine, topology)
+    nearest = nearest_topology(machine, topology)
     if other := other_machine(machine, topology):
         nearest = f"{nearest}; or machine type {other} for {topology}"
-    return finding(pool, "tpu_topology", message, allowed=allowed, nearest=nearest)
+    return finding(pool, "tpu_topology", message, allowed=topologies_text(machine), nearest=nearest)
 
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gpu_direct.tf and network modules, read 2026-06-25"
@@ -207,25 +212,25 @@ METAL = "vpc-roce-metal"
 
 @rule("gpudirect-interfaces", ruleset="fabric", severity="warning", source=_TOOLKIT)
 def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool of several VMs without all interfaces of its GPUDirect: training over them is several times slower.
+    """Find a pool of several VMs without all interfaces of its GPUDirect: training across VMs is several times slower.
 
-    A pool that says by its label that it does without is left alone, and one whose network profile brings them.
+    A pool whose label opts out passes, and so does one whose network profile adds them.
     """
     machine = pool.machine
     if machine is None or machine.gpudirect is None or pool.network_profile is not None:
         return
     if not pool.nics and (pool.most_vms == 1 or pool.node_labels.get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF):
         return
-    wanted = machine.nics - 1
-    if len(pool.nics) < wanted:
-        uses = f"GPUDirect-{machine.gpudirect} of {machine.name} uses {wanted} more interfaces"
+    additional = machine.nics - 1
+    if len(pool.nics) < additional:
+        uses = f"GPUDirect-{machine.gpudirect} of {machine.name} uses {additional} more interfaces"
         message = f"{uses}, but {len(pool.nics)} are configured"
-        yield finding(pool, "nics", message, allowed=f"{wanted} additional node networks", nearest=wanted)
+        yield finding(pool, "nics", message, allowed=f"{additional} additional node networks", nearest=additional)
 
 
 @rule("gpudirect-own-networks", ruleset="fabric", severity="warning", source=_TOOLKIT)
 def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
-    """Find two GPUDirect interfaces in one VPC, where each needs a VPC of its own."""
+    """Find two GPUDirect interfaces in one VPC: each needs a VPC of its own."""
     machine = pool.machine
     if machine is None or machine.gpudirect is None or machine.rdma_nics:
         return
@@ -239,7 +244,8 @@ def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
 @rule("accelerator-network-profile", ruleset="fabric", source=f"{_TOOLKIT}; xpk 367c838")
 def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
     """Find an unknown accelerator network profile, one next to declared networks, or on machines without support."""
-    profile, machine = pool.network_profile, pool.machine
+    profile = pool.network_profile
+    machine = pool.machine
     if profile is None:
         return
     if profile != AUTO:
@@ -273,23 +279,22 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     machine = pool.machine
     if machine is None or not pool.nics or machine.gpudirect_mtu is None:
         return
-    named = program.once(_places_by_name)
-    places = {place for nic in pool.nics if isinstance(nic.network, str) for place in named.get(nic.network, ())}
-    networks = [program.all(NetworkView)[place] for place in sorted(places)]
+    by_name = program.once(_network_indices)
+    indices = {index for nic in pool.nics if isinstance(nic.network, str) for index in by_name.get(nic.network, ())}
+    networks = [program.all(NetworkView)[index] for index in sorted(indices)]
     for network in networks:
         rdma = bool(machine.rdma_nics) and network.profile is not None
         if network.mtu != machine.gpudirect_mtu and (rdma or not machine.rdma_nics):
             mtu = f"has an MTU of {network.mtu}" if network.mtu else "has no MTU set"
             message = f"VPC {network.name} {mtu}, but GPUDirect-{machine.gpudirect} needs {machine.gpudirect_mtu}"
-            # Another one is refused for RDMA, and only slower without; what a profile gives where none is written was
-            # not read.
+            # Another MTU is refused for RDMA, and only slower without it. No source says what a profile's default is.
             severity: Severity | None = None if rdma and network.mtu else "warning"
             allowed = machine.gpudirect_mtu
             yield finding(pool, "nics", message, allowed=allowed, nearest=allowed, severity=severity)
         if rdma:
-            yield from _misfits(pool, network, program)
-    all_own = len({nic.network for nic in pool.nics}) == len(networks)
-    if machine.rdma_nics and all_own and not any(network.profile for network in networks):
+            yield from _profile_misfits(pool, network, program)
+    all_declared = len({nic.network for nic in pool.nics}) == len(networks)
+    if machine.rdma_nics and all_declared and not any(network.profile for network in networks):
         message = f"no VPC of {machine.name} uses a network profile for RDMA"
         yield finding(pool, "nics", message, allowed=f"one of profile {_zone(pool) or 'ZONE'}-{ROCE}")
 
@@ -325,10 +330,10 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     room = network_of(subnet.cidr) if vms else None
     if room is not None and vms > room.num_addresses - RESERVED_ADDRESSES:
         most = max(0, room.num_addresses - RESERVED_ADDRESSES)
-        wanted = 32 - (vms + RESERVED_ADDRESSES - 1).bit_length()
+        prefix = 32 - (vms + RESERVED_ADDRESSES - 1).bit_length()
         message = f"subnet {subnet.name} ({room}) has {most:,} addresses for an interface of each of {vms:,} VMs"
-        larger = f"{room.network_address}/{wanted}"
-        yield finding(subnet, "cidr", message, allowed=f"a subnet of /{wanted} or larger", nearest=larger)
+        larger = f"{room.network_address}/{prefix}"
+        yield finding(subnet, "cidr", message, allowed=f"a subnet of /{prefix} or larger", nearest=larger)
 
 
 @rule(
@@ -339,12 +344,12 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     source="GKE docs, multi-network support for pods: ranges of a node's networks are apart (general knowledge)",
 )
 def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find an additional interface in a range that overlaps addresses of its own cluster."""
+    """Find an additional interface whose subnet overlaps the ranges of its own cluster."""
     cluster = cluster_of(pool, program) if pool.nics else None
-    own = subnet_named(cluster.subnetwork, program) if cluster else None
-    if cluster is None or own is None:
+    cluster_subnet = subnet_named(cluster.subnetwork, program) if cluster else None
+    if cluster is None or cluster_subnet is None:
         return
-    taken = [room for room in map(network_of, (own.cidr, *own.ranges.values())) if room]
+    taken = [room for room in map(network_of, (cluster_subnet.cidr, *cluster_subnet.ranges.values())) if room]
     for nic in pool.nics:
         subnet = subnet_named(nic.subnetwork, program)
         room = network_of(subnet.cidr) if subnet else None
@@ -366,36 +371,39 @@ def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         yield finding(pool, "nics", message, allowed="datapath_provider ADVANCED_DATAPATH, at creation")
     elif cluster is not None and pool.nics and not cluster.multi_networking:
         message = f"additional node networks need multi-networking, which {cluster.name} does not have"
-        # The Toolkit refuses it; a test of the provider (93c65b2) makes a queued pool so.
+        # The Toolkit refuses it; a test of the provider (93c65b2) creates a queued pool with it.
         severity: Severity | None = "warning" if pool.queued else None
         yield finding(pool, "nics", message, allowed="enable_multi_networking, at creation", severity=severity)
 
 
 def _vms_by_subnet(program: Program) -> dict[str, int]:
-    """Return the VMs that pools may reach, by the name that their interfaces have for a subnet."""
+    """Return the VMs that pools may reach, by the subnet's name in their interfaces."""
     vms: dict[str, int] = defaultdict(int)
     for pool in program.all(NodePoolView):
-        for nic in pool.nics if pool.known("nics") else ():
+        if not pool.known("nics"):
+            continue
+        for nic in pool.nics:
             if isinstance(nic.subnetwork, str):
                 vms[nic.subnetwork] += pool.most_vms
     return vms
 
 
-def _places_by_name(program: Program) -> dict[str, list[int]]:
-    """Return the places of networks among all of a program by what may mean them: two may have one name."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, network in enumerate(program.all(NetworkView)):
+def _network_indices(program: Program) -> dict[str, list[int]]:
+    """Return the indices of a program's networks by logical name and by name in Google Cloud; two may share one."""
+    indices: dict[str, list[int]] = defaultdict(list)
+    for index, network in enumerate(program.all(NetworkView)):
         for name in {network.name, network.network if network.known("network") else None} - {None}:
-            places[str(name)].append(place)
-    return places
+            indices[str(name)].append(index)
+    return indices
 
 
 def _profiled(program: Program) -> list[NetworkView]:
     return [network for network in program.all(NetworkView) if network.profile is not None]
 
 
-def _misfits(pool: NodePoolView, network: NetworkView, program: Program) -> Iterator[Draft]:
-    zone, profile = _zone(pool), network.profile or ""
+def _profile_misfits(pool: NodePoolView, network: NetworkView, program: Program) -> Iterator[Draft]:
+    zone = _zone(pool)
+    profile = network.profile or ""
     if zone and profile != f"{zone}-{ROCE}" and not profile.endswith(METAL):
         message = f"VPC {network.name} has profile {profile}, but the nodes are in {zone}"
         yield finding(pool, "nics", message, allowed=f"{zone}-{ROCE}", nearest=f"{zone}-{ROCE}")

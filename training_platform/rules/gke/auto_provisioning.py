@@ -1,4 +1,4 @@
-"""Pools that GKE makes: node auto-provisioning with its limits for a cluster, and custom compute classes."""
+"""Pools that GKE creates: node auto-provisioning with its limits for a cluster, and custom compute classes."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ LEAST_HYPERDISK_GB = 100
 
 @rule("auto-provisioning-limits", ruleset="auto-provisioning", source=f"xpk 367c838, nap.py; {_CA}")
 def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find limits without vCPUs or memory, or too low for one machine with the accelerator that they name."""
+    """Find limits without vCPUs or memory, or too low for one machine with a limited accelerator."""
     for resource in BUILT_IN:
         if view.limit(resource) is None:
             message = f"auto-provisioning has no limit of {resource}, so it creates no pools"
             yield finding(view, "limits", message, allowed="limits of cpu and memory in addition to accelerators")
     for limit, machines in view.accelerators():
         smallest = min(machines, key=lambda machine: (machine.chips, machine.vcpus))
-        wanted = {limit.resource: smallest.chips, "cpu": smallest.vcpus, "memory": smallest.memory_gb}
-        for resource, least in wanted.items():
-            have = view.limit(resource)
-            if have is not None and have < least:
-                message = f"the limit of {resource} is {have:,}, and one {smallest.name} has {least:,.0f}"
+        needed = {limit.resource: smallest.chips, "cpu": smallest.vcpus, "memory": smallest.memory_gb}
+        for resource, least in needed.items():
+            most = view.limit(resource)
+            if most is not None and most < least:
+                message = f"the limit of {resource} is {most:,}, but one {smallest.name} has {least:,.0f}"
                 yield finding(view, resource, message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
 
 
 @rule("auto-provisioning-type", ruleset="auto-provisioning", severity="warning", source=f"xpk 367c838, nap.py; {_CA}")
 def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a limit of an unknown accelerator: GKE would create no pools for the one that is meant."""
+    """Find a limit of an unknown accelerator: GKE would create no pools for the intended one."""
     labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
     for limit in view.limits:
         if limit.resource and limit.resource not in labels and limit.resource not in BUILT_IN:
@@ -64,7 +64,7 @@ def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
 )
 def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find pool defaults with a boot disk that machines of a limit do not support; GKE may override it (no source)."""
+    """Find pool defaults whose boot disk the machines of a limit do not support; GKE may override it (no source)."""
     if not view.written:
         return
     kind = view.disk_type or DEFAULT_DISK
@@ -88,7 +88,7 @@ def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
 )
 def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find auto-provisioning in zones none of which offers an accelerator that it has a limit for; such lists age.
+    """Find auto-provisioning in zones that do not offer a limited accelerator; a warning, since lists of zones age.
 
     A zone of another region than the cluster's is an error.
     """
@@ -101,24 +101,25 @@ def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
     for limit, machines in view.accelerators():
         offered = sorted({zone for machine in machines for zone in machine.zones})
         if view.zones and offered and not set(view.zones) & set(offered):
-            message = f"{limit.resource} is listed in none of {enumeration(view.zones)}"
+            message = f"{limit.resource} is not listed in {enumeration(view.zones)}"
             nearest = find_nearest(view.zones[0], offered)
             yield finding(view, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
 
 
 @rule("auto-provisioning-upgrades", ruleset="auto-provisioning", source=SURGE_SOURCE)
 def auto_provisioning_upgrades(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find surge upgrades that GKE refuses; documents judge a surge of nodes beside blue-green upgrades."""
+    """Find surge upgrades that GKE refuses; document rules check surge settings beside blue-green upgrades."""
     if view.strategy != "BLUE_GREEN":
         yield from surge_beyond(view, view.max_surge, view.max_unavailable)
 
 
 @rule("auto-provisioning-room", ruleset="together", across=True, source=f"{_CA}, limiter; acc. xpk nap.py")
 def auto_provisioning_room(view: AutoProvisioningView, program: Program) -> Iterator[Draft]:
-    """Find limits that the cluster's declared pools use up: the limits count all pools, declared ones too."""
+    """Find limits that the cluster's declared pools may exceed: the limits count declared pools too."""
     used: dict[str, float] = defaultdict(float)
     for pool in pools_of(view.cluster, program):
-        machine, nodes = pool.machine, pool.most_vms
+        machine = pool.machine
+        nodes = pool.most_vms
         if machine is None:
             continue
         for resource, amount in zip(BUILT_IN, (machine.vcpus, machine.memory_gb), strict=True):
@@ -128,8 +129,8 @@ def auto_provisioning_room(view: AutoProvisioningView, program: Program) -> Iter
     for resource, amount in used.items():
         limit = view.limit(resource)
         if limit is not None and amount > limit:
-            message = f"the limit of {resource} is {limit:,}, and the declared pools may use {amount:,.0f}"
-            allowed = f"at least {amount:,.0f}, and what new pools need"
+            message = f"the limit of {resource} is {limit:,}, but the declared pools may use {amount:,.0f}"
+            allowed = f"at least {amount:,.0f}, plus the needs of new pools"
             yield finding(view, resource, message, allowed=allowed, nearest=f"{amount:.0f}")
 
 
@@ -143,10 +144,10 @@ AUTO_CREATION = "1.33.3-gke.1136000"
 
 @rule("compute-class-priority", ruleset="compute-classes", source=_TYPES)
 def compute_class_priority(view: ComputeClassView) -> Iterator[Draft]:
-    """Find a priority whose fields exclude each other, or one of which needs another."""
-    for place, priority in enumerate(view.priorities, 1):
+    """Find a priority whose fields exclude each other, or lack one that they need."""
+    for number, priority in enumerate(view.priorities, 1):
         for message, allowed in _clashes(priority):
-            yield finding(view, "priorities", f"priority {place}: {message}", allowed=allowed)
+            yield finding(view, "priorities", f"priority {number}: {message}", allowed=allowed)
     scores = sum("priorityScore" in priority.written for priority in view.priorities)
     if 0 < scores < len(view.priorities):
         message = f"{scores} of {len(view.priorities)} priorities have a priorityScore"
@@ -157,16 +158,16 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
     written = set(priority.written)
     others = written - BESIDE_POOLS
     if "nodepools" in written and others:
-        yield f"nodepools excludes {', '.join(sorted(others))}", "nodepools alone"
+        yield f"nodepools excludes {', '.join(sorted(others))}", "only nodepools"
     if {"machineType", "machineFamily"} <= written:
         yield "machineType and machineFamily exclude each other", "one of the two"
     if "machineType" in written and written & {"minCores", "minMemoryGb"}:
-        instead = "machineType, or machineFamily with the least of each"
+        instead = "machineType, or machineFamily with minimums"
         yield "a machine type already determines cores and memory", instead
     if priority.spot and priority.flex_start:
         yield "spot and flexStart exclude each other", "one of the two"
     if (priority.affinity == "Specific") != (priority.reservations > 0):
-        yield "affinity Specific and reservations by name go together", "both, or None, or AnyBestEffort"
+        yield "affinity Specific and reservations by name need each other", "both, or None, or AnyBestEffort"
     if priority.wait_seconds is not None and not (priority.tpu or priority.flex_start):
         yield "GKE waits for capacity only with flex-start VMs and TPU slices", "no capacityCheckWaitTimeSeconds"
 
@@ -174,15 +175,15 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
 @rule("compute-class-capacity", ruleset="compute-classes", source=f"{_TYPES}; Compute docs")
 def compute_class_capacity(view: ComputeClassView) -> Iterator[Draft]:
     """Find a priority whose machine type does not support its provisioning model, and so never adds a node."""
-    for place, priority in enumerate(view.priorities, 1):
+    for number, priority in enumerate(view.priorities, 1):
         machine = priority.machine
         if machine is not None and priority.capacity not in machine.capacities:
-            message = f"priority {place}: {machine.name} does not support {priority.capacity}"
+            message = f"priority {number}: {machine.name} does not support {priority.capacity}"
             nearest = next(iter(machine.capacities), None)
-            # Without an affinity GKE may take VMs of any reservation, and goes on to the next priority where none fits:
-            # owners write a3-highgpu-1g so (accelerated-platforms 9320f3b).
-            unsaid = priority.capacity == "on-demand" and priority.affinity in (None, "AnyBestEffort")
-            severity: Severity | None = "warning" if unsaid else None
+            # Without an affinity GKE may use any reservation that fits, else it tries the next priority: owners deploy
+            # a3-highgpu-1g this way (accelerated-platforms 9320f3b).
+            any_reservation = priority.capacity == "on-demand" and priority.affinity in (None, "AnyBestEffort")
+            severity: Severity | None = "warning" if any_reservation else None
             allowed = ", ".join(machine.capacities)
             yield finding(view, "priorities", message, allowed=allowed, nearest=nearest, severity=severity)
 
@@ -195,35 +196,37 @@ def compute_class_capacity(view: ComputeClassView) -> Iterator[Draft]:
 def compute_class_reservation(view: ComputeClassView) -> Iterator[Draft]:
     """Find TPUs, spot or flex-start VMs with affinity to any reservation: TPUs need its name, the others support none.
 
-    The zones of a reservation by name stand beside its name: GKE refuses a priority that has zones of its own, too.
+    A reservation by name has its zones beside its name; GKE refuses zones of the priority as well.
     """
-    for place, priority in enumerate(view.priorities, 1):
+    for number, priority in enumerate(view.priorities, 1):
         if priority.affinity == "Specific" and priority.zones:
-            message = f"priority {place}: zones beside reservations by name"
-            allowed = "reservations.specific[].zones alone"
+            message = f"priority {number}: zones beside reservations by name"
+            allowed = "only reservations.specific[].zones"
             yield finding(view, "priorities", message, allowed=allowed, nearest="reservations.specific[].zones")
         if priority.tpu and priority.affinity in ("AnyBestEffort", "AnyThenFail"):
-            message = f"priority {place}: TPU pools that GKE creates consume a reservation only by name"
+            message = f"priority {number}: TPU pools that GKE creates consume a reservation only by name"
             yield finding(view, "priorities", message, allowed="affinity Specific or None", nearest="Specific")
         if (priority.spot or priority.flex_start) and priority.affinity not in (None, "None"):
-            message = f"priority {place}: {'spot' if priority.spot else 'flex-start'} VMs cannot use reservations"
+            message = f"priority {number}: {'spot' if priority.spot else 'flex-start'} VMs cannot use reservations"
             yield finding(view, "priorities", message, allowed="affinity None", nearest="None")
 
 
 @rule("compute-class-pools", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a pool of a compute class that GKE would never scale for it: without its label, or with queuing."""
+    """Find a pool that GKE would never scale for its compute class: it lacks the label, or its nodes are queued."""
     cluster = _cluster(view, program)
     if cluster is None or not view.compute_class:
         return
-    wanted = {pool for priority in view.priorities for pool in priority.node_pools}
+    class_pools = {pool for priority in view.priorities for pool in priority.node_pools}
     for pool in pools_of(cluster, program):
-        if not pool.known("pool") or pool.pool not in wanted:
+        if not pool.known("pool") or pool.pool not in class_pools:
             continue
         if pool.node_labels.get(CLASS_LABEL) != view.compute_class:
             label = f"{CLASS_LABEL}: {view.compute_class}"
             message = f"pool {pool.pool} is in class {view.compute_class}, but its nodes lack the class's label"
-            yield finding(pool, "node_labels", message, allowed=f"{label}, and a taint of the same", nearest=label)
+            yield finding(
+                pool, "node_labels", message, allowed=f"{label}, and a taint with the same key and value", nearest=label
+            )
         if pool.queued:
             message = f"nodes of pool {pool.pool} are added by ProvisioningRequests only, never for a compute class"
             yield finding(pool, "queued", message, allowed="flex-start, in a class", nearest="flex-start")
@@ -231,17 +234,17 @@ def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Dr
 
 @rule("compute-class-floor", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a compute class on a GKE version that does not support it, or not without auto-provisioning."""
+    """Find a compute class on a GKE version that does not support it, or supports it only with auto-provisioning."""
     cluster = _cluster(view, program)
     if cluster is None:
         return
     needs = [(CLASSES, "custom compute classes")]
     if view.makes_pools and _limits(cluster, program) is None:
         needs.append((AUTO_CREATION, "pools that GKE creates for a class without auto-provisioning"))
-    for floor, what in needs:
+    for floor, feature in needs:
         severity = below(cluster.version, floor)
         if severity:
-            message = f"{what} need GKE {floor}, but the cluster has {cluster.version}"
+            message = f"{feature} need GKE {floor}, but the cluster has {cluster.version}"
             yield finding(cluster, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)
 
 
@@ -254,7 +257,7 @@ def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Dr
 def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a class that creates pools in a cluster without a limit on their accelerator.
 
-    A class without its cluster is not found: nothing in the program says the limits, and so every class would be.
+    A class whose cluster is not in the program passes: its limits are unknown.
     """
     cluster = _cluster(view, program)
     if cluster is None or not view.makes_pools:
@@ -263,7 +266,7 @@ def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[D
     accelerators = {row.accelerator for row in view.priorities if row.accelerator and not row.node_pools}
     for accelerator in sorted(accelerators):
         if limits is None:
-            message = f"there is no limit on how many {accelerator} GKE may add for class {view.compute_class}"
+            message = f"nothing limits how many {accelerator} GKE may add for class {view.compute_class}"
         elif limits.limit(accelerator) is None:
             message = (
                 f"auto-provisioning has no limit of {accelerator}, so GKE adds none for class {view.compute_class}"
@@ -282,7 +285,7 @@ def _limits(cluster: ClusterView, program: Program) -> AutoProvisioningView | No
 
 
 def _cluster(view: ComputeClassView, program: Program) -> ClusterView | None:
-    """Return the cluster that a class is in: that of its section, or the only one of a program without stack files."""
+    """Return the cluster of a class: that of its section, or the only one of a program without stack files."""
     clusters = program.all(ClusterView)
     if not view.origin:
         return clusters[0] if len(clusters) == 1 else None

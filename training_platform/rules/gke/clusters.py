@@ -1,4 +1,4 @@
-"""Clusters: network settings, Autopilot, names, what nodes and pods may do, and when GKE may upgrade a cluster."""
+"""Clusters: network settings, Autopilot, names, accounts and scopes of nodes, and maintenance."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cluster_name(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("dataplane-policies", ruleset="clusters", source=f"{_TOOLKIT}; cloud-foundation-fabric")
 def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
-    """Find Calico beside Dataplane V2, which enforces policies itself, and policies of Dataplane V2 without it."""
+    """Find Calico together with Dataplane V2, and policies that need Dataplane V2 without it."""
     if cluster.network_policy and cluster.datapath == DATAPLANE_V2:
         message = "network policy is enabled with Dataplane V2, which enforces policies itself"
         yield finding(cluster, "network_policy", message, allowed="no network_policy block")
@@ -55,25 +55,26 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("multi-networking", ruleset="clusters", source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
-    """Find multi-networking without its prerequisites; both are set at creation: a change replaces the cluster.
+    """Find multi-networking without its prerequisites; they are set at creation, so a change replaces the cluster.
 
-    A cluster whose networking mode is not written is VPC-native.
+    A cluster without a networking mode is VPC-native.
     """
     if not cluster.multi_networking:
         return
-    for field, wanted in (("datapath", DATAPLANE_V2), ("networking_mode", "VPC_NATIVE")):
-        have = getattr(cluster, field)
-        if have != wanted and (field == "datapath" or have is not None):
-            message = f"multi-networking needs {field.replace('_', ' ')} {wanted}, and it is {have or 'not written'}"
-            yield finding(cluster, field, message, allowed=wanted, nearest=wanted)
+    for field, required in (("datapath", DATAPLANE_V2), ("networking_mode", "VPC_NATIVE")):
+        written = getattr(cluster, field)
+        if written != required and (field == "datapath" or written is not None):
+            title = field.replace("_", " ")
+            message = f"multi-networking needs {title} {required}, but it is {written or 'not written'}"
+            yield finding(cluster, field, message, allowed=required, nearest=required)
 
 
 @rule("default-pool", ruleset="clusters", owner="provider", source=_SCHEMA)
 def default_pool(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a cluster that the provider cannot create: no first pool to remove, or a version of removed nodes."""
+    """Find a cluster without a default pool to remove, or with a version for the nodes of a removed default pool."""
     first = cluster.initial_nodes or cluster.pools_inside
     if cluster.remove_default_pool and not cluster.autopilot and first < 1:
-        message = "the default pool is removed after creation, and initial_node_count is not at least 1"
+        message = "the default pool is removed after creation, but initial_node_count is not at least 1"
         yield finding(cluster, "initial_nodes", message, allowed="at least 1", nearest=1)
     if cluster.node_version is None:
         return
@@ -82,7 +83,7 @@ def default_pool(cluster: ClusterView) -> Iterator[Draft]:
             cluster, "node_version", "node_version applies to the default pool, which is removed", allowed="none"
         )
     elif cluster.node_version != cluster.version:
-        message = f"node_version is {cluster.node_version}, and min_master_version {cluster.version}"
+        message = f"node_version is {cluster.node_version}, but min_master_version is {cluster.version}"
         yield finding(cluster, "node_version", message, allowed="the same at creation", nearest=cluster.version)
 
 
@@ -99,11 +100,12 @@ def default_max_pods(cluster: ClusterView) -> Iterator[Draft]:
 
 
 def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
-    """Find a number of pods per node, ``max_pods`` of a view, that GKE does not take."""
+    """Find a number of pods per node, ``max_pods`` of a view, that GKE does not support."""
     low, high = MAX_PODS
     if not low <= pods <= high:
         nearest = min(max(pods, low), high)
-        yield finding(view, "max_pods", f"{pods} pods per node", allowed=f"{low} to {high}", nearest=nearest)
+        message = f"{pods} pods per node are out of range"
+        yield finding(view, "max_pods", message, allowed=f"{low} to {high}", nearest=nearest)
 
 
 def surge_beyond(view: View, surge: int | None, unavailable: int | None) -> Iterator[Draft]:
@@ -111,11 +113,11 @@ def surge_beyond(view: View, surge: int | None, unavailable: int | None) -> Iter
     together = (surge or 0) + (unavailable or 0)
     if surge == 0 and not unavailable:
         message = "surge upgrades may neither add a node nor take one down"
-        allowed = "max_surge and max_unavailable above 0 together"
+        allowed = "a sum of max_surge and max_unavailable above 0"
         yield finding(view, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
     elif together > MOST_UPGRADED:
-        message = f"surge upgrades take {together} nodes at once"
-        allowed = f"max_surge and max_unavailable of at most {MOST_UPGRADED} together"
+        message = f"surge upgrades affect {together} nodes at once"
+        allowed = f"a sum of max_surge and max_unavailable of at most {MOST_UPGRADED}"
         nearest = f"max_surge={max(0, MOST_UPGRADED - (unavailable or 0))}"
         yield finding(view, "max_surge", message, allowed=allowed, nearest=nearest)
 
@@ -154,16 +156,18 @@ def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
 )
 def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
     """Find a default pool of a machine type that its zone does not offer; a warning, since lists of zones age."""
-    place = cluster.location
-    if not is_zone(place) or cluster.autopilot:
+    zone = cluster.location
+    if not is_zone(zone) or cluster.autopilot:
         return
     name = cluster.default_machine or DEFAULT_MACHINE
     series = name.partition("-")[0]
-    known = MACHINE_TYPES.get(name)
-    rows = [known] if known else [row for row in MACHINE_TYPES.values() if row.name.partition("-")[0] == series]
-    if any(place in row.missing_zones for row in rows):
-        cpus = [row for row in MACHINE_TYPES.values() if row.kind == "cpu" and place not in row.missing_zones]
-        message = f"the default pool has machine type {name}, which {place} does not offer"
+    if name in MACHINE_TYPES:
+        rows = [MACHINE_TYPES[name]]
+    else:
+        rows = [row for row in MACHINE_TYPES.values() if row.name.partition("-")[0] == series]
+    if any(zone in row.missing_zones for row in rows):
+        cpus = [row for row in MACHINE_TYPES.values() if row.kind == "cpu" and zone not in row.missing_zones]
+        message = f"the default pool has machine type {name}, which {zone} does not offer"
         nearest = next((name for name in sorted(row.name for row in cpus) if name.endswith("standard-4")), None)
         yield finding(
             cluster, "default_machine", message, allowed="a machine type that the zone offers", nearest=nearest
@@ -184,21 +188,25 @@ def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         message = (
             f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, and others as NodePool resources"
         )
-        yield finding(cluster, "inline_pools", message, allowed="NodePool resources alone")
+        yield finding(cluster, "inline_pools", message, allowed="only NodePool resources")
 
 
 @rule("autopilot-pools", ruleset="together", across=True, source=f"{_SCHEMA}, ConflictsWith")
 def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a node pool in an Autopilot cluster."""
-    for pool in pools_of(cluster, program) if cluster.autopilot else ():
+    if not cluster.autopilot:
+        return
+    for pool in pools_of(cluster, program):
         message = f"{cluster.name} is an Autopilot cluster, which does not support node pools"
         yield finding(pool, "cluster", message, allowed="pods with selectors, or a ComputeClass")
 
 
 @rule("routes-max-pods", ruleset="together", across=True, source=f"{_SCHEMA}, max_pods_per_node")
 def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find pods per node of a pool whose cluster is not VPC-native."""
-    for pool in pools_of(cluster, program) if cluster.networking_mode == ROUTES else ():
+    """Find a number of pods per node of a pool whose cluster is not VPC-native."""
+    if cluster.networking_mode != ROUTES:
+        return
+    for pool in pools_of(cluster, program):
         if pool.max_pods is not None:
             message = f"pods per node are set, but cluster {cluster.name} is not VPC-native"
             yield finding(pool, "max_pods", message, allowed="a VPC-native cluster, or no max_pods_per_node")
@@ -239,10 +247,10 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
     """Find a workload pool of another project than the cluster's."""
     if not cluster.workload_pool or not cluster.project:
         return
-    wanted = f"{cluster.project}.svc.id.goog"
-    if cluster.workload_pool != wanted:
+    expected = f"{cluster.project}.svc.id.goog"
+    if cluster.workload_pool != expected:
         message = f"workload pool {cluster.workload_pool} does not belong to the cluster's project"
-        yield finding(cluster, "workload_pool", message, allowed=wanted, nearest=wanted)
+        yield finding(cluster, "workload_pool", message, allowed=expected, nearest=expected)
 
 
 @rule(
@@ -252,11 +260,12 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
     source=f"{_PROVIDER}, oauth_scopes; third-party notes of 2026",
 )
 def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find nodes whose OAuth scopes allow reading storage at most: writing checkpoints fails whatever IAM allows."""
+    """Find nodes whose OAuth scopes do not allow writes to storage: checkpoints fail whatever IAM allows."""
     if WRITING_SCOPES.isdisjoint(pool.scopes):
-        written = "do not let pods write to Cloud Storage"
-        why = written if pool.scopes else "are not written: the default reads storage only"
-        message = f"OAuth scopes {why}; a later change replaces the pool"
+        if pool.scopes:
+            message = "OAuth scopes do not let pods write to Cloud Storage; a later change replaces the pool"
+        else:
+            message = "OAuth scopes are not written: the default only reads storage; a later change replaces the pool"
         yield finding(pool, "scopes", message, allowed=f"{CLOUD_PLATFORM}, and roles by IAM", nearest=CLOUD_PLATFORM)
 
 
@@ -267,10 +276,10 @@ def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE docs, hardening; terraform-provider-google issues",
 )
 def node_account(pool: NodePoolView) -> Iterator[Draft]:
-    """Find nodes that run as the default Compute account, which new organisations have disabled."""
+    """Find nodes that run as the default Compute account, which new organisations disable."""
     if pool.service_account in (None, "", "default"):
         message = "the nodes run as the default Compute account, which may be disabled or without roles"
-        yield finding(pool, "service_account", message, allowed="an account made for nodes, with its roles")
+        yield finding(pool, "service_account", message, allowed="an account for nodes, with its roles")
 
 
 @rule(
@@ -281,7 +290,7 @@ def node_account(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE docs, hardening: least-privilege node accounts",
 )
 def node_account_roles(account: AccountView, program: Program) -> Iterator[Draft]:
-    """Find an account of nodes, made by this program, without the roles that nodes need."""
+    """Find a service account of nodes, created by this program, without the roles that nodes need."""
     if program.once(_node_accounts).isdisjoint((account.email, account.name)):
         return
     grants = (grant for grant in program.all(RoleGrantView) if grant.known("account"))
@@ -298,36 +307,39 @@ def _node_accounts(program: Program) -> set[str | None]:
 
 _SOURCE = "GKE docs, maintenance windows and exclusions: copies of 2025 and 2026, which disagree, read 2026-11-21"
 LEAST = timedelta(hours=48)
-SHORTEST = timedelta(hours=4)  # GKE counts no shorter time
-PERIOD_DAYS = 32  # in which the least has to be, by older copies; the newer ones' 92 hold it with 4 hours in each week
+SHORTEST = timedelta(hours=4)  # GKE does not count shorter windows
+PERIOD_DAYS = 32  # by older copies; the newer ones have 92 days, for which 4 hours in each week are enough
 NO_UPGRADES = "NO_UPGRADES"
 MOST_EXCLUSIONS = 3
-_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
-LONGEST, OLD_LONGEST = timedelta(days=90), timedelta(days=30)
+_HOUR = timedelta(hours=1)
+_DAY = timedelta(days=1)
+LONGEST = timedelta(days=90)
+OLD_LONGEST = timedelta(days=30)
 
 
 @rule("maintenance-window", ruleset="clusters", source=_SOURCE)
 def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
     """Find a maintenance window that ends before it starts, or gives GKE less time than it requires.
 
-    It asks for 48 hours, in parts of 4 at least; sources disagree whether in every 32 days or in every 92.
+    GKE requires 48 hours in windows of at least 4; sources disagree whether in every 32 days or in every 92.
     """
     window = cluster.window
     if window is None:
         return
-    start, end = _time(window.start), _time(window.end)
+    start = _time(window.start)
+    end = _time(window.end)
     if start is None or end is None or end <= start:
         message = f"the maintenance window starts at {window.start} and ends at {window.end}"
         yield finding(cluster, "window", message, allowed="an end after the start, in UTC")
         return
     parts = dict(part.partition("=")[::2] for part in window.recurrence.split(";"))
     weekdays = parts.pop("BYDAY", "").split(",")
-    occurrences = {"DAILY": PERIOD_DAYS, "WEEKLY": PERIOD_DAYS // 7 * len(weekdays)}  # in so many days
+    occurrences = {"DAILY": PERIOD_DAYS, "WEEKLY": PERIOD_DAYS // 7 * len(weekdays)}  # in PERIOD_DAYS
     count = occurrences.get(parts["FREQ"]) if parts.keys() == {"FREQ"} else None
     if count is None:
-        return  # other recurrences are not judged
+        return  # other recurrences are not checked
     if end - start < SHORTEST:
-        message = f"the maintenance window has {(end - start) / _HOUR:g} hours at a time, and GKE requires at least 4"
+        message = f"the maintenance window has {(end - start) / _HOUR:g} hours at a time, but GKE requires at least 4"
         yield finding(cluster, "window", message, allowed="at least 4 hours at a time", nearest="4 hours")
     elif count * (end - start) < LEAST:
         message = f"the maintenance window has {count * (end - start) / _HOUR:g} hours in {PERIOD_DAYS} days"
@@ -337,16 +349,17 @@ def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("maintenance-exclusion", ruleset="clusters", source=_SOURCE)
 def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a maintenance exclusion that ends before it starts or is too long, and more of them than GKE allows.
+    """Find maintenance exclusions that end before they start, are too long, or are more than GKE allows.
 
-    From all upgrades it lasts 90 days at most; older sources say 30.
+    An exclusion of all upgrades lasts at most 90 days; older sources say 30.
     """
     full = [row for row in cluster.exclusions if row.scope == NO_UPGRADES]
     if len(full) > MOST_EXCLUSIONS:
         message = f"{len(full)} exclusions block all upgrades"
         yield finding(cluster, "exclusions", message, allowed=f"at most {MOST_EXCLUSIONS} of them")
     for row in cluster.exclusions:
-        start, end = _time(row.start), _time(row.end) if row.end else None
+        start = _time(row.start)
+        end = _time(row.end) if row.end else None
         if start is None or (row.end and (end is None or end <= start)):
             message = f"exclusion {row.name} starts at {row.start} and ends at {row.end}"
             yield finding(cluster, "exclusions", message, allowed="an end after the start, in UTC")
@@ -360,7 +373,7 @@ def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
 
 
 def _time(text: str | None) -> datetime | None:
-    """Return a time that GKE takes, None for any other text and for none."""
+    """Return a time with its time zone; None for any other string."""
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:

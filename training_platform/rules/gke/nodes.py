@@ -47,7 +47,7 @@ PAGES_OF_LARGE = 0.8
 
 @rule("node-image", ruleset="nodes", source=_SCHEMA)
 def node_image(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node features without what they need: gVNIC, an image that supports them, image streaming."""
+    """Find node features without a feature or an image that they need: gVNIC, image streaming, COS."""
     image = pool.image_type or COS
     if pool.fast_socket and not pool.gvnic:
         yield finding(pool, "fast_socket", "fast socket needs gVNIC", allowed="gvnic enabled", nearest="gvnic enabled")
@@ -71,13 +71,13 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-sysctls", ruleset="nodes", when="sysctls", source=_SYSCTLS)
 def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a kernel parameter out of its bounds, and (a warning: the list ages) one that GKE does not set."""
+    """Find a kernel parameter out of its bounds, and (a warning: lists age) one that GKE does not set."""
     bounds = fields_at(COMPUTE_CLASS, "spec.priorities.nodeSystemConfig.linuxNodeConfig.sysctls")
     for name, value in sorted(pool.sysctls.items()):
         if name not in bounds:
             message = f"{name} is not a kernel parameter that GKE sets on nodes"
             nearest = find_nearest(name, bounds)
-            allowed = "those of a ComputeClass' linuxNodeConfig.sysctls"
+            allowed = "parameters of a ComputeClass's linuxNodeConfig.sysctls"
             yield finding(pool, "sysctls", message, allowed=allowed, nearest=nearest, severity="warning")
         elif "least" in bounds[name]:
             least = bounds[name]["least"]
@@ -94,7 +94,7 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
     source="arithmetic; GKE docs, node system configuration: 60 % below 30 GB, else 80 % (general knowledge, not read)",
 )
 def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
-    """Find huge pages that take more than a machine's memory, or (a warning) more of it than GKE allows."""
+    """Find huge pages that take more than a machine's memory, or (a warning) a larger share of it than GKE allows."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     pages_gib = (pool.huge_pages_2m or 0) / 512 + (pool.huge_pages_1g or 0)
     if machine is None or not pages_gib:
@@ -103,7 +103,7 @@ def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
     most = machine.memory_gb * share
     if pages_gib > most:
         field = "huge_pages_1g" if pool.huge_pages_1g else "huge_pages_2m"
-        message = f"huge pages take {pages_gib:g} GiB, and {machine.name} has {machine.memory_gb:g}"
+        message = f"huge pages take {pages_gib:g} GiB, but {machine.name} has {machine.memory_gb:g} GB of memory"
         severity: Severity | None = None if pages_gib > machine.memory_gb else "warning"
         yield finding(pool, field, message, allowed=f"at most {share:.0%} of it, {most:g} GiB", severity=severity)
 
@@ -128,7 +128,8 @@ def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
     if pool.sharing is not None and pool.sharing not in SHARING:
         message = f"GPU sharing strategy {pool.sharing} is unknown"
         yield finding(pool, "sharing", message, allowed=", ".join(SHARING), nearest=SHARING[0])
-    clients, (low, high) = pool.sharing_clients, SHARING_CLIENTS
+    clients = pool.sharing_clients
+    low, high = SHARING_CLIENTS
     if clients is not None and not low <= clients <= high:
         nearest = min(max(clients, low), high)
         yield finding(
@@ -139,7 +140,8 @@ def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
 @rule("confidential-gpu", ruleset="nodes", source="Compute docs, accelerator-optimized machines, read 2026-04")
 def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
     """Find Confidential VMs on a machine type with TPUs or GPUs that does not support them."""
-    machine, kind = pool.machine, pool.confidential
+    machine = pool.machine
+    kind = pool.confidential
     if kind and machine is not None and machine.accelerator and kind not in machine.confidential:
         message = f"{machine.name} does not support Confidential VMs with {kind}"
         yield finding(pool, "confidential", message, allowed=", ".join(machine.confidential) or "none")
@@ -149,7 +151,7 @@ def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
 def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
     """Find a boot disk with performance or storage pools that its type does not support.
 
-    Documents judge a disk that is written in both spellings.
+    Document rules check a disk that is written in both spellings.
     """
     kind = pool.disk_type or "not set"
     if pool.provisioned and kind != SPEED_DISK:
@@ -174,7 +176,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
             yield finding(pool, "node_labels", message, allowed="a prefix of your own", severity="warning")
         if not _LABEL_VALUE.fullmatch(value):
             message = f"label {key} has the value {value!r}"
-            allowed = f"at most {LABEL_VALUE} letters, digits, -, _ and ., a letter or a digit at both ends"
+            allowed = f"at most {LABEL_VALUE} letters, digits, -, _ and ., with a letter or digit at both ends"
             nearest = re.sub(r"[^-A-Za-z0-9_.]", "-", value)[:LABEL_VALUE].strip("-_.")
             yield finding(pool, "node_labels", message, allowed=allowed, nearest=nearest)
 
@@ -187,11 +189,11 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
 )
 def node_taints(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a duplicate taint, such as the one that GKE puts on every GPU pool."""
+    """Find a duplicate taint, such as the one that GKE adds to every GPU pool."""
     for taint in dict.fromkeys(pool.taints):
         if pool.taints.count(taint) > 1:
-            message = f"the nodes have taint {taint.key} with effect {taint.effect} already"
-            yield finding(pool, "taints", message, allowed="taints of other keys, or none")
+            message = f"the nodes already have taint {taint.key} with effect {taint.effect}"
+            yield finding(pool, "taints", message, allowed="taints with other keys, or none")
 
 
 @rule("node-tags", ruleset="nodes", when="tags", source=f"{_SCHEMA}, resource_manager_tags")
@@ -205,7 +207,8 @@ def node_tags(pool: NodePoolView) -> Iterator[Draft]:
 @rule("graceful-shutdown", ruleset="nodes", when="shutdown_seconds", source=f"{_SCHEMA}, kubelet_config")
 def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
     """Find a shutdown grace period on VMs that are not spot, or outside its range."""
-    seconds, (low, high) = pool.shutdown_seconds, SHUTDOWN_SECONDS
+    seconds = pool.shutdown_seconds
+    low, high = SHUTDOWN_SECONDS
     if not seconds:
         return
     if not pool.spot:
@@ -233,7 +236,7 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool without a machine type, or with one that is not in the catalogue.
 
-    An error where it reads like one of a family that the catalogue has with all of its sizes: those with TPUs or GPUs.
+    It is an error if it looks misspelt: the catalogue has every size of the families with TPUs or GPUs.
     """
     name = pool.machine_type
     if name is None:
@@ -241,7 +244,7 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     elif name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
         cpus = is_without_gpus(name)
-        unchecked = "nothing of this pool is counted" if cpus else "nothing of this pool is checked or counted"
+        unchecked = "this pool is not counted" if cpus else "this pool is neither checked nor counted"
         message = f"{name!r} is not in the catalogue, so {unchecked}"
         misspelt = name.partition("-")[0] in _WHOLE_FAMILIES and get_close_matches(name, MACHINE_TYPES, 1, _ALIKE)
         severity: Severity | None = "error" if misspelt else None
@@ -251,7 +254,7 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("machine-zone", ruleset="machines", severity="warning", source=_ZONES)
 def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a zone that, as far as we know, does not offer the machine type; a warning, since lists of zones age."""
+    """Find a zone that is not known to offer the machine type; a warning, since lists of zones age."""
     machine = pool.machine
     if machine is None:
         return
@@ -273,13 +276,15 @@ def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gke-node-pool; terraform-provider-google-beta 93c65b2, node_locations",
 )
 def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a zone of a pool outside the cluster's region, and a pool of TPUs or GPUs that names no zone at all."""
-    machine, region = pool.machine, region_of(pool.location)
+    """Find a zone of a pool outside the cluster's region, and a pool of TPUs or GPUs without zones."""
+    machine = pool.machine
+    region = region_of(pool.location)
     accelerated = machine is not None and machine.accelerator is not None
     outside = [zone for zone in pool.zones if region_of(zone) != region]
     everywhere = accelerated and not pool.zones and not is_zone(pool.location)
+    nearest: str | None = None
     if machine is None or not accelerated:
-        allowed, nearest = f"zones of {region}", None
+        allowed = f"zones of {region}"
     else:
         offered = [zone for zone in machine.zones if region_of(zone) == region]
         allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
@@ -288,7 +293,7 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
             allowed += f"; {where_offered(machine, region)}"
     if everywhere and machine is not None:
         message = (
-            f"is missing: GKE would put {machine.name} into every zone of {region}, and count every number per zone"
+            f"is missing: GKE would create {machine.name} in every zone of {region}, and apply node counts to each zone"
         )
         yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
     for zone in outside:
@@ -297,18 +302,17 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
 
 
 def listed(machine: MachineType, zone: str) -> bool:
-    """Whether a zone has the machine as far as we know; where no zones are known, whether its region has."""
+    """Whether a zone is known to offer a machine; if the catalogue has only regions, whether its region does."""
     if machine.zones or not machine.regions:
         return zone not in machine.missing_zones and (not machine.zones or zone in machine.zones)
     return region_of(zone) in machine.regions
 
 
 def where_offered(machine: MachineType, region: str) -> str:
-    """Return where a machine is: the zones of a region if it has any there, and the other regions."""
+    """Return the zones of a region that offer a machine, if any, and the other regions that do."""
     here = enumeration([zone for zone in machine.zones if region_of(zone) == region])
     elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, most=40)
-    parts = ([here] if here else []) + ([f"regions {elsewhere}"] if elsewhere else [])
-    return "; ".join(parts)
+    return "; ".join(part for part in (here, f"regions {elsewhere}" if elsewhere else "") if part)
 
 
 @rule(
@@ -320,14 +324,13 @@ def where_offered(machine: MachineType, region: str) -> str:
     source="house rule: images of 10 to 20 GB start at once; GKE docs, image streaming, limitations, read 2026-11-23",
 )
 def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Draft]:
-    """Find a repository of images that nodes do not stream, since they are in another region: they pull them whole."""
+    """Find an image repository in another region than the nodes: they pull whole images and do not stream them."""
     if repository.format != "DOCKER" or repository.mode not in (None, "STANDARD_REPOSITORY"):
         return
-    places = [
-        other.location for other in program.all(RepositoryView) if other.repository == repository.repository
-    ]  # a remote repository of the same name keeps the same images
+    # A remote repository of the same name caches the same images.
+    locations = [other.location for other in program.all(RepositoryView) if other.repository == repository.repository]
     regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
-    far = sorted(region for region in regions if not any(serves(place, region) for place in places))
+    far = sorted(region for region in regions if not any(serves(location, region) for location in locations))
     if far:
         whole = next((multi for multi in MULTI_REGIONS if all(serves(multi, region) for region in regions)), None)
         caches = dict.fromkeys(
@@ -335,7 +338,7 @@ def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Dr
         )
         yield finding(
             repository, "location",
-            f"is {repository.location}: nodes in {enumeration(far)} do not stream its images, and pull them whole",
+            f"is {repository.location}: nodes in {enumeration(far)} cannot stream its images, and pull them whole",
             allowed=f"their region or multi-region; beside a repository that exists, caches: [{', '.join(caches)}]",
             nearest=whole or f"{repository.location}, with caches: [{', '.join(caches)}]",
         )  # fmt: skip

@@ -16,7 +16,9 @@ from training_platform.views.program import Program
 
 _LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
 LONGEST_WAIT = 7 * 24 * 3600  # seconds
-NODES_UNASKED, MOST_NODES, MOST_NODES_IN_A_ZONE = 5_000, 15_000, 1_000
+NODES_BY_DEFAULT = 5_000
+MOST_NODES = 15_000
+MOST_NODES_IN_A_ZONE = 1_000
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node pools, read 2026-08-21"
 
 
@@ -31,13 +33,13 @@ def pool_name(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("pool-counts", ruleset="pools", owner="provider", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node counts that exclude each other; a fixed count with autoscaling shows as a change in every preview."""
+    """Find node counts that exclude each other, and (a warning) a fixed count together with autoscaling."""
     zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
     total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
     if zonal and total:
         message = "autoscaling has limits per zone and limits over all zones"
         yield finding(pool, total[0], message, allowed="one of the two pairs", nearest="the pair per zone")
-    if pool.node_count is not None and pool.initial_nodes:  # the provider takes 0 for one that is not written
+    if pool.node_count is not None and pool.initial_nodes:  # the provider treats 0 as not written
         message = f"node_count is {pool.node_count} beside initial_node_count {pool.initial_nodes}"
         yield finding(pool, "node_count", message, allowed="one of the two", nearest="initial_node_count")
     if pool.node_count is not None and (zonal or total):
@@ -48,9 +50,10 @@ def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("pool-bounds", ruleset="pools", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a minimum of nodes above the maximum."""
+    """Find a minimum number of nodes above the maximum."""
     for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
-        least, most = getattr(pool, low), getattr(pool, high)
+        least = getattr(pool, low)
+        most = getattr(pool, high)
         if least is not None and most is not None and least > most:
             message = f"the minimum, {least}, is above the maximum, {most}"
             yield finding(pool, low, message, allowed=f"at most {most}", nearest=most)
@@ -67,12 +70,12 @@ def max_pods(pool: NodePoolView) -> Iterator[Draft]:
 def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that may have more VMs in a zone than GKE's documented limit.
 
-    Slices are left alone, since Google lists larger ones; so may other machines be taken, as sources on A4 say.
+    Slices pass, since Google lists larger ones; GKE may accept more VMs of other machines too, as sources on A4 say.
     """
     most = pool.most_vms // pool.zone_count
     if most > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
         message = f"{most:,} VMs of one pool in one zone: GKE documents a limit of {MOST_NODES_IN_A_ZONE:,}"
-        allowed = f"at most {MOST_NODES_IN_A_ZONE:,} a pool, or more where Google says so"
+        allowed = f"at most {MOST_NODES_IN_A_ZONE:,} per pool, or more if Google has granted it"
         yield finding(pool, "max_nodes", message, allowed=allowed, nearest=MOST_NODES_IN_A_ZONE)
 
 
@@ -80,13 +83,13 @@ def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
 def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find a cluster whose pools may reach more VMs than GKE supports by default, or at all."""
     nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
-    if nodes <= NODES_UNASKED:
+    if nodes <= NODES_BY_DEFAULT:
         return
     if nodes > MOST_NODES:
         message = f"its pools may have {nodes:,} VMs, but GKE documents a limit of {MOST_NODES:,}"
         yield finding(cluster, "cluster", message, allowed=f"at most {MOST_NODES:,}, or several clusters")
     else:
-        message = f"its pools may have {nodes:,} VMs: more than {NODES_UNASKED:,} need a limit that Google has raised"
+        message = f"its pools may have {nodes:,} VMs: above {NODES_BY_DEFAULT:,}, Google has to raise the limit"
         yield finding(cluster, "cluster", message, allowed="a regional cluster, and a limit that Google has raised")
 
 
@@ -103,9 +106,9 @@ def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE API v1beta1, BlueGreenSettings and its rollout policies (discovery document), read 2026-11-22",
 )
 def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
-    """Find blue-green upgrades with a share or a wait outside its range, and settings that have no effect.
+    """Find blue-green upgrades with a share or a wait outside its range, and settings without effect.
 
-    Which of them exclude each other is judged by documents.
+    Document rules check which settings exclude each other.
     """
     share = pool.batch_share
     if share is not None and not 0 < share <= 1 and not (share == 0 and pool.batch_nodes):
@@ -118,7 +121,7 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
     ):
         if (wait := getattr(pool, field)) is not None and wait > LONGEST_WAIT:
             message = f"an upgrade waits {wait:,} seconds {when}"
-            # The document has it of the first; of the others it is general knowledge.
+            # The document has the limit of the first; the others' are general knowledge.
             severity: Severity | None = None if field == "drain_wait_seconds" else "warning"
             yield finding(
                 pool, field, message, allowed=f"at most {LONGEST_WAIT}s, 7 days", nearest=f"{LONGEST_WAIT}s",
@@ -128,7 +131,8 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
         message = f"the strategy is {pool.upgrade_strategy or 'SURGE by default'}, which has no blue-green settings"
         yield finding(pool, "blue_green", message, allowed="BLUE_GREEN", nearest="BLUE_GREEN", severity="warning")
     if pool.autoscaled_rollout and not pool.autoscales:  # (inferred)
-        message, allowed = "the rollout is by the autoscaler, and the pool does not autoscale", "standardRolloutPolicy"
+        message = "the rollout is autoscaled, but the pool does not autoscale"
+        allowed = "standardRolloutPolicy"
         yield finding(pool, "autoscaled_rollout", message, allowed=allowed, nearest=allowed, severity="warning")
 
 
@@ -139,9 +143,9 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
 )
 def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrades of reserved TPUs or GPUs that need more than the pool's maximum; quota is charged for them.
+    """Find upgrades of reserved TPUs or GPUs that need more VMs than the pool's maximum; quota is charged for them.
 
-    A slice over several hosts is recreated as one and needs no more.
+    A multi-host slice is recreated as a whole and needs no extra VMs.
     """
     machine = pool.machine
     if machine is None or machine.accelerator is None or not pool.upgrades:
@@ -163,7 +167,7 @@ def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE docs, TPUs in GKE: a multi-host slice is repaired and upgraded as a whole",
 )
 def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find surge settings on a multi-host slice: GKE recreates all its hosts together."""
+    """Find surge settings on a multi-host slice: GKE recreates all of its hosts together."""
     if pool.hosts > 1 and pool.max_surge:
         message = f"GKE recreates the {pool.hosts} hosts of a slice together, whatever max_surge says"
         yield finding(pool, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
@@ -176,7 +180,7 @@ def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
 )
 def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool that Pulumi deletes after its replacement is created: name and capacity are not free until then."""
+    """Find a pool that Pulumi deletes only after it creates the replacement: name and capacity are not free before."""
     if pool.replaced_first is not False:
         return
     machine = pool.machine
@@ -191,13 +195,13 @@ def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("system-pool", ruleset="together", across=True, source="GKE docs, GPUs and ProvisioningRequest")
 def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a cluster without a pool on which controllers, their webhooks and system pods can always run."""
+    """Find a cluster without a pool where controllers, their webhooks and system pods can always run."""
     pools = pools_of(cluster, program)
     if not pools or cluster.autopilot or not cluster.remove_default_pool or cluster.inline_pools:
         return
     if any(limits.cluster.name == cluster.name for limits in program.all(AutoProvisioningView)):
-        return  # GKE makes a pool for what has no node
-    untainted = all(row.accelerator_type and not row.taints for row in pools)  # beside no CPU pool GKE adds no taint
+        return  # GKE creates a pool for pods without a node
+    untainted = all(row.accelerator_type and not row.taints for row in pools)  # without a CPU pool GKE adds no taint
     plain = pools if untainted else [row for row in pools if _takes_any_pod(row)]
     allowed = "a pool without accelerators and taints, with at least 1 node"
     if not plain:
@@ -205,7 +209,7 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest="e2-standard-4, 2 nodes")
     elif not any(row.least_vms for row in plain):
         message = f"all pools of cluster {cluster.name} without accelerators or taints can scale to zero"
-        # Pods wait for their first node then, where all that starts from nothing has GPUs: nothing is refused.
+        # If all pools have GPUs, pods only wait for their first node: nothing is refused.
         severity: Severity | None = "warning" if untainted else None
         nearest = f"{'min_nodes' if cluster.origin else 'a minimum of'} 1 for {plain[0].name}"
         yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest=nearest, severity=severity)
@@ -220,12 +224,12 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     source="house rule: Kueue and JobSet refuse all jobs while their webhooks have no node",
 )
 def system_pool_shared(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a production cluster whose system pool pods of teams can fill, so that controllers find no place."""
+    """Find a production cluster where pods of teams can fill the system pool, and leave controllers no room."""
     system = [pool for pool in pools_of(cluster, program) if pool.pool == SYSTEM_NAME]
     if not program.production or not system or SYSTEM_TAINT[0] in {taint.key for taint in system[0].taints}:
         return
-    message = f"pods of teams that ask for no TPUs or GPUs run beside the controllers of {cluster.name}"
-    allowed = "a pool for such pods, beside a system pool that has a taint against them"
+    message = f"pods of teams that request no TPUs or GPUs run beside the controllers of {cluster.name}"
+    allowed = "a pool for such pods, and a taint against them on the system pool"
     nearest = "cpu_pools: {general: {max_nodes: 2}}" if cluster.origin else f"the taint {SYSTEM_TAINT[0]}"
     yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest=nearest)
 
@@ -277,7 +281,7 @@ def placement_size(pool: NodePoolView) -> Iterator[Draft]:
         message = f"{pool.most_vms:,} {machine.name} cannot be placed together"
         most = machine.compact_max_nodes
         yield finding(
-            pool, "max_nodes", message, allowed=f"at most {most:,} a pool", nearest=f"several pools of {most:,}"
+            pool, "max_nodes", message, allowed=f"at most {most:,} per pool", nearest=f"several pools of {most:,}"
         )
 
 
@@ -297,7 +301,7 @@ def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("workload-policy-missing", ruleset="placement", source=f"{_TOOLKIT}; GKE docs, TPU Ironwood")
 def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
-    """Find hosts that only a workload policy can join, without one."""
+    """Find hosts that need a workload policy to be joined, but have none."""
     machine = pool.machine
     if machine is None or not machine.workload_policy or pool.policy:
         return
@@ -328,7 +332,7 @@ def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     source="vllm ci-infra #547, against Cluster Toolkit v1.95.0, resource-policy/outputs.tf",
 )
 def workload_policy_drift(pool: NodePoolView) -> Iterator[Draft]:
-    """Find type COMPACT with a workload policy, said to replace the slice on each update; sources disagree."""
+    """Find type COMPACT with a workload policy, which may replace the slice on each update; sources disagree."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu" or not machine.workload_policy or pool.placement_type != COMPACT:
         return
@@ -345,10 +349,11 @@ def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
         message = "accelerator topology and topology distance exclude each other"
         yield finding(policy, "topology_distance", message, allowed="one of the two")
     if policy.workload and policy.workload_type != HIGH_THROUGHPUT:
-        set_ = [name for name in ("topology", "topology_mode", "topology_distance") if getattr(policy, name)]
-        if set_:
-            message = f"a workload policy of type {policy.workload_type} does not support {set_[0].replace('_', ' ')}"
-            yield finding(policy, set_[0], message, allowed=f"type {HIGH_THROUGHPUT}", nearest=HIGH_THROUGHPUT)
+        written = [name for name in ("topology", "topology_mode", "topology_distance") if getattr(policy, name)]
+        if written:
+            field = written[0]
+            message = f"a workload policy of type {policy.workload_type} does not support {field.replace('_', ' ')}"
+            yield finding(policy, field, message, allowed=f"type {HIGH_THROUGHPUT}", nearest=HIGH_THROUGHPUT)
     if policy.max_distance is not None and policy.gpu_topology:
         message = "distance and GPU topology of a group exclude each other"
         yield finding(policy, "max_distance", message, allowed="one of the two")
@@ -356,7 +361,7 @@ def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
 
 @rule("provision-only", ruleset="placement", source=_TOOLKIT)
 def provision_only(policy: ResourcePolicyView) -> Iterator[Draft]:
-    """Find a policy that provisions hosts before joining them, without the type and topology of their slices."""
+    """Find a provision-only policy without the type and topology of its slices."""
     if policy.topology_mode == PROVISION_ONLY and not (policy.workload_type and policy.topology):
         message = f"mode {PROVISION_ONLY} needs a type and a topology"
         allowed = f"type {HIGH_THROUGHPUT} and accelerator_topology"
@@ -365,7 +370,7 @@ def provision_only(policy: ResourcePolicyView) -> Iterator[Draft]:
 
 @rule("placement-policy", ruleset="together", across=True, source=f"{_TOOLKIT}; {_CA}")
 def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool whose placement policy has another region, project, kind or topology."""
+    """Find a pool whose placement policy has the wrong region, project, kind or topology."""
     machine = pool.machine
     policy = program.once(_policies).get(pool.policy) if pool.policy else None
     if policy is None:
@@ -382,15 +387,15 @@ def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         yield finding(pool, "policy", message, allowed="a workload policy or a group placement policy")
     if machine is None or not machine.workload_policy:
         return
-    wanted = machine.nvlink_domain or pool.tpu_topology
-    if wanted and policy.topology != wanted:
-        message = f"policy {policy.name} has topology {policy.topology or 'none'}, but the pool has {wanted}"
-        yield finding(pool, "policy", message, allowed=wanted, nearest=wanted)
+    topology = machine.nvlink_domain or pool.tpu_topology
+    if topology and policy.topology != topology:
+        message = f"policy {policy.name} has topology {policy.topology or 'none'}, but the pool has {topology}"
+        yield finding(pool, "policy", message, allowed=topology, nearest=topology)
 
 
 @rule("provision-only-pool", ruleset="together", when="policy", across=True, source=_TOOLKIT)
 def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find hosts that are provisioned before they are joined, with queued provisioning or no named reservation."""
+    """Find a pool of a provision-only policy with queued provisioning or without a named reservation."""
     policy = program.once(_policies).get(pool.policy) if pool.policy else None
     if policy is None or policy.topology_mode != PROVISION_ONLY:
         return
@@ -401,5 +406,5 @@ def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]
 
 def _policies(program: Program) -> dict[str, ResourcePolicyView]:
     policies = program.all(ResourcePolicyView)
-    own = {policy.policy: policy for policy in policies if policy.known("policy") and policy.policy}
-    return {policy.name: policy for policy in policies} | own
+    by_cloud_name = {policy.policy: policy for policy in policies if policy.known("policy") and policy.policy}
+    return {policy.name: policy for policy in policies} | by_cloud_name

@@ -24,24 +24,25 @@ RUN_SECONDS = (30, 120 * DAY)
 
 @rule("one-provisioning-model", ruleset="consumption", source=f"{_TOOLKIT}; xpk 367c838")
 def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool with two provisioning models; queued provisioning combines with flex-start alone."""
-    asked = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
-    if "spot" in asked and len(asked) > 1:
-        message = f"{' and '.join(asked).replace('_', '-')} exclude each other"
-        yield finding(pool, "spot", message, allowed="one provisioning model", nearest=asked[1].replace("_", "-"))
+    """Find a pool with two provisioning models; queued provisioning combines only with flex-start."""
+    models = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
+    if "spot" in models and len(models) > 1:
+        message = f"{' and '.join(models).replace('_', '-')} exclude each other"
+        yield finding(pool, "spot", message, allowed="one provisioning model", nearest=models[1].replace("_", "-"))
     if pool.spot_twice:
-        yield finding(pool, "spot", "spot and preemptible exclude each other", allowed="spot alone", nearest="spot")
+        yield finding(pool, "spot", "spot and preemptible exclude each other", allowed="only spot", nearest="spot")
 
 
 @rule("no-reservation-affinity", ruleset="consumption", source=_TOOLKIT)
 def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
     """Find flex-start or queued VMs without affinity NO_RESERVATION, or spot VMs with an affinity to reservations.
 
-    Spot VMs without an affinity are deployed daily; that GKE refuses them with any is the Toolkit's word alone.
+    Spot VMs without an affinity are deployed daily; only the Toolkit says that GKE refuses them with one.
     """
-    affinity, spot = pool.consume_reservation, pool.capacity == "spot"
-    taken = ("NO_RESERVATION", None) if spot else ("NO_RESERVATION",)
-    if pool.capacity in ("spot", "flex-start") and affinity not in taken:
+    affinity = pool.consume_reservation
+    spot = pool.capacity == "spot"
+    accepted = ("NO_RESERVATION", None) if spot else ("NO_RESERVATION",)
+    if pool.capacity in ("spot", "flex-start") and affinity not in accepted:
         message = f"{pool.capacity} VMs cannot use reservations, but the affinity is {affinity or 'not written'}"
         severity: Severity | None = "warning" if spot and affinity == "ANY_RESERVATION" else None
         yield finding(
@@ -51,11 +52,11 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("reservation-named", ruleset="consumption", source="terraform-provider-google-beta 93c65b2, reservation_affinity")
 def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an affinity to a specific reservation that does not name it, or (inferred, a warning) names several."""
+    """Find affinity to a specific reservation without its name, or (inferred, a warning) with several names."""
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
         yield finding(pool, "reservation", "is missing: SPECIFIC_RESERVATION needs it", allowed="its name")
     elif pool.reservations > 1:
-        message = f"{pool.reservations} reservations are named, and a pool consumes one"
+        message = f"{pool.reservations} reservations are named, but a pool consumes one"
         allowed = "one name; a pool for each reservation"
         yield finding(pool, "reservations", message, allowed=allowed, nearest=pool.reservation, severity="warning")
 
@@ -67,7 +68,7 @@ def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
 )
 def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
-    """Find TPUs with affinity to any reservation: as far as we know, TPUs consume a reservation only by name."""
+    """Find TPUs with affinity to any reservation: TPUs are known to consume a reservation only by name."""
     machine = pool.machine
     if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
         message = f"{machine.name} consumes a reservation only by name: its slices would be created on demand, or never"
@@ -85,13 +86,13 @@ def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
     for field in ("initial_nodes", "node_count", "min_nodes", "total_min_nodes"):
         count = getattr(pool, field)
         if count:
-            message = f"flex-start pools start at 0, and {field.replace('_', ' ')} is {count}"
+            message = f"flex-start pools start at 0, but {field.replace('_', ' ')} is {count}"
             yield finding(pool, field, message, allowed="0", nearest=0)
 
 
 @rule("flex-start-repair", ruleset="consumption", when="flex_start", source=f"{_TOOLKIT}; xpk 367c838")
 def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a flex-start pool whose nodes are to be repaired: written, or by the default of a block that is written."""
+    """Find a flex-start pool with node auto-repair, whether written or by the default of its management block."""
     if pool.flex_start and pool.auto_repair:
         yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
 
@@ -122,7 +123,7 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
 def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
     """Find a machine type that does not support the pool's provisioning model.
 
-    A CPU machine with GPUs that it does not support exists in no provisioning model: ``gpu-fixed-pair`` finds it.
+    ``gpu-fixed-pair`` reports CPU machines with GPUs that they do not support.
     """
     machine = pool.machine
     if machine is None or (machine.kind == "cpu" and pool.accelerator_type is not None):
@@ -130,10 +131,10 @@ def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
     if pool.capacity not in machine.capacities:
         message = f"{machine.name} does not support {pool.capacity}"
         if pool.consume_reservation == "ANY_RESERVATION":
-            message += ", which a pool with any reservation falls back to"
+            message += ", the fallback of a pool with affinity to any reservation"
         nearest = next(iter(machine.capacities), None)
-        # No source lists how CPU machines may be asked for, and owners deploy n1 by flex-start. The provider's tests
-        # (93c65b2) queue for a3-edgegpu-8g, and create a3-ultragpu-8g where any reservation may be consumed.
+        # No source lists the provisioning models of CPU machines, and owners deploy n1 by flex-start. The provider's
+        # tests (93c65b2) queue for a3-edgegpu-8g, and create a3-ultragpu-8g that may consume any reservation.
         reserved = pool.consume_reservation is None and "reservation" in machine.capacities  # by any that fits
         tried = (pool.queued and not pool.flex_start) or (pool.capacity == "on-demand" and reserved)
         severity: Severity | None = "warning" if machine.kind == "cpu" or tried else None
@@ -143,7 +144,7 @@ def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("location-policy-any", ruleset="consumption", severity="warning", source=f"xpk 367c838; {_TOOLKIT}")
 def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
-    """Find scarce VMs that the autoscaler spreads over zones: a job of several would wait for the scarcest zone."""
+    """Find scarce VMs that the autoscaler spreads over zones: a job of several VMs would wait for the scarcest zone."""
     machine = pool.machine
     several = pool.capacity in ("spot", "flex-start") or len(pool.zones) > 1
     if machine is None or machine.accelerator is None or not several or not pool.autoscales:
@@ -160,7 +161,7 @@ def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
     source="Compute docs, TPU machines, read 2026-08-26",
 )
 def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a provisioning model that Google enables for a project on request."""
+    """Find a provisioning model that Google enables for a project only on request."""
     machine = pool.machine
     if machine is not None and pool.capacity in machine.allowlisted:
         message = f"{machine.name} with {pool.capacity} is only for projects that Google has granted access"
@@ -175,7 +176,7 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
 )
 def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrade settings of a flex-start pool: GKE overwrites them, and every preview shows the difference."""
+    """Find upgrade settings of a flex-start pool: GKE overwrites them, and every preview shows a difference."""
     if pool.capacity == "flex-start" and pool.upgrades and "upgradeSettings" not in (pool.ignored or ()):
         message = "GKE sets its own upgrade settings on flex-start pools, and each preview would show them as a change"
         yield finding(
@@ -191,7 +192,7 @@ def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
 )
 def queued_label(pool: NodePoolView) -> Iterator[Draft]:
-    """Find queued nodes without the label that flavors select them by: GKE sets the taint, and not the label."""
+    """Find queued nodes without the label by which flavors select them: GKE sets only the taint."""
     if pool.queued and pool.node_labels.get(QUEUED_LABEL) != "true":
         message = f"label {QUEUED_LABEL} is not set, and GKE does not set it"
         yield finding(pool, "node_labels", message, allowed=f"{QUEUED_LABEL}: true", nearest=f"{QUEUED_LABEL}: true")
@@ -204,14 +205,14 @@ def queued_label(pool: NodePoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, reservation data checks",
 )
 def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a block of a reservation for a pool that names no zone, and a sub-block of no block."""
+    """Find a reservation's block on a pool without zones, and a sub-block without its block."""
     path = pool.reservation_path or ""
     if "/reservationSubBlocks/" in path and "/reservationBlocks/" not in path:
         message = "a sub-block is named without its block"
         allowed = "RESERVATION/reservationBlocks/BLOCK/reservationSubBlocks/SUB_BLOCK"
         yield finding(pool, "reservation_path", message, allowed=allowed)
     elif "/reservationBlocks/" in path and not pool.zones:
-        message = "a block of a reservation is in one zone, and the pool names none"
+        message = "a block of a reservation is in one zone, but the pool names none"
         yield finding(pool, "zones", message, allowed="the reservation's zone, written out")
 
 
@@ -223,9 +224,9 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
     source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",
 )
 def host_maintenance(pool: NodePoolView) -> Iterator[Draft]:
-    """Find periodic maintenance of hosts asked of VMs that are not reserved; reports disagree on what then fails."""
+    """Find periodic host maintenance on VMs that are not reserved; reports disagree on what then fails."""
     if pool.maintenance == "PERIODIC" and pool.capacity != "reservation":
-        message = f"periodic host maintenance on {pool.capacity} VMs: said to end in an error of scheduling"
+        message = f"periodic host maintenance on {pool.capacity} VMs is reported to end in a scheduling error"
         yield finding(pool, "maintenance", message, allowed="none, unless the reservation has it", nearest="AS_NEEDED")
 
 
@@ -235,21 +236,21 @@ _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
 
 @rule("reservation-fits", ruleset="reservations", across=True, source=f"{_CA}, reservation matcher")
 def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool and a reservation of this program that do not match: its nodes would never come."""
+    """Find a pool that does not match its reservation of this program: its nodes would never be created."""
     reservation = _reservation_of(pool, program)
     if reservation is None:
         return
     zones = pool.zones or (pool.location,)
     if reservation.zone and zones != (reservation.zone,):
-        message = f"reservation {reservation.name} is in {reservation.zone}, and the pool in {', '.join(zones)}"
+        message = f"reservation {reservation.name} is in {reservation.zone}, but the pool is in {', '.join(zones)}"
         yield finding(pool, "zones", message, allowed=reservation.zone, nearest=reservation.zone)
     if reservation.machine_type and reservation.machine_type != pool.machine_type:
         message = (
-            f"reservation {reservation.name} is of {reservation.machine_type}, and the pool of {pool.machine_type}"
+            f"reservation {reservation.name} is for {reservation.machine_type}, but the pool has {pool.machine_type}"
         )
         yield finding(pool, "machine_type", message, allowed=reservation.machine_type, nearest=reservation.machine_type)
     else:
-        yield from _of_other_vms(pool, reservation)
+        yield from _other_differences(pool, reservation)
     if not reservation.specific:
         message = f"reservation {reservation.name} is open to all: specific_reservation_required is false"
         yield finding(pool, "reservation", message, allowed="specific_reservation_required", nearest="true")
@@ -263,19 +264,21 @@ def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source=f"{_CA}; {_TOOLKIT_POOL}: its default",
 )
 def reservation_room(reservation: ReservationView, program: Program) -> Iterator[Draft]:
-    """Find a reservation that does not hold what its pools may reach, or no node beside them for upgrades by surge."""
+    """Find a reservation with too few VMs for the maximum of its pools, or for their surge upgrades."""
     pools = [pool for pool in program.all(NodePoolView) if _reservation_of(pool, program) is reservation]
     count = reservation.count if pools else None
     if count is None:
         return
     most = sum(pool.most_vms for pool in pools)
     if most > count:
-        message = f"reservation {reservation.name} has {count} VMs, and its pools may have {most}"
+        message = f"reservation {reservation.name} has {count} VMs, but its pools may have {most}"
         yield finding(pools[0], "max_nodes", message, allowed=f"at most {count}", nearest=count)
-    for pool in pools if most == count else ():
+    if most != count:
+        return
+    for pool in pools:
         surge = pool.max_surge if pool.upgrades else SURGE_BY_DEFAULT
         if (SURGE_BY_DEFAULT if surge is None else surge) and pool.hosts == 1:
-            message = f"reservation {reservation.name} has no VM beside the pool's, and upgrades want one more"
+            message = f"reservation {reservation.name} has no VM beyond the pool's, but upgrades need one more"
             yield finding(pool, "max_surge", message, allowed="max_surge 0, max_unavailable 1", nearest="max_surge=0")
 
 
@@ -286,7 +289,7 @@ def reservation_room(reservation: ReservationView, program: Program) -> Iterator
     source="Cluster Toolkit v1.95.0: block labels of A3 High, A3 Mega, A3 Ultra, A4 and A4X; for others none was read",
 )
 def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a block of a reservation of machines that no source says have blocks: those not joined by GPUDirect."""
+    """Find a reservation's block for machines whose reservations are not known to have blocks."""
     machine = pool.machine
     if machine is not None and not has_blocks(machine) and "/reservationBlocks/" in (pool.reservation_path or ""):
         message = f"reservations of {machine.name} are not known to have blocks"
@@ -300,36 +303,40 @@ def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_CA}; GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21",
 )
 def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:
-    """Find VMs that are always there from a future reservation: made before it opens, the pool ends in an error."""
+    """Find a future reservation for a pool with a minimum of VMs: a pool created before it opens ends in an error."""
     opens = pool.node_labels.get(RESERVED_LABELS[0])
     least = pool.total_min_nodes or pool.min_nodes or 0
     if opens and least:
-        message = f"the reservation opens on {opens}, and {least:,} VMs are to be there at once"
+        message = f"the reservation opens on {opens}, but {least:,} VMs are needed at once"
         yield finding(pool, "min_nodes", message, allowed="0 until it is open", nearest=0)
 
 
-def _of_other_vms(pool: NodePoolView, reservation: ReservationView) -> Iterator[Draft]:
-    """Find VMs of the machine type that differ otherwise; what comes with it may be left out of a reservation."""
+def _other_differences(pool: NodePoolView, reservation: ReservationView) -> Iterator[Draft]:
+    """Find differences between VMs of one machine type; a reservation may leave out what comes with the type."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     attached = machine is not None and machine.kind == "cpu"
     gpus = (pool.accelerator_type, pool.accelerator_count)
     reserved = (reservation.accelerator_type, reservation.accelerator_count)
     if gpus != reserved and (attached or reservation.accelerator_type is not None):
-        want, have = (f"{count} of {kind}" if kind else "no GPUs" for kind, count in (reserved, gpus))
-        yield _differ(pool, "accelerator_type", reservation, want, have)
+        yield _difference(pool, "accelerator_type", reservation, _gpus_text(*reserved), _gpus_text(*gpus))
     if pool.min_cpu_platform != reservation.min_cpu_platform:
-        have, want = (platform or "none" for platform in (pool.min_cpu_platform, reservation.min_cpu_platform))
-        yield _differ(pool, "min_cpu_platform", reservation, f"CPU platform {want}", f"CPU platform {have}")
+        reserved_platform = f"CPU platform {reservation.min_cpu_platform or 'none'}"
+        platform = f"CPU platform {pool.min_cpu_platform or 'none'}"
+        yield _difference(pool, "min_cpu_platform", reservation, reserved_platform, platform)
     bundled = machine.local_ssd.bundled if machine is not None else None
     ssds = pool.local_ssd_count or 0
     if ssds != reservation.local_ssds and (reservation.local_ssds or not bundled):
-        have, want = f"{ssds} local SSDs", f"{reservation.local_ssds} local SSDs"
-        yield _differ(pool, "local_ssd_count", reservation, want, have)
+        reserved_ssds = f"{reservation.local_ssds} local SSDs"
+        yield _difference(pool, "local_ssd_count", reservation, reserved_ssds, f"{ssds} local SSDs")
 
 
-def _differ(view: View, field: str, reservation: ReservationView, want: str, have: str) -> Draft:
-    message = f"VMs of reservation {reservation.name} have {want}, and the pool's {have}"
-    return finding(view, field, message, allowed=want, nearest=want)
+def _gpus_text(kind: str | None, count: int | None) -> str:
+    return f"{count} of {kind}" if kind else "no GPUs"
+
+
+def _difference(view: View, field: str, reservation: ReservationView, reserved: str, actual: str) -> Draft:
+    message = f"VMs of reservation {reservation.name} have {reserved}, but the pool's have {actual}"
+    return finding(view, field, message, allowed=reserved, nearest=reserved)
 
 
 def _reservation_of(pool: NodePoolView, program: Program) -> ReservationView | None:

@@ -1,6 +1,6 @@
-"""Versions: of GKE (floors of machines and features, release channels, pools), and of charts beside one another.
+"""Versions: of GKE (floors of machines and features, release channels, pools), and of charts that must match.
 
-As numbers ``1.34.1-gke.2541000`` is (1, 34, 1, 2541000): texts do not compare.
+Versions are compared as numbers: ``1.34.1-gke.2541000`` is (1, 34, 1, 2541000).
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ QUEUED_TPU_SHIPPED = (1, 35)
 MOST_MINORS_OLDER = 2
 SLICE_CONTROLLER = "1.35.0-gke.274500"
 OFFERED = {"EXTENDED": "1.31"}
-"""By release channel, the oldest minor version that new clusters can have, where it is not ``OLDEST``."""
+"""The oldest minor version of new clusters by release channel, if it is not ``OLDEST``."""
 OLDEST = "1.34"
 
 
 @rule("gke-floor", ruleset="versions", across=True, source=_GKE)
 def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a GKE version older than the first that supports the machine type, or its provisioning model."""
+    """Find a GKE version that does not support the machine type, or its provisioning model, yet."""
     machine = pool.machine
     if machine is None or not machine.minimum_gke:
         return
-    how = "queued-provisioning" if pool.queued and not pool.flex_start else pool.capacity  # it is older than flex-start
-    for what in ("pool", how):
-        floor = machine.minimum_gke.get(what)
-        subject = machine.name if what == "pool" else f"{machine.name} by {what}"
+    queued_only = pool.queued and not pool.flex_start  # GKE had queued provisioning before flex-start
+    capacity = "queued-provisioning" if queued_only else pool.capacity
+    subjects = {"pool": machine.name, capacity: f"{machine.name} by {capacity}"}
+    for key, subject in subjects.items():
+        floor = machine.minimum_gke.get(key)
         if floor:
             yield from _floor(pool, version_of(pool, program), floor, subject)
 
@@ -56,7 +57,7 @@ def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gpu_direct.tf, read 2026-06-25",
 )
 def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find GPUDirect networks on a GKE version whose GPUDirect does not work: training would use one interface."""
+    """Find GPUDirect networks on a GKE version without working GPUDirect: training would use one interface."""
     machine = pool.machine
     if machine is None or not pool.nics or not machine.gpudirect_minimum_gke:
         return
@@ -84,15 +85,15 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("auto-provisioning-floor", ruleset="versions", across=True, source=_GKE)
 def auto_provisioning_floor(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a GKE version that does not auto-provision an accelerator yet, or not with its driver."""
+    """Find a GKE version that does not auto-provision an accelerator, or does not install its driver, yet."""
     for limit, machines in view.accelerators():
         if machines[0].kind == "gpu":
             subject = f"the driver of auto-provisioned {limit.resource}"
             yield from _floor(view, view.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject)
         floors = [machine.minimum_gke.get("auto-provisioning") for machine in machines]
-        known = [floor for floor in floors if floor]
-        if known and len(known) == len(floors):
-            least = min(known, key=lambda floor: parse(floor) or ())
+        listed = [floor for floor in floors if floor]
+        if listed and len(listed) == len(floors):
+            least = min(listed, key=lambda floor: parse(floor) or ())
             yield from _floor(view, view.cluster.version, least, f"auto-provisioning of {limit.resource}")
 
 
@@ -131,7 +132,7 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     """Find an exact GKE version in a release channel, which drops it after some weeks."""
     version = parse(cluster.version)
     if version and len(version) == FULL and cluster.release_channel not in (None, "UNSPECIFIED"):
-        message = f"{cluster.version} can be created only as long as channel {cluster.release_channel} offers it here"
+        message = f"{cluster.version} can be created only as long as channel {cluster.release_channel} offers it"
         prefix = f"{version[0]}.{version[1]}"
         yield finding(
             cluster, "version", message, allowed="a minor version, or one that the channel offers", nearest=prefix
@@ -146,10 +147,10 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     source="GKE release notes, available minor versions by channel, copy with 1.37 in Rapid, read 2026-11-22",
 )
 def version_offered(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a GKE version older than any that new clusters can have; one that runs may have passed it long ago."""
+    """Find a GKE version older than any that GKE offers for new clusters; a running cluster may have a later one."""
     oldest = OFFERED.get(cluster.release_channel or "", OLDEST)
     if below(cluster.version, oldest):
-        message = f"{cluster.version} is older than what GKE offers for new clusters"
+        message = f"{cluster.version} is older than any version that GKE offers for new clusters"
         yield finding(cluster, "version", message, allowed=f"{oldest} or later", nearest=oldest)
 
 
@@ -169,7 +170,7 @@ def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         return
     width = min(len(nodes), len(control))
     if nodes[:width] > control[:width]:
-        severity: Severity = "error" if len(control) == FULL else "warning"  # the control plane's lowest may be passed
+        severity: Severity = "error" if len(control) == FULL else "warning"  # GKE may pick a newer patch than a prefix
         message = f"version {pool.version} is newer than the control plane's {cluster.version}"
         yield finding(pool, "version", message, allowed=f"at most {cluster.version}", severity=severity)
     elif nodes[0] == control[0] and control[1] - nodes[1] > MOST_MINORS_OLDER:
@@ -184,23 +185,22 @@ def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="xpk #900 and notes of 2026, against Cluster Toolkit v1.95.0, examples/gke-consumption-options",
 )
 def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find queued provisioning of TPUs: refused alone; with flex-start, sources disagree from GKE 1.35 on."""
+    """Find queued provisioning of TPUs: refused without flex-start; with it, sources disagree from GKE 1.35 on."""
     machine = pool.machine
     if not pool.queued or machine is None or machine.kind != "tpu":
         return
+    allowed = "only flex-start, with jobs queued by Kueue"
     if not pool.flex_start:
         message = "queued provisioning without flex-start does not support TPUs"
-        yield finding(
-            pool, "queued", message, allowed="flex-start alone, with jobs queued by Kueue", nearest="flex-start"
-        )
+        yield finding(pool, "queued", message, allowed=allowed, nearest="flex-start")
         return
     version = parse(version_of(pool, program))
     old = version is not None and len(version) == FULL and version[:2] < QUEUED_TPU_SHIPPED
-    message = "flex-start TPUs with queued provisioning: refused in 2025, in Cluster Toolkit's examples for 1.35"
-    yield finding(
-        pool, "queued", message, allowed="flex-start alone, with jobs queued by Kueue", nearest="flex-start",
-        severity="error" if old else "warning",
-    )  # fmt: skip
+    message = (
+        "flex-start TPUs with queued provisioning were refused in 2025, but Cluster Toolkit has examples for GKE 1.35"
+    )
+    severity: Severity = "error" if old else "warning"
+    yield finding(pool, "queued", message, allowed=allowed, nearest="flex-start", severity=severity)
 
 
 @rule(
@@ -211,7 +211,7 @@ def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="release notes and go.mod of each: training_platform/catalog/data/software.yaml, releases, read 2026-11-23",
 )
 def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]:
-    """Find a chart or a cluster whose version does not go with that of a chart in the same cluster."""
+    """Find a chart or a cluster whose version is incompatible with a chart in the same cluster."""
     chart = release.catalogued
     if chart is None or release.version is None:
         return
@@ -224,7 +224,7 @@ def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]
         for name, minors in row.breaks.items():
             other = others.get(f"{cluster}{name}-release")
             if other is not None and any(map(other.of_minor, minors)):
-                message = f"{other.version} of {name} does not go with {ours} in the same cluster"
+                message = f"{other.version} of {name} is incompatible with {ours} in the same cluster"
                 fits = row.goes_with[name]
                 yield finding(other, "version", message, allowed=f"{fits.rpartition('.')[0]}.x", nearest=fits)
         for gke in program.all(ClusterView):
@@ -239,36 +239,37 @@ def _floor(view: View, version: str | None, floor: str, subject: str) -> Iterato
         yield finding(view, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)
 
 
-FULL = 4  # minor, patch and GKE's own number written out
+FULL = 4  # numbers of a full version: major, minor, patch and GKE's own
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9})(?:-gke\.(\d{1,9}))?)?\Z")
 
 
 @lru_cache(maxsize=4096)
 def parse(version: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of a version, as many as are written; None for ``latest`` and everything else."""
+    """Return the numbers of a full version or a prefix; None for ``latest`` and any other string."""
     match = _VERSION.match((version or "").rstrip("."))
     return tuple(int(part) for part in match.groups() if part is not None) if match else None
 
 
 @lru_cache(maxsize=4096)
 def below(version: str | None, floor: str) -> Severity | None:
-    """Return how bad it is that a version is below a floor, None where it is not, or may not be.
+    """Return the severity of a version below a floor; None if it is not, or may not be.
 
-    One that is written out is an error. A prefix (``1.30``) of which every version is below is a warning: GKE takes
-    the newest that fits, and a release channel moves on.
+    A full version is an error. A prefix (``1.30``) whose versions are all below the floor is a warning: GKE picks the
+    newest that fits, and a release channel moves on.
     """
-    have, least = parse(version), parse(floor)
-    if have is None or least is None or have >= least[: len(have)]:
+    numbers = parse(version)
+    least = parse(floor)
+    if numbers is None or least is None or numbers >= least[: len(numbers)]:
         return None
-    return "error" if len(have) == FULL else "warning"
+    return "error" if len(numbers) == FULL else "warning"
 
 
 def floor_of(floors: Iterable[str], version: str | None) -> str | None:
-    """Return which of several floors, one for each minor version, holds for a version: a later minor has none."""
+    """Return the floor for a version from the floors of several minor versions; later minor versions have none."""
     ordered = sorted(floors, key=lambda floor: parse(floor) or ())
-    have = parse(version)
-    if have is None or not ordered:
+    numbers = parse(version)
+    if numbers is None or not ordered:
         return None
-    if have[:2] < (parse(ordered[0]) or ())[:2]:
+    if numbers[:2] < (parse(ordered[0]) or ())[:2]:
         return ordered[0]
-    return next((floor for floor in ordered if (parse(floor) or ())[:2] == have[:2]), None)
+    return next((floor for floor in ordered if (parse(floor) or ())[:2] == numbers[:2]), None)

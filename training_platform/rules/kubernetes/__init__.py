@@ -1,3 +1,3 @@
-"""Rules of Kubernetes objects: what an API server and its webhooks compare, and no schema says."""
+"""Rules of Kubernetes objects: comparisons of API servers and webhooks that no schema states."""
 
 from training_platform.rules.kubernetes import jobs, objects, pods  # noqa: F401 # importing a module registers its rules

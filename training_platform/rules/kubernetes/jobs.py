@@ -1,4 +1,4 @@
-"""Jobs, JobSets and groups of LeaderWorkerSet, as their webhooks compare the parts; TPU jobs beside the pools."""
+"""Jobs, JobSets and LeaderWorkerSets: comparisons of their webhooks; TPU jobs against the VMs of their topology."""
 
 from __future__ import annotations
 
@@ -13,72 +13,78 @@ from training_platform.rules.kubernetes.objects import (
     SUBDOMAIN,
     Flaw,
     block,
+    duplicates,
     entries,
+    integer,
     is_unknown,
     object_rule,
-    text,
-    texts,
-    twice,
-    whole,
+    string,
+    strings,
 )
 from training_platform.rules.kubernetes.pods import JOB, JOB_SET, JOBS, LWS, containers, jobs, quantity
 from training_platform.views.inputs import rows
 
-_WIDEST: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/validation of Kubernetes 1.36.3
+_MOST_PARALLEL: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/validation of Kubernetes 1.36.3
 
 
 @object_rule("job-completion", *JOBS, ruleset="pods", source=SERVER)
 def job_completion(inputs: Json) -> Iterator[Flaw]:
-    """Find Indexed jobs without completions, and policies that ask for another completion mode or restart policy."""
-    for at, job in jobs(inputs):
+    """Find Indexed jobs without completions, and policies that need another completion mode or restart policy."""
+    for job_path, job in jobs(inputs):
         indexed = job.get("completionMode") == "Indexed"
         policy = block(job, "template", "spec").get("restartPolicy")
-        width = whole(job, "parallelism")
-        if indexed and job.get("completions") is None and width is not None:  # where neither is, both are 1
-            yield Flaw(f"{at}.completions", "an Indexed job has no completions", "a number of pods", str(width or 1))
-        if indexed and width is not None and width > _WIDEST:
+        width = integer(job, "parallelism")
+        if indexed and job.get("completions") is None and width is not None:  # without parallelism too, both are 1
+            path = f"{job_path}.completions"
+            yield Flaw(path, "an Indexed job has no completions", "a number of pods", str(width or 1))
+        if indexed and width is not None and width > _MOST_PARALLEL:
             message = f"parallelism is {width}, and completionMode is Indexed"
-            yield Flaw(f"{at}.parallelism", message, f"at most {_WIDEST:,}", str(_WIDEST))
+            yield Flaw(f"{job_path}.parallelism", message, f"at most {_MOST_PARALLEL:,}", str(_MOST_PARALLEL))
         if job.get("backoffLimitPerIndex") is not None and job.get("completionMode") in (None, "NonIndexed"):
-            yield Flaw(f"{at}.backoffLimitPerIndex", "is only for Indexed jobs", "completionMode Indexed")
+            yield Flaw(f"{job_path}.backoffLimitPerIndex", "is only for Indexed jobs", "completionMode Indexed")
         if job.get("podFailurePolicy") is not None and policy == "OnFailure":
-            yield Flaw(f"{at}.template.spec.restartPolicy", "podFailurePolicy needs Never", "Never", "Never")
+            message = "podFailurePolicy needs restartPolicy Never"
+            yield Flaw(f"{job_path}.template.spec.restartPolicy", message, "Never", "Never")
 
 
 @object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
 def job_policy(inputs: Json) -> Iterator[Flaw]:
     """Find exit codes of a failure policy out of order, and indexes of a success policy that the job does not have."""
-    for at, job in jobs(inputs):
+    for job_path, job in jobs(inputs):
         for index, row in entries(block(job, "podFailurePolicy"), "rules"):
-            place = f"{at}.podFailurePolicy.rules[{index}]"
-            codes, here = block(row, "onExitCodes"), f"{place}.onExitCodes.values"
+            path = f"{job_path}.podFailurePolicy.rules[{index}]"
+            codes = block(row, "onExitCodes")
             if row.get("action") == "FailIndex" and job.get("backoffLimitPerIndex") is None:
-                message = "FailIndex goes with backoffLimitPerIndex alone"
-                yield Flaw(f"{place}.action", message, "Count, FailJob, Ignore")
-            names = [text(container, "name") for _, container in containers("", block(job, "template", "spec"))]
-            name = text(codes, "containerName")
+                message = "FailIndex needs backoffLimitPerIndex"
+                yield Flaw(f"{path}.action", message, "Count, FailJob, Ignore")
+            names = [string(container, "name") for _, container in containers("", block(job, "template", "spec"))]
+            name = string(codes, "containerName")
             if name is not None and names and not {name, None} & {*names}:
                 allowed = ", ".join(filter(None, names))
-                yield Flaw(f"{place}.onExitCodes.containerName", f"the pod has no container {name}", allowed)
+                yield Flaw(f"{path}.onExitCodes.containerName", f"the pod has no container {name}", allowed)
             values = [code for code in rows(codes.get("values")) if isinstance(code, (int, float))]
+            values_path = f"{path}.onExitCodes.values"
             if values != sorted(set(values)):
-                yield Flaw(here, "exit codes are not in ascending order without duplicates", str(sorted(set(values))))
+                message = "exit codes are not in ascending order without duplicates"
+                yield Flaw(values_path, message, str(sorted(set(values))))
             if 0 in values and codes.get("operator") == "In":
-                yield Flaw(here, "exit code 0 is not a failure", "codes of at least 1, or operator NotIn")
-        rules, most = entries(block(job, "successPolicy"), "rules"), whole(job, "completions")
+                yield Flaw(values_path, "exit code 0 is not a failure", "codes of at least 1, or operator NotIn")
+        rules = entries(block(job, "successPolicy"), "rules")
+        completions = integer(job, "completions")
         if rules and job.get("completionMode") in (None, "NonIndexed"):
-            yield Flaw(f"{at}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
+            yield Flaw(f"{job_path}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
         for index, row in rules:
-            last = max(map(int, re.findall(r"[0-9]{1,18}", text(row, "succeededIndexes") or "")), default=-1)
-            if most is not None and last >= most:
-                here = f"{at}.successPolicy.rules[{index}].succeededIndexes"
-                yield Flaw(here, f"index {last} is beyond the {most} completions", f"0 to {most - 1}")
+            last = max(map(int, re.findall(r"[0-9]{1,18}", string(row, "succeededIndexes") or "")), default=-1)
+            if completions is not None and last >= completions:
+                path = f"{job_path}.successPolicy.rules[{index}].succeededIndexes"
+                yield Flaw(path, f"index {last} is beyond the {completions} completions", f"0 to {completions - 1}")
 
 
 _ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
 _LONGEST: Final = 63
 _MOST_PODS: Final = 2**31 - 1
-_IN_PLACE, _GATED = "InPlaceRestart", ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+_IN_PLACE: Final = "InPlaceRestart"
+_GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 _REASONS: Final = (
     "BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy",
 )  # fmt: skip
@@ -86,19 +92,19 @@ _REASONS: Final = (
 
 @object_rule("jobset-names", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_names(inputs: Json) -> Iterator[Flaw]:
-    """Find names of a JobSet and its jobs that together are too long for its pods: they may have 63 letters."""
-    name = text(block(inputs, "metadata"), "name")
+    """Find names of a JobSet and its jobs that are together too long for pod names of 63 characters."""
+    name = string(block(inputs, "metadata"), "name")
     for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
-        job = text(row, "name")
+        job = string(row, "name")
         if name is None or job is None or is_unknown(row, "replicas"):
             continue
         spec = block(row, "template", "spec")
-        pods = whole(spec, "completions") or whole(spec, "parallelism")
-        length = len(name) + len(job) + len(str(max((whole(row, "replicas") or 1) - 1, 0)))
+        pods = integer(spec, "completions") or integer(spec, "parallelism")
+        length = len(name) + len(job) + len(str(max((integer(row, "replicas") or 1) - 1, 0)))
         length += len(str(max((pods or 1) - 1, 0))) + 9
         if length > _LONGEST:
-            message = f"pods of job {job} of JobSet {name} would have names of {length} letters"
-            allowed = f"{_LONGEST - length + len(name) + len(job)} letters in both names"
+            message = f"pods of job {job} of JobSet {name} would have names of {length} characters"
+            allowed = f"{_LONGEST - length + len(name) + len(job)} characters in both names together"
             longer = f"spec.replicatedJobs[{index}].name" if len(job) > len(name) else "metadata.name"
             yield Flaw(longer, message, allowed)
 
@@ -107,7 +113,8 @@ def jobset_names(inputs: Json) -> Iterator[Flaw]:
 def jobset_size(inputs: Json) -> Iterator[Flaw]:
     """Find a replicated job with more pods than JobSet can count."""
     for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
-        parallelism, replicas = whole(block(row, "template", "spec"), "parallelism") or 1, whole(row, "replicas") or 1
+        parallelism = integer(block(row, "template", "spec"), "parallelism") or 1
+        replicas = integer(row, "replicas") or 1
         if parallelism * replicas > _MOST_PODS:
             message = f"{replicas} replicas of {parallelism} pods at a time are too many"
             path = f"spec.replicatedJobs[{index}].replicas"
@@ -116,73 +123,77 @@ def jobset_size(inputs: Json) -> Iterator[Flaw]:
 
 @object_rule("jobset-references", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_references(inputs: Json) -> Iterator[Flaw]:
-    """Find jobs that policies, dependencies or the coordinator name and that the JobSet does not have."""
+    """Find policies, dependencies and coordinators that name a job that the JobSet does not have."""
     spec = block(inputs, "spec")
-    jobs = {text(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
+    jobs = {string(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
     allowed = ", ".join(filter(None, jobs)) or "a name in replicatedJobs"
-    policies = [("successPolicy", block(spec, "successPolicy"))]
-    policies += [(f"failurePolicy.rules[{at}]", row) for at, row in entries(block(spec, "failurePolicy"), "rules")]
+    policies = {"successPolicy": block(spec, "successPolicy")}
+    for index, row in entries(block(spec, "failurePolicy"), "rules"):
+        policies[f"failurePolicy.rules[{index}]"] = row
     references = [
-        (f"{at}.targetReplicatedJobs", name)
-        for at, policy in policies
-        for name in texts(policy, "targetReplicatedJobs")
+        (f"{path}.targetReplicatedJobs", name)
+        for path, policy in policies.items()
+        for name in strings(policy, "targetReplicatedJobs")
     ]
-    coordinator = block(spec, "coordinator")
-    leader = text(coordinator, "replicatedJob")
-    for path, name in [*references, *([("coordinator.replicatedJob", leader)] if leader is not None else [])]:
+    leader = string(block(spec, "coordinator"), "replicatedJob")
+    if leader is not None:
+        references.append(("coordinator.replicatedJob", leader))
+    for path, name in references:
         if name not in jobs:
             yield Flaw(f"spec.{path}", f"the JobSet has no job {name}", allowed)
     for index, row in entries(spec, "replicatedJobs"):
-        for place, other in entries(row, "dependsOn"):
-            path = f"spec.replicatedJobs[{index}].dependsOn[{place}].name"
-            before = [text(earlier, "name") for _, earlier in entries(spec, "replicatedJobs")[:index]]
-            if text(other, "name") not in before:
-                known = ", ".join(filter(None, before)) or "none for the first job"
-                yield Flaw(path, f"no job {text(other, 'name')} stands before this one", known)
+        for dependency_index, dependency in entries(row, "dependsOn"):
+            path = f"spec.replicatedJobs[{index}].dependsOn[{dependency_index}].name"
+            earlier_jobs = [string(earlier, "name") for _, earlier in entries(spec, "replicatedJobs")[:index]]
+            if string(dependency, "name") not in earlier_jobs:
+                allowed = ", ".join(filter(None, earlier_jobs)) or "none for the first job"
+                yield Flaw(path, f"no job {string(dependency, 'name')} comes before this one", allowed)
 
 
 @object_rule("jobset-coordinator", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_coordinator(inputs: Json) -> Iterator[Flaw]:
-    """Find a coordinator that is no pod of its job, or whose name is too long for a label."""
-    spec, name = block(inputs, "spec"), text(block(inputs, "metadata"), "name")
+    """Find a coordinator that is not a pod of its job, or whose name is too long for a label."""
+    spec = block(inputs, "spec")
+    name = string(block(inputs, "metadata"), "name")
     coordinator = block(spec, "coordinator")
-    leader = text(coordinator, "replicatedJob")
-    job = next((row for _, row in entries(spec, "replicatedJobs") if text(row, "name") == leader), None)
+    leader = string(coordinator, "replicatedJob")
+    job = next((row for _, row in entries(spec, "replicatedJobs") if string(row, "name") == leader), None)
     if job is None:
         return
     inner = block(job, "template", "spec")
-    pods = whole(inner, "completions") or whole(inner, "parallelism")
-    where = f"{leader}-{whole(coordinator, 'jobIndex') or 0}-{whole(coordinator, 'podIndex') or 0}"
-    label = f"{name}-{where}.{text(block(spec, 'network'), 'subdomain') or name}"
+    pods = integer(inner, "completions") or integer(inner, "parallelism")
+    pod = f"{leader}-{integer(coordinator, 'jobIndex') or 0}-{integer(coordinator, 'podIndex') or 0}"
+    label = f"{name}-{pod}.{string(block(spec, 'network'), 'subdomain') or name}"
     if name is not None and len(label) > _LONGEST:
-        yield Flaw("spec.coordinator", f"its label {label} has {len(label)} letters", f"at most {_LONGEST}")
+        yield Flaw("spec.coordinator", f"its label {label} has {len(label)} characters", f"at most {_LONGEST}")
     if inner.get("completionMode") == "NonIndexed":
         message = f"job {leader} is not Indexed"
         yield Flaw("spec.coordinator.replicatedJob", message, "completionMode Indexed", "Indexed")
-    for field, size in (("jobIndex", whole(job, "replicas") or 1), ("podIndex", pods or 1)):
-        number = whole(coordinator, field)
+    for field, size in (("jobIndex", integer(job, "replicas") or 1), ("podIndex", pods or 1)):
+        number = integer(coordinator, field)
         if number is not None and not 0 <= number < size:
-            yield Flaw(f"spec.coordinator.{field}", f"there is none of index {number}", f"0 to {size - 1}", "0")
+            yield Flaw(f"spec.coordinator.{field}", f"no pod has index {number}", f"0 to {size - 1}", "0")
 
 
 @object_rule("jobset-policies", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_policies(inputs: Json) -> Iterator[Flaw]:
-    """Find failure policies with rules called alike, reasons that no Job has, or behind gates that are off."""
+    """Find failure policies with two rules of one name, reasons that no Job has, or feature gates that are off."""
     policy = block(inputs, "spec", "failurePolicy")
     rules = entries(policy, "rules")
     if policy.get("restartStrategy") == _IN_PLACE:
         allowed = "Recreate, BlockingRecreate"
-        message = f"{_IN_PLACE} is refused where the feature gate InPlaceRestart is off, as it is by default"
+        message = f"{_IN_PLACE} is refused unless the feature gate InPlaceRestart is on; it is off by default"
         yield Flaw("spec.failurePolicy.restartStrategy", message, allowed, "Recreate", "warning")
     for index, row in rules:
         if row.get("action") in _GATED:
-            path, allowed = f"spec.failurePolicy.rules[{index}].action", "FailJobSet, RestartJobSet"
-            message = f"{row['action']} is refused where the feature gate RestartJob is off, as it is by default"
+            path = f"spec.failurePolicy.rules[{index}].action"
+            allowed = "FailJobSet, RestartJobSet"
+            message = f"{row['action']} is refused unless the feature gate RestartJob is on; it is off by default"
             yield Flaw(path, message, allowed, "RestartJobSet", "warning")
-    for index, name in twice([text(row, "name") for _, row in rules]):
-        yield Flaw(f"spec.failurePolicy.rules[{index}].name", f"there are two rules {name}", "a name for each")
+    for index, name in duplicates([string(row, "name") for _, row in rules]):
+        yield Flaw(f"spec.failurePolicy.rules[{index}].name", f"two rules are named {name}", "a name for each")
     for index, row in rules:
-        for reason in texts(row, "onJobFailureReasons"):
+        for reason in strings(row, "onJobFailureReasons"):
             if reason not in _REASONS:
                 path = f"spec.failurePolicy.rules[{index}].onJobFailureReasons"
                 yield Flaw(path, f"no Job fails for reason {reason}", ", ".join(_REASONS))
@@ -190,29 +201,30 @@ def jobset_policies(inputs: Json) -> Iterator[Flaw]:
 
 @object_rule("jobset-claims", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_claims(inputs: Json) -> Iterator[Flaw]:
-    """Find claims of a JobSet that are there twice, have too long names, or are mounted nowhere."""
-    spec, name = block(inputs, "spec"), text(block(inputs, "metadata"), "name") or ""
+    """Find claims of a JobSet that are repeated, have too long a name, or are mounted nowhere."""
+    spec = block(inputs, "spec")
+    name = string(block(inputs, "metadata"), "name") or ""
     pods = [block(row, "template", "spec", "template", "spec") for _, row in entries(spec, "replicatedJobs")]
-    mounts = {
-        text(mount, "name") for pod in pods for _, container in containers("", pod)
-        for _, mount in entries(container, "volumeMounts")
-    }  # fmt: skip
-    volumes = {text(volume, "name") for pod in pods for _, volume in entries(pod, "volumes")}
+    mounts: set[str | None] = set()
+    for pod in pods:
+        for _, container in containers("", pod):
+            mounts |= {string(mount, "name") for _, mount in entries(container, "volumeMounts")}
+    volumes = {string(volume, "name") for pod in pods for _, volume in entries(pod, "volumes")}
     seen: set[str] = set()
-    for at, policy in entries(spec, "volumeClaimPolicies"):
-        for place, template in entries(policy, "templates"):
-            here = f"spec.volumeClaimPolicies[{at}].templates[{place}].metadata.name"
-            claim = text(block(template, "metadata"), "name") or ""
+    for policy_index, policy in entries(spec, "volumeClaimPolicies"):
+        for index, template in entries(policy, "templates"):
+            path = f"spec.volumeClaimPolicies[{policy_index}].templates[{index}].metadata.name"
+            claim = string(block(template, "metadata"), "name") or ""
             if claim in seen:
-                yield Flaw(here, f"there are two claims {claim}", "a name for each")
+                yield Flaw(path, f"two claims are named {claim}", "a name for each")
             elif not SUBDOMAIN.match(claim):
-                yield Flaw(here, f"claim {claim!r} is no name", "lower case, digits, hyphens and dots")
+                yield Flaw(path, f"{claim!r} is not a valid name of a claim", "lower case, digits, hyphens and dots")
             elif len(claim) + 1 + len(name) > _LONGEST:
-                yield Flaw(here, f"claim {claim}-{name} has more than {_LONGEST} letters", "a shorter name")
+                yield Flaw(path, f"claim {claim}-{name} has more than {_LONGEST} characters", "a shorter name")
             elif claim in volumes:
-                yield Flaw(here, f"a pod has a volume {claim}, too", "another name")
+                yield Flaw(path, f"a pod has a volume named {claim} too", "another name")
             elif claim not in mounts and pods:
-                yield Flaw(here, f"no container mounts claim {claim}", f"a volumeMount {claim}")
+                yield Flaw(path, f"no container mounts claim {claim}", f"a volumeMount {claim}")
             seen.add(claim)
 
 
@@ -227,22 +239,22 @@ _CONTAINERS: Final = {
     ruleset="jobsets", source="Kubeflow Trainer 2.3.0, trainingruntime_webhook.go, read 2026-11-24",
 )  # fmt: skip
 def runtime_steps(inputs: Json) -> Iterator[Flaw]:
-    """Find a step of a TrainingRuntime that is there several times, or without the container that it runs in."""
+    """Find a step of a TrainingRuntime with several replicas, or without the container that it runs in."""
     for index, row in entries(block(inputs, "spec", "template", "spec"), "replicatedJobs"):
-        step = text(block(row, "template", "metadata", "labels"), _ANCESTOR)
-        wanted = _CONTAINERS.get(step or "")
-        if step is None or wanted is None:
+        step = string(block(row, "template", "metadata", "labels"), _ANCESTOR)
+        required = _CONTAINERS.get(step or "")
+        if step is None or required is None:
             continue
-        here = f"spec.template.spec.replicatedJobs[{index}]"
-        replicas = whole(row, "replicas")
+        job_path = f"spec.template.spec.replicatedJobs[{index}]"
+        replicas = integer(row, "replicas")
         if replicas is not None and replicas != 1:
-            yield Flaw(f"{here}.replicas", f"step {step} has {replicas} replicas", "1", "1")
+            yield Flaw(f"{job_path}.replicas", f"step {step} has {replicas} replicas", "1", "1")
         pod = block(row, "template", "spec", "template", "spec")
-        names = {text(container, "name") for _, container in entries(pod, "containers")}
-        if names and wanted not in names and not is_unknown(pod, "containers"):
-            message = f"step {step} has no container {wanted}"
-            path = f"{here}.template.spec.template.spec.containers"
-            yield Flaw(path, message, f"a container {wanted}", wanted)
+        names = {string(container, "name") for _, container in entries(pod, "containers")}
+        if names and required not in names and not is_unknown(pod, "containers"):
+            message = f"step {step} has no container {required}"
+            path = f"{job_path}.template.spec.template.spec.containers"
+            yield Flaw(path, message, f"a container {required}", required)
 
 
 _SOURCE = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
@@ -250,18 +262,18 @@ _SOURCE = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read
 
 @object_rule("lws-subgroup-size", LWS, ruleset="objects", source=_SOURCE)
 def lws_subgroup_size(inputs: Json) -> Iterator[Flaw]:
-    """Find subgroups of a LeaderWorkerSet into which the pods of a group cannot be divided.
+    """Find a size of subgroups that does not divide the pods of a LeaderWorkerSet's group.
 
-    Where LeaderExcluded is their type, only the workers are divided; otherwise the leader is of the first one, or
-    beside all. A group is 1 pod unless it says another size.
+    With type LeaderExcluded only the workers are divided; otherwise the leader is in the first subgroup, or in none.
+    A group without a size has 1 pod.
     """
     group = block(inputs, "spec", "leaderWorkerTemplate")
-    policy, size = block(group, "subGroupPolicy"), whole(group, "size")
-    part = whole(policy, "subGroupSize")
-    size = 1 if "size" not in group else size
-    if part is None or size is None or size < 1:  # a group of no pods is refused by its document
+    policy = block(group, "subGroupPolicy")
+    part = integer(policy, "subGroupSize")
+    size = integer(group, "size") if "size" in group else 1
+    if part is None or size is None or size < 1:  # its document refuses a group of no pods
         return
-    divided = (size - 1,) if text(policy, "subGroupPolicyType") == "LeaderExcluded" else (size, size - 1)
+    divided = (size - 1,) if string(policy, "subGroupPolicyType") == "LeaderExcluded" else (size, size - 1)
     if part < 1 or part > size or all(pods % part for pods in divided):
         fitting = [count for count in range(1, size + 1) if not all(pods % count for pods in divided)]
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
@@ -274,24 +286,24 @@ _EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 
 @object_rule("lws-rollout", LWS, ruleset="objects", source=_SOURCE)
 def lws_rollout(inputs: Json) -> Iterator[Flaw]:
-    """Find limits of a rollout by which no group is replaced, too many pods, and a topology of missing subgroups."""
+    """Find rollout limits that let no group be replaced, too many pods, and an exclusive topology without subgroups."""
     spec = block(inputs, "spec")
     group = block(spec, "leaderWorkerTemplate")
-    replicas, size = (
-        whole(where, name) if name in where else 1 for where, name in ((spec, "replicas"), (group, "size"))
-    )
+    replicas = integer(spec, "replicas") if "replicas" in spec else 1
+    size = integer(group, "size") if "size" in group else 1
     if replicas is None or size is None:
         return
     if replicas * size > _MOST_PODS:
         yield Flaw("spec.replicas", f"{replicas} groups of {size} pods are too many", f"at most {_MOST_PODS // size}")
     rollout = block(spec, "rolloutStrategy", "rollingUpdateConfiguration")
-    surge, missing = rollout.get("maxSurge", 0), rollout.get("maxUnavailable", 1)
-    none_missing = missing in (0, "0%") or (
-        isinstance(missing, str) and bool(re.fullmatch("[0-9]+%", missing)) and replicas * int(missing[:-1]) < 100
-    )
-    if replicas and surge in (0, "0%") and none_missing:
+    surge = rollout.get("maxSurge", 0)
+    unavailable = rollout.get("maxUnavailable", 1)
+    share = re.fullmatch("([0-9]+)%", unavailable) if isinstance(unavailable, str) else None
+    none_unavailable = unavailable == 0 or (share is not None and replicas * int(share[1]) < 100)
+    if replicas and surge in (0, "0%") and none_unavailable:
         path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
-        yield Flaw(path, f"is {missing} of {replicas} beside maxSurge {surge}", "at least 1 in one of both", "1")
+        message = f"is {unavailable} of {replicas} beside maxSurge {surge}"
+        yield Flaw(path, message, "at least 1 in one of the two", "1")
     if _EXCLUSIVE in block(inputs, "metadata", "annotations") and "subGroupPolicy" not in group:
         yield Flaw("metadata.annotations", f"{_EXCLUSIVE} needs subgroups", "spec.leaderWorkerTemplate.subGroupPolicy")
 
@@ -304,31 +316,43 @@ _DOCS: Final = "GKE docs, TPUs in GKE, and Cloud TPU docs, machine types, copies
 
 @object_rule("tpu-job-chips", JOB, JOB_SET, ruleset="pods", owner="catalogue", source=_DOCS)
 def tpu_job_chips(inputs: Json) -> Iterator[Flaw]:
-    """Find pods that ask for more chips than a VM of their topology has, or too few pods for a slice of several hosts.
+    """Find pods that request more chips than a VM of their topology has, or too few pods for a multi-host slice.
 
-    Pods that share a VM ask for fewer; a topology that several machine types offer may be met by any of them.
+    Pods that share a VM request fewer; if several machine types offer a topology, any of them may serve the pods.
     """
-    for at, job in jobs(inputs):
+    for job_path, job in jobs(inputs):
         pod = block(job, "template", "spec")
         selector = block(pod, "nodeSelector")
-        topology, kind = text(selector, _TOPOLOGY), text(selector, _ACCELERATOR)
-        resources = [block(container, "resources") for _, container in entries(pod, "containers")]
-        requests = [(block(row, "limits").get(_TPU), block(row, "requests").get(_TPU)) for row in resources]
-        asked = [int(next((chips for chips in map(quantity, row) if chips is not None), 0)) for row in requests]
+        topology = string(selector, _TOPOLOGY)
+        kind = string(selector, _ACCELERATOR)
+        requested = sum(_chips(container) for _, container in entries(pod, "containers"))
         size = chips_in(topology) if topology else None
-        if not (size and kind and any(asked)):
+        if not (size and kind and requested):
             continue
-        # VMs of these machine types make slices of so many chips: alone, or several together.
+        # VMs of these machine types form slices of this size, one by itself or several together.
         machines = [row for row in MACHINE_TYPES.values() if row.kind == "tpu" and row.accelerator]
         machines = [row for row in machines if row.accelerator and row.accelerator.gke_label == kind]
         sizes = sorted({row.chips for row in machines if row.chips == size or (row.multi_host and row.chips < size)})
-        if sizes and sum(asked) > sizes[-1]:
+        if not sizes:
+            continue
+        if requested > sizes[-1]:
             allowed = ", ".join(map(str, sizes))
-            message = f"a pod asks for {sum(asked)} chips, and a VM of {kind} with topology {topology} has fewer"
-            yield Flaw(f"{at}.template.spec.containers", message, allowed, str(sizes[-1]))
-        elif sizes and sum(asked) in sizes and size > sizes[-1]:
-            hosts = size // sum(asked)
+            message = f"a pod requests {requested} chips, but a VM of {kind} with topology {topology} has fewer"
+            yield Flaw(f"{job_path}.template.spec.containers", message, allowed, str(sizes[-1]))
+        elif requested in sizes and size > sizes[-1]:
+            hosts = size // requested
             for name in ("parallelism", "completions"):
-                if (pods := whole(job, name)) is not None and pods % hosts:
-                    message = f"{pods} pods do not fill slices of {hosts} hosts: the others wait for ever"
-                    yield Flaw(f"{at}.{name}", message, f"{hosts} for one slice", str(hosts))
+                pods = integer(job, name)
+                if pods is not None and pods % hosts:
+                    message = f"{pods} pods do not fill slices of {hosts} hosts: the others would wait forever"
+                    yield Flaw(f"{job_path}.{name}", message, f"{hosts} for one slice", str(hosts))
+
+
+def _chips(container: Json) -> int:
+    """Return the TPU chips that a container requests: its limit, else its request."""
+    resources = block(container, "resources")
+    for part in ("limits", "requests"):
+        chips = quantity(block(resources, part).get(_TPU))
+        if chips is not None:
+            return int(chips)
+    return 0

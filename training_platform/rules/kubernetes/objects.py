@@ -1,6 +1,6 @@
-"""Kubernetes objects by themselves: what an API server or a webhook compares in one object.
+"""Kubernetes objects by themselves: comparisons of an API server or a webhook within one object.
 
-CEL expressions are read without a parser: brackets, quotes and ends.
+CEL expressions are checked without a parser: only brackets, quotes and ends.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from training_platform.views.program import ObjectView, Program
 
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-"""What names of most objects look like: DNS subdomains (RFC 1123), of at most 253 characters."""
+"""The form of most objects' names: a DNS subdomain (RFC 1123), of at most 253 characters."""
 
 
 class Flaw(NamedTuple):
-    """What is wrong with one input of an object, at its path as the program writes it."""
+    """A problem of one input of an object, at its path as the program writes it."""
 
     path: str
     message: str
@@ -41,19 +41,25 @@ Check = Callable[[Json], Iterator[Flaw]]
 def object_rule(
     rule_id: str, *kinds: str, ruleset: str, source: str, owner: Owner = "kubernetes"
 ) -> Callable[[Check], Check]:
-    """Register a rule about single objects of some kinds, ``kueue.x-k8s.io:ClusterQueue``, in every version."""
+    """Register a rule of single objects by their kinds, such as ``kueue.x-k8s.io:ClusterQueue``, in every version."""
 
     def register(check: Check) -> Check:
         def over(program: Program) -> Iterator[Draft]:
             objects = program.once(_by_kind)
-            for view in (view for kind in kinds for view in objects.get(kind, ())):
-                for wrong in check(view.inputs):
-                    yield finding(
-                        view, wrong.path, wrong.message,
-                        allowed=wrong.allowed, nearest=wrong.nearest, severity=wrong.severity,
-                    )  # fmt: skip
+            for kind in kinds:
+                for view in objects.get(kind, ()):
+                    for flaw in check(view.inputs):
+                        yield finding(
+                            view,
+                            flaw.path,
+                            flaw.message,
+                            allowed=flaw.allowed,
+                            nearest=flaw.nearest,
+                            severity=flaw.severity,
+                        )
 
-        over.__doc__, over.__module__ = check.__doc__, check.__module__
+        over.__doc__ = check.__doc__
+        over.__module__ = check.__module__
         rule(rule_id, ruleset=ruleset, source=source, owner=owner)(over)
         return check
 
@@ -61,47 +67,47 @@ def object_rule(
 
 
 def is_block(value: Any) -> bool:
-    """Whether a value is a block of inputs, as most are."""
+    """Whether a value is a block of inputs."""
     return value.__class__ is dict or isinstance(value, Mapping)
 
 
 def block(value: Any, *names: str) -> Json:
-    """Return a block within a block, empty where a part of the way is missing, unknown or of another type."""
+    """Return a block within a block; an empty one if it or a block around it is missing, unknown or of another type."""
     for name in names:
         value = value.get(name) if is_block(value) else None
     return value if is_block(value) else {}
 
 
 def entries(value: Any, name: str) -> list[tuple[int, Json]]:
-    """Return the blocks in a list of a block, each with its place; none where the list is not known."""
+    """Return the blocks in a list of a block, each with its index; none if the list is unknown."""
     return [(index, row) for index, row in enumerate(_rows(value, name)) if is_block(row)]
 
 
-def texts(value: Any, name: str) -> list[str]:
-    """Return the texts of a list in a block."""
+def strings(value: Any, name: str) -> list[str]:
+    """Return the strings of a list in a block."""
     return [row for row in _rows(value, name) if isinstance(row, str)]
 
 
-def text(value: Any, name: str) -> str | None:
-    """Return a text of a block."""
+def string(value: Any, name: str) -> str | None:
+    """Return a string of a block."""
     written = value.get(name) if is_block(value) else None
     return written if isinstance(written, str) else None
 
 
-def whole(value: Any, name: str) -> int | None:
-    """Return a whole number of a block."""
+def integer(value: Any, name: str) -> int | None:
+    """Return an integer of a block."""
     number = value.get(name) if is_block(value) else None
     number = as_number(number)
     return None if number is None or number is UNKNOWN else int(number)
 
 
 def is_unknown(value: Any, name: str) -> bool:
-    """Whether only a deployment tells an input."""
+    """Whether an input is known only after deployment."""
     return is_block(value) and value.get(name) is UNKNOWN
 
 
-def twice(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
-    """Yield each name that was there before, with its place."""
+def duplicates(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
+    """Yield each name that an earlier entry has too, with its index."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name is not None and name in seen:
@@ -128,8 +134,8 @@ _EXPRESSIONS: Final = {
     "validations": ("expression", "messageExpression"), "matchConditions": ("expression",),
     "variables": ("expression",), "auditAnnotations": ("valueExpression",),
 }  # fmt: skip
-# A text of CEL: raw or not, in three quotes or one, of which the last may not span lines; and a comment.
-_TEXTS: Final = re.compile(
+# A string of CEL, raw or not, in triple quotes or on one line in single ones; and a comment.
+_CEL_STRINGS: Final = re.compile(
     r'[rR][bB]?"""[\s\S]*?"""|[rR][bB]?"[^"\n]*"|[rR][bB]?\'[^\'\n]*\'|"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\''
     r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*'
 )
@@ -146,14 +152,15 @@ def admission_expression(inputs: Json) -> Iterator[Flaw]:
     for part, names in _EXPRESSIONS.items():
         for index, row in entries(block(inputs, "spec"), part):
             for name in names:
-                written = text(row, name)
-                problem = _problem(written) if written is not None else None
+                written = string(row, name)
+                problem = _cel_problem(written) if written is not None else None
                 if problem:
                     yield Flaw(f"spec.{part}[{index}].{name}", f"the expression {problem}", "a complete expression")
 
 
-def _problem(written: str) -> str | None:
-    rest, opened = _TEXTS.sub(lambda match: "" if match[0].startswith("//") else "0", written), list[str]()
+def _cel_problem(written: str) -> str | None:
+    rest = _CEL_STRINGS.sub(lambda match: "" if match[0].startswith("//") else "0", written)
+    opened: list[str] = []
     if not rest.strip():
         return "is empty"
     for letter in rest:
@@ -174,15 +181,17 @@ _PEERS = {"ingress": "from", "egress": "to"}
 
 @object_rule("policy-exceptions", "networking.k8s.io:NetworkPolicy", ruleset="objects", source=SERVER)
 def policy_exceptions(inputs: Json) -> Iterator[Flaw]:
-    """Find exceptions of a range of addresses that are not inside it, or are all of it."""
+    """Find exceptions that are not inside their range of addresses, or are all of it."""
     for part, peers in _PEERS.items():
         for index, row in entries(block(inputs, "spec"), part):
-            for place, peer in entries(row, peers):
-                own, whole = block(peer, "ipBlock"), _range(text(block(peer, "ipBlock"), "cidr"))
-                for number, written in enumerate(texts(own, "except")):
-                    hole, here = _range(written), f"spec.{part}[{index}].{peers}[{place}].ipBlock.except[{number}]"
+            for peer_index, peer in entries(row, peers):
+                ip_block = block(peer, "ipBlock")
+                whole = _range(string(ip_block, "cidr"))
+                for number, written in enumerate(strings(ip_block, "except")):
+                    hole = _range(written)
+                    path = f"spec.{part}[{index}].{peers}[{peer_index}].ipBlock.except[{number}]"
                     if whole and (hole is None or not _is_inside(hole, whole)):
-                        yield Flaw(here, f"{written} is not a part of {whole}", f"a smaller range within {whole}")
+                        yield Flaw(path, f"{written} is not a part of {whole}", f"a smaller range within {whole}")
 
 
 def _is_inside(hole: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
@@ -210,9 +219,8 @@ def removed_version(program: Program) -> Iterator[Draft]:
         last, instead = kinds.get(kind) or kinds.get("*") or (None, None)
         if last:
             message = f"{kind} of {version} was last served by Kubernetes {last}"
-            yield finding(
-                view, "apiVersion", message, allowed=instead or "nothing: it has no replacement", nearest=instead
-            )
+            allowed = instead or "none: it has no replacement"
+            yield finding(view, "apiVersion", message, allowed=allowed, nearest=instead)
 
 
 @cache
@@ -221,7 +229,7 @@ def _removed() -> Mapping[str, Mapping[str, tuple[str, str | None]]]:
     return versions
 
 
-# Types whose data is used by Kubernetes; of the keys of a tuple in a tuple one is enough.
+# Types whose data Kubernetes uses, with their required keys; one key of each inner tuple is enough.
 _KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "kubernetes.io/basic-auth": (("username", "password"),),
     "kubernetes.io/dockercfg": ((".dockercfg",),),
@@ -233,12 +241,12 @@ _KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
 
 @object_rule("secret-keys", "core:Secret", ruleset="objects", source=SERVER)
 def secret_keys(inputs: Json) -> Iterator[Flaw]:
-    """Find an object of a known type of Secret without a key that its type has."""
+    """Find a Secret object without a key that its type requires."""
     kind = inputs.get("type")
     if is_unknown(inputs, "data") or is_unknown(inputs, "stringData") or not isinstance(kind, str):
         return
-    there = {*block(inputs, "data"), *block(inputs, "stringData")}
+    written = {*block(inputs, "data"), *block(inputs, "stringData")}
     for names in _KEYS.get(kind, ()):
-        if not there & set(names):
-            wanted = " or ".join(names)
-            yield Flaw("stringData", f"a secret of type {kind} has no {wanted}", wanted)
+        if not written & set(names):
+            required = " or ".join(names)
+            yield Flaw("stringData", f"a secret of type {kind} has no {required}", required)

@@ -1,4 +1,4 @@
-"""Pods, and the pods of whatever makes some; ports and amounts that the API server compares in one object."""
+"""Pods, and the pod templates of other kinds; ports and amounts that the API server compares within one object."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from training_platform.rules.kubernetes.objects import (
     SERVER,
     Flaw,
     block,
+    duplicates,
     entries,
+    integer,
     is_block,
     is_unknown,
     object_rule,
-    text,
-    texts,
-    twice,
-    whole,
+    string,
+    strings,
 )
 
-JOB, JOB_SET = "batch:Job", "jobset.x-k8s.io:JobSet"
+JOB = "batch:Job"
+JOB_SET = "jobset.x-k8s.io:JobSet"
 LWS = "leaderworkerset.x-k8s.io:LeaderWorkerSet"
 JOBS: Final = (JOB, JOB_SET, "batch:CronJob")
 SELECTING: Final = ("apps:DaemonSet", "apps:Deployment", "apps:ReplicaSet", "apps:StatefulSet")
@@ -49,7 +50,7 @@ _OF_RAY: Final = (
     "shared-mem",
 )  # volumes that KubeRay 1.7.0 gives its pods
 _PAGES: Final = "hugepages-"  # and the size of a page
-# Source: Kubernetes API reference of Quantity, v1.34: none is greater than 2^63-1 in magnitude, larger ones are capped.
+# Source: Kubernetes API reference of Quantity, v1.34: larger magnitudes than 2^63-1 are capped.
 _LARGEST: Final = Decimal(2**63 - 1)
 _POWERS: Final = {
     "": Decimal(1), "m": Decimal("0.001"),
@@ -59,22 +60,27 @@ _POWERS: Final = {
 Pod = tuple[str, Json]
 
 
-def pods(inputs: Json, at: str = "") -> Iterator[Pod]:
-    """Yield the pod specs within an object with their paths: what has containers, however deep a kind keeps it."""
-    for key, value in inputs.items() if is_block(inputs) else ():
-        rows = [(f"{key}[{index}]", row) for index, row in entries(inputs, key)]
-        for place, row in [(key, value)] if is_block(value) else rows:
-            here = f"{at}.{place}" if at else place
-            if "containers" in row:
-                yield here, row
+def pods(inputs: Json, path: str = "") -> Iterator[Pod]:
+    """Yield the pod specs within an object, at any depth, with their paths: they are the blocks with containers."""
+    if not is_block(inputs):
+        return
+    for key, value in inputs.items():
+        if is_block(value):
+            blocks = [(key, value)]
+        else:
+            blocks = [(f"{key}[{index}]", row) for index, row in entries(inputs, key)]
+        for step, inner in blocks:
+            inner_path = f"{path}.{step}" if path else step
+            if "containers" in inner:
+                yield inner_path, inner
             else:
-                yield from pods(row, here)
+                yield from pods(inner, inner_path)
 
 
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the specs of a JobSet's jobs with their paths, and of a CronJob's; of any other object its own spec.
+    """Yield the job specs of a JobSet or a CronJob with their paths; for any other object, its own spec.
 
-    Those of a JobSet are Indexed where nothing is written. Source: JobSet 0.12.0, jobset_webhook.go.
+    Jobs of a JobSet are Indexed by default. Source: JobSet 0.12.0, jobset_webhook.go.
     """
     spec = block(inputs, "spec")
     if "jobTemplate" in spec:
@@ -82,15 +88,16 @@ def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
     elif "replicatedJobs" not in spec:
         yield "spec", spec
     for index, job in entries(spec, "replicatedJobs"):
-        own = block(job, "template", "spec")
-        mode = {"completionMode": "Indexed", **own} if own.get("completionMode") is None else own
-        yield f"spec.replicatedJobs[{index}].template.spec", mode
+        job_spec = block(job, "template", "spec")
+        if job_spec.get("completionMode") is None:
+            job_spec = {"completionMode": "Indexed", **job_spec}
+        yield f"spec.replicatedJobs[{index}].template.spec", job_spec
 
 
 def quantity(value: Any) -> Decimal | None:
-    """Return a Kubernetes quantity as a number; None where it is none, or not known.
+    """Return a Kubernetes quantity as a number; None for an unknown value, and for any other.
 
-    A larger one counts as the largest that there is, as for the API server.
+    Larger ones are capped, as by the API server.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         amount = Decimal(str(value))
@@ -100,104 +107,117 @@ def quantity(value: Any) -> Decimal | None:
     return None if amount.is_nan() else max(-_LARGEST, min(amount, _LARGEST))
 
 
-def containers(at: str, pod: Json) -> Iterator[Pod]:
-    """Yield the containers of a pod with their paths, those that run first among them."""
+def containers(pod_path: str, pod: Json) -> Iterator[Pod]:
+    """Yield the containers of a pod with their paths, init containers first."""
     for part in ("initContainers", "containers"):
         for index, container in entries(pod, part):
-            yield f"{at}.{part}[{index}]", container
+            yield f"{pod_path}.{part}[{index}]", container
 
 
 @object_rule("pod-resources", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_resources(inputs: Json) -> Iterator[Flaw]:
-    """Find requests above their limits, and devices or large pages without a whole limit equal to the request."""
-    for at, pod in pods(inputs):
-        for place, container in containers(at, pod):
-            resources, here = block(container, "resources"), f"{place}.resources"
-            if not (is_unknown(resources, "limits") or is_unknown(resources, "requests")):
-                requests, limits = block(resources, "requests"), block(resources, "limits")
-                yield from _compared(here, requests, limits)
-                names = {*requests, *limits}
-                if any(name.startswith(_PAGES) for name in names) and not names & {"cpu", "memory"}:
-                    message = "large pages are asked for without CPU or memory"
-                    yield Flaw(f"{here}.requests", message, "an amount of cpu or of memory beside them")
+    """Find requests above their limits, and devices or huge pages whose limit is no multiple or not the request."""
+    for pod_path, pod in pods(inputs):
+        for container_path, container in containers(pod_path, pod):
+            resources = block(container, "resources")
+            path = f"{container_path}.resources"
+            if is_unknown(resources, "limits") or is_unknown(resources, "requests"):
+                continue
+            requests = block(resources, "requests")
+            limits = block(resources, "limits")
+            yield from _amount_flaws(path, requests, limits)
+            names = {*requests, *limits}
+            if any(name.startswith(_PAGES) for name in names) and not names & {"cpu", "memory"}:
+                message = "huge pages are requested without CPU or memory"
+                yield Flaw(f"{path}.requests", message, "an amount of cpu or memory beside them")
 
 
-def _compared(here: str, requests: Json, limits: Json) -> Iterator[Flaw]:
+def _amount_flaws(path: str, requests: Json, limits: Json) -> Iterator[Flaw]:
     for name in dict.fromkeys((*requests, *limits)):
-        asked, most = quantity(requests.get(name)), quantity(limits.get(name))
+        request = quantity(requests.get(name))
+        limit = quantity(limits.get(name))
         device = ("/" in name and "kubernetes.io/" not in name) or name.startswith(_PAGES)
-        if any(amount is not None and amount < 0 for amount in (asked, most)):
-            part = "requests" if asked is not None and asked < 0 else "limits"
-            yield Flaw(f"{here}.{part}", f"{name} is below 0", "at least 0", "0")
+        size = quantity(name.removeprefix(_PAGES)) or 1
+        if any(amount is not None and amount < 0 for amount in (request, limit)):
+            part = "requests" if request is not None and request < 0 else "limits"
+            yield Flaw(f"{path}.{part}", f"{name} is below 0", "at least 0", "0")
         elif device and name in requests and name not in limits:
-            yield Flaw(f"{here}.limits", f"{name} has a request and no limit", f"{asked}, as its request", str(asked))
-        elif device and most is not None and most % (size := quantity(name.removeprefix(_PAGES)) or 1):
+            message = f"{name} has a request and no limit"
+            yield Flaw(f"{path}.limits", message, f"{request}, equal to its request", str(request))
+        elif device and limit is not None and limit % size:
             why = "devices are not divided" if size == 1 else "pages are not divided"
-            yield Flaw(f"{here}.limits", f"{name} is {limits[name]}: {why}", f"a multiple of {size:,}")
-        elif asked is not None and most is not None and device and asked != most:
-            message = f"{name} asks for {requests[name]} and is limited to {limits[name]}"
-            yield Flaw(here, message, "one number in both", str(limits[name]))
-        elif asked is not None and most is not None and asked > most:
-            message = f"{name} asks for {requests[name]}"
-            yield Flaw(f"{here}.requests", message, f"at most {limits[name]}, its limit", str(limits[name]))
+            yield Flaw(f"{path}.limits", f"{name} is {limits[name]}: {why}", f"a multiple of {size:,}")
+        elif request is None or limit is None:
+            continue
+        elif device and request != limit:
+            message = f"{name} has request {requests[name]} and limit {limits[name]}"
+            yield Flaw(path, message, "the same number for both", str(limits[name]))
+        elif request > limit:
+            message = f"{name} has request {requests[name]}"
+            yield Flaw(f"{path}.requests", message, f"at most {limits[name]}, its limit", str(limits[name]))
 
 
 @object_rule("pod-parts", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_parts(inputs: Json) -> Iterator[Flaw]:
-    """Find parts of a pod called alike, mounts of volumes that it does not have, and variables with two values.
+    """Find parts of a pod with the same name, mounts of missing volumes, and variables with two values.
 
     A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, a StatefulSet and a LeaderWorkerSet
     for those of its ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which
-    the API server and the webhook take.
+    the API server and the webhook accept.
     """
     spec = block(inputs, "spec")
-    templates = [row for _, policy in entries(spec, "volumeClaimPolicies") for row in entries(policy, "templates")]
     groups = block(spec, "leaderWorkerTemplate")
-    templates += [*entries(spec, "volumeClaimTemplates"), *entries(groups, "volumeClaimTemplates")]
-    claimed = [text(row.get("metadata"), "name") for _, row in templates]
-    open_end = any(is_unknown(spec, name) for name in ("volumeClaimPolicies", "volumeClaimTemplates"))
-    open_end = open_end or is_unknown(groups, "volumeClaimTemplates")
-    for at, pod in pods(inputs):
-        parts = {f"{at}.volumes": "volumes", f"{at}.containers": "containers", f"{at}.initContainers": "containers"}
-        rows = [(f"{here}[{index}]", what, text(row, "name")) for here, what in parts.items()
-                for index, row in entries(pod, here.rpartition(".")[2])]  # fmt: skip
-        for what in ("volumes", "containers"):
-            own = [(here, name) for here, kind, name in rows if kind == what]
-            for index, name in twice([name for _, name in own]):
-                yield Flaw(f"{own[index][0]}.name", f"there are two {what} {name}", "a name for each")
-        volumes = [*(text(row, "name") for _, row in entries(pod, "volumes")), *claimed]
-        volumes += _OF_RAY if "GroupSpec" in at else ()
-        for here, container in containers(at, pod):
-            if not (is_unknown(pod, "volumes") or open_end):
-                yield from _mounts(here, container, volumes)
-            claims = [text(row, "name") for _, row in entries(pod, "resourceClaims")]
-            for place, row in entries(block(container, "resources"), "claims"):
-                if text(row, "name") not in (None, *claims):
+    templates = [*entries(spec, "volumeClaimTemplates"), *entries(groups, "volumeClaimTemplates")]
+    for _, policy in entries(spec, "volumeClaimPolicies"):
+        templates += entries(policy, "templates")
+    claimed = [string(row.get("metadata"), "name") for _, row in templates]
+    claims_unknown = any(is_unknown(spec, name) for name in ("volumeClaimPolicies", "volumeClaimTemplates"))
+    claims_unknown = claims_unknown or is_unknown(groups, "volumeClaimTemplates")
+    for pod_path, pod in pods(inputs):
+        yield from _same_names(pod_path, pod, "volumes", ("volumes",))
+        yield from _same_names(pod_path, pod, "containers", ("containers", "initContainers"))
+        volumes = [*(string(row, "name") for _, row in entries(pod, "volumes")), *claimed]
+        if "GroupSpec" in pod_path:
+            volumes += _OF_RAY
+        claims = [string(row, "name") for _, row in entries(pod, "resourceClaims")]
+        for path, container in containers(pod_path, pod):
+            if not (is_unknown(pod, "volumes") or claims_unknown):
+                yield from _mount_flaws(path, container, volumes)
+            for index, row in entries(block(container, "resources"), "claims"):
+                if string(row, "name") not in (None, *claims):
                     allowed = ", ".join(filter(None, claims)) or "a name in resourceClaims"
                     message = f"the pod has no claim {row['name']}"
-                    yield Flaw(f"{here}.resources.claims[{place}].name", message, allowed)
-            for place, variable in entries(container, "env"):
+                    yield Flaw(f"{path}.resources.claims[{index}].name", message, allowed)
+            for index, variable in entries(container, "env"):
                 if variable.get("value") and variable.get("valueFrom"):
-                    yield Flaw(f"{here}.env[{place}].valueFrom", "the variable has a value, too", "one of both")
+                    yield Flaw(f"{path}.env[{index}].valueFrom", "the variable has a value too", "one of the two")
 
 
-def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[Flaw]:
+def _same_names(pod_path: str, pod: Json, kind: str, parts: tuple[str, ...]) -> Iterator[Flaw]:
+    """Find entries of some lists of a pod that have the same name."""
+    rows = [(f"{pod_path}.{part}[{index}].name", string(row, "name")) for part in parts
+            for index, row in entries(pod, part)]  # fmt: skip
+    for index, name in duplicates([name for _, name in rows]):
+        yield Flaw(rows[index][0], f"two {kind} are named {name}", "a name for each")
+
+
+def _mount_flaws(path: str, container: Json, volumes: list[str | None]) -> Iterator[Flaw]:
     mounts = entries(container, "volumeMounts")
     privileged = block(container, "securityContext").get("privileged")
-    for place, mount in mounts:
-        name = text(mount, "name")
+    allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
+    for index, mount in mounts:
+        name = string(mount, "name")
         if mount.get("mountPropagation") == "Bidirectional" and privileged is not UNKNOWN and not privileged:
-            message = "only a privileged container passes its own mounts on"
-            yield Flaw(f"{here}.volumeMounts[{place}].mountPropagation", message, "HostToContainer")
+            message = "only a privileged container can propagate its mounts"
+            yield Flaw(f"{path}.volumeMounts[{index}].mountPropagation", message, "HostToContainer")
         if name is not None and name not in volumes:
-            allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
-            yield Flaw(f"{here}.volumeMounts[{place}].name", f"the pod has no volume {name}", allowed)
-    for place, device in entries(container, "volumeDevices"):
-        if text(device, "name") not in (None, *volumes):
-            allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
-            yield Flaw(f"{here}.volumeDevices[{place}].name", f"the pod has no volume {device['name']}", allowed)
-    for place, path in twice([text(mount, "mountPath") for _, mount in mounts]):
-        yield Flaw(f"{here}.volumeMounts[{place}].mountPath", f"two volumes are mounted at {path}", "a path for each")
+            yield Flaw(f"{path}.volumeMounts[{index}].name", f"the pod has no volume {name}", allowed)
+    for index, device in entries(container, "volumeDevices"):
+        if string(device, "name") not in (None, *volumes):
+            yield Flaw(f"{path}.volumeDevices[{index}].name", f"the pod has no volume {device['name']}", allowed)
+    for index, mount_path in duplicates([string(mount, "mountPath") for _, mount in mounts]):
+        message = f"two volumes are mounted at {mount_path}"
+        yield Flaw(f"{path}.volumeMounts[{index}].mountPath", message, "a path for each")
 
 
 @object_rule(
@@ -205,37 +225,44 @@ def _mounts(here: str, container: Json, volumes: list[str | None]) -> Iterator[F
     source=f"{SERVER}, and the CRD of Kueue 0.19.2",
 )  # fmt: skip
 def toleration_form(inputs: Json) -> Iterator[Flaw]:
-    """Find tolerations whose operator does not go with their key or value, or whose seconds have no NoExecute."""
-    own = ("spec", block(inputs, "spec"))  # a flavor's; most have labels, and none has pods
-    for at, owner in [own] if "nodeLabels" in own[1] else [*pods(inputs), own]:
+    """Find tolerations whose operator contradicts their key or value, and seconds without effect NoExecute."""
+    spec = block(inputs, "spec")
+    owners = [("spec", spec)]
+    if "nodeLabels" not in spec:  # most flavors have labels, and none has pods
+        owners = [*pods(inputs), *owners]
+    for owner_path, owner in owners:
         for index, row in entries(owner, "tolerations"):
-            here = f"{at}.tolerations[{index}]"
+            path = f"{owner_path}.tolerations[{index}]"
             if row.get("operator") == "Exists" and row.get("value"):
-                yield Flaw(f"{here}.value", "operator Exists takes no value", "no value, or operator Equal")
+                yield Flaw(f"{path}.value", "operator Exists takes no value", "no value, or operator Equal")
             if not row.get("key") and row.get("operator") != "Exists":
-                yield Flaw(f"{here}.operator", "a toleration without a key tolerates all", "Exists", "Exists")
+                yield Flaw(f"{path}.operator", "a toleration without a key tolerates every taint", "Exists", "Exists")
             if row.get("tolerationSeconds") is not None and row.get("effect") != "NoExecute":
-                yield Flaw(f"{here}.effect", "tolerationSeconds goes with NoExecute alone", "NoExecute", "NoExecute")
+                yield Flaw(f"{path}.effect", "tolerationSeconds needs effect NoExecute", "NoExecute", "NoExecute")
 
 
 @object_rule("pod-selector", JOB, *SELECTING, ruleset="pods", source=SERVER)
 def pod_selector(inputs: Json) -> Iterator[Flaw]:
     """Find a selector that its own pods do not match."""
-    wanted = block(inputs, "spec", "selector", "matchLabels")
+    selected = block(inputs, "spec", "selector", "matchLabels")
     labels = block(inputs, "spec", "template", "metadata", "labels")
-    for key, value in wanted.items():
+    for key, value in selected.items():
         if isinstance(value, str) and isinstance(labels.get(key, ""), str) and labels.get(key) != value:
-            message = f"{key} is {value}, and of the pods {labels.get(key, 'not there')}"
+            actual = f"is {labels[key]}" if key in labels else "is missing"
+            message = f"the selector has {key} {value}, but the label {actual} on the pods"
             yield Flaw("spec.selector.matchLabels", message, "a label of the pods")
     for index, row in entries(block(inputs, "spec", "selector"), "matchExpressions"):
         if not _matches(row, labels):
-            message = f"{row.get('key')} of the pods is {labels.get(str(row.get('key')), 'not there')}"
+            key = str(row.get("key"))
+            actual = f"is {labels[key]}" if key in labels else "is missing"
+            message = f"label {key} {actual} on the pods"
             yield Flaw(f"spec.selector.matchExpressions[{index}]", message, "an expression that the pods match")
 
 
 def _matches(row: Json, labels: Json) -> bool:
-    """Whether labels match an expression of a selector; one that is not known, or wrong by itself, is not judged."""
-    key, values = text(row, "key"), texts(row, "values")
+    """Whether labels match an expression of a selector; an unknown or malformed one counts as a match."""
+    key = string(row, "key")
+    values = strings(row, "values")
     label = labels.get(key) if key else UNKNOWN
     if label is UNKNOWN or len(values) != len(row.get("values") or ()):
         return True
@@ -246,17 +273,17 @@ def _matches(row: Json, labels: Json) -> bool:
     return by_operator.get(str(row.get("operator")), True)
 
 
-_AT = {"core:PersistentVolumeClaim": "spec.resources.requests", "core:PersistentVolume": "spec.capacity"}
+_SIZES = {"core:PersistentVolumeClaim": "spec.resources.requests", "core:PersistentVolume": "spec.capacity"}
 _OF_PODS = ("cpu", "limits.cpu", "limits.memory", "memory", "pods", "requests.cpu", "requests.memory")
 _COUNTED = {"BestEffort": ("pods",), "VolumeAttributesClass": ("persistentvolumeclaims", "requests.storage")}
 _OPPOSITE = {"NotBestEffort": "BestEffort", "NotTerminating": "Terminating"}
-_MEASURED = re.compile(r"(^|\.)(cpu|memory|(ephemeral-)?storage|hugepages-.+)$")  # other quotas count things
+_MEASURED = re.compile(r"(^|\.)(cpu|memory|(ephemeral-)?storage|hugepages-.+)$")  # other quotas count objects
 
 
-@object_rule("volume-amount", *_AT, ruleset="objects", source=SERVER)
+@object_rule("volume-amount", *_SIZES, ruleset="objects", source=SERVER)
 def volume_amount(inputs: Json) -> Iterator[Flaw]:
-    """Find a volume or a claim of no size."""
-    for path in _AT.values():
+    """Find a volume or a claim whose size is not above 0."""
+    for path in _SIZES.values():
         amount = block(inputs, *path.split(".")).get("storage")
         size = quantity(amount)
         if size is not None and size <= 0:
@@ -265,44 +292,44 @@ def volume_amount(inputs: Json) -> Iterator[Flaw]:
 
 @object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
 def quota_amount(inputs: Json) -> Iterator[Flaw]:
-    """Find a quota of a namespace below 0, and a part of a thing that is counted."""
+    """Find a namespace's quota below 0, and a fraction in a count of objects."""
     for name, amount in block(inputs, "spec", "hard").items():
         size = quantity(amount)
         if size is not None and size < 0:
             yield Flaw("spec.hard", f"{name} is {amount}", "at least 0", "0")
         elif size is not None and size % 1 and not _MEASURED.search(name):
-            yield Flaw("spec.hard", f"{name} is {amount}, but they are counted", "a whole number")
+            yield Flaw("spec.hard", f"{name} is {amount}, but it is a count", "an integer")
 
 
 @object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
 def quota_scope(inputs: Json) -> Iterator[Flaw]:
     """Find a quota whose scope does not count what it limits, or excludes another of its scopes."""
     spec = block(inputs, "spec")
-    selected = entries(block(spec, "scopeSelector"), "matchExpressions")
-    scopes = [("spec.scopes", scope) for scope in texts(spec, "scopes")]
-    scopes += [
-        (f"spec.scopeSelector.matchExpressions[{n}].scopeName", text(row, "scopeName") or "") for n, row in selected
-    ]
+    scopes = [("spec.scopes", scope) for scope in strings(spec, "scopes")]
+    for index, row in entries(block(spec, "scopeSelector"), "matchExpressions"):
+        path = f"spec.scopeSelector.matchExpressions[{index}].scopeName"
+        scopes.append((path, string(row, "scopeName") or ""))
     for path, scope in scopes:
         counted = _COUNTED.get(scope, _OF_PODS)
         for name in block(spec, "hard"):
             if "/" not in name and name not in counted:
                 yield Flaw(path, f"{scope} does not count {name}, which spec.hard limits", ", ".join(counted))
         if (path, _OPPOSITE.get(scope)) in scopes:
-            yield Flaw(path, f"there are both {_OPPOSITE[scope]} and {scope}", "one of them")
+            yield Flaw(path, f"{_OPPOSITE[scope]} and {scope} exclude each other", "one of the two")
 
 
 @object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)
 def limit_range(inputs: Json) -> Iterator[Flaw]:
-    """Find limits of a namespace that are out of order, and two for one kind of thing."""
+    """Find limits of a namespace that are out of order, and two limits of one type."""
     rows = entries(block(inputs, "spec"), "limits")
-    for index, kind in twice([text(row, "type") for _, row in rows]):
-        yield Flaw(f"spec.limits[{index}].type", f"there are two limits of type {kind}", "one for each type")
+    for index, kind in duplicates([string(row, "type") for _, row in rows]):
+        yield Flaw(f"spec.limits[{index}].type", f"two limits have type {kind}", "one for each type")
     order = ("min", "defaultRequest", "default", "max")
     for index, row in rows:
         for low, high in pairwise(order):
             for name, amount in block(row, low).items():
-                least, most = quantity(amount), quantity(block(row, high).get(name))
+                least = quantity(amount)
+                most = quantity(block(row, high).get(name))
                 if least is not None and most is not None and least > most:
                     message = f"{low} of {name}, {amount}, is above {high}"
                     yield Flaw(f"spec.limits[{index}].{low}", message, f"at most {block(row, high)[name]}")
@@ -310,40 +337,44 @@ def limit_range(inputs: Json) -> Iterator[Flaw]:
 
 @object_rule("container-ports", *WORKLOADS, ruleset="pods", source=SERVER)
 def container_ports(inputs: Json) -> Iterator[Flaw]:
-    """Find ports of one container called alike, ports of a node taken twice, and others in the network of the node."""
-    for at, pod in pods(inputs):
+    """Find ports with the same name or host port, and a host port that is not the container's in the host network."""
+    for pod_path, pod in pods(inputs):
         taken: list[str | None] = []
-        places: list[str] = []
-        for here, container in containers(at, pod):
+        paths: list[str] = []
+        for container_path, container in containers(pod_path, pod):
             rows = entries(container, "ports")
-            for index, name in twice([text(row, "name") for _, row in rows]):
-                yield Flaw(f"{here}.ports[{index}].name", f"there are two ports {name}", "a name for each")
+            for index, name in duplicates([string(row, "name") for _, row in rows]):
+                yield Flaw(f"{container_path}.ports[{index}].name", f"two ports are named {name}", "a name for each")
             for index, row in rows:
-                port, of_node = whole(row, "containerPort"), whole(row, "hostPort")
-                places.append(f"{here}.ports[{index}].hostPort")
-                own = f"{row.get('protocol') or 'TCP'} {row.get('hostIP') or ''}:{of_node}"
-                taken.append(own if of_node and "initContainers" not in here else None)
-                if pod.get("hostNetwork") is True and of_node and port and of_node != port:
-                    message = f"hostPort is {of_node}, and in the network of the node port {port} is that port"
-                    yield Flaw(places[-1], message, str(port), str(port))
-        for index, port_of_node in twice(taken):
-            yield Flaw(places[index], f"{port_of_node} of the node is taken twice", "a port for each")
+                port = integer(row, "containerPort")
+                host_port = integer(row, "hostPort")
+                paths.append(f"{container_path}.ports[{index}].hostPort")
+                address = f"{row.get('protocol') or 'TCP'} {row.get('hostIP') or ''}:{host_port}"
+                taken.append(address if host_port and "initContainers" not in container_path else None)
+                if pod.get("hostNetwork") is True and host_port and port and host_port != port:
+                    message = f"hostPort is {host_port}, but in the host network it has to be containerPort, {port}"
+                    yield Flaw(paths[-1], message, str(port), str(port))
+        for index, address in duplicates(taken):
+            yield Flaw(paths[index], f"{address} of the node is taken twice", "a port for each")
 
 
 @object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
 def service_ports(inputs: Json) -> Iterator[Flaw]:
-    """Find ports of a service without a name beside others, called alike or the same, or of nodes in a ClusterIP's."""
+    """Find unnamed ports among several of a service, repeated names or ports, and node ports of type ClusterIP."""
     spec = block(inputs, "spec")
     rows = entries(spec, "ports")
-    names = [text(row, "name") for _, row in rows]
+    names = [string(row, "name") for _, row in rows]
     for index, row in rows:
         if len(rows) > 1 and not row.get("name"):
             yield Flaw(f"spec.ports[{index}].name", "one of several ports has no name", "a name for each")
         if row.get("nodePort") and spec.get("type") in (None, "ClusterIP"):
-            message = "a service of type ClusterIP has no port of nodes"
+            message = "a service of type ClusterIP has no node port"
             yield Flaw(f"spec.ports[{index}].nodePort", message, "no nodePort, or type NodePort or LoadBalancer")
-    for index, name in twice(names):
-        yield Flaw(f"spec.ports[{index}].name", f"there are two ports {name}", "a name for each")
-    own = [f"{row.get('protocol') or 'TCP'} {port}" if (port := whole(row, "port")) else None for _, row in rows]
-    for index, name in twice(own):
-        yield Flaw(f"spec.ports[{index}].port", f"port {name} is there twice", "another port or protocol")
+    for index, name in duplicates(names):
+        yield Flaw(f"spec.ports[{index}].name", f"two ports are named {name}", "a name for each")
+    ports: list[str | None] = []
+    for _, row in rows:
+        port = integer(row, "port")
+        ports.append(f"{row.get('protocol') or 'TCP'} {port}" if port else None)
+    for index, name in duplicates(ports):
+        yield Flaw(f"spec.ports[{index}].port", f"port {name} is listed twice", "another port or protocol")

@@ -188,7 +188,7 @@ def test_what_google_cannot_change_is_refused(joined: Client, field: str, value:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"capacityGib": "10000"}, "1000 MB/s per TiB does not come with 10,000 GiB"),
+        ({"capacityGib": "10000"}, "1000 MB/s per TiB does not support 10,000 GiB"),
         ({"filesystem": "ninechars"}, "at most 8"),
         ({"capacity": 1}, 'Unknown name "capacity"'),
         ({"accessRulesOptions": {"defaultSquashMode": "SOME"}}, "accessRulesOptions.defaultSquashMode"),

@@ -81,7 +81,7 @@ def _patterns(schema: Any) -> list[str]:
         ),
         (
             spoiled(spec__resourceGroups__flavors__name="V5e"),
-            "spec.resourceGroups[0].flavors[0].name: name is 'V5e', which is not in the right form",
+            "spec.resourceGroups[0].flavors[0].name: name is 'V5e', which has the wrong form",
         ),
         (
             spoiled(spec__resourceGroups__flavors__resources__nominalQuota=1.5),
@@ -119,9 +119,7 @@ def test_a_pattern_with_a_flag_in_its_middle_is_understood(crds: Schemas) -> Non
         return crds[KUEUE, "v1beta2", "AdmissionCheck"].errors({"metadata": {"name": "a"}, "spec": spec})
 
     assert check("ProvisioningRequestConfig") == []
-    assert check("Not_A_Kind")[0].startswith(
-        "spec.parameters.kind: kind is 'Not_A_Kind', which is not in the right form"
-    )
+    assert check("Not_A_Kind")[0].startswith("spec.parameters.kind: kind is 'Not_A_Kind', which has the wrong form")
 
 
 @pytest.mark.parametrize("unknown", [UNKNOWN_ON_WIRE, {SIGNATURE: SECRET, "value": UNKNOWN_ON_WIRE}, object()])

@@ -180,7 +180,7 @@ def test_what_may_be_newer_than_the_documents_is_a_warning() -> None:
         ("document-enum", "warning", "placementPolicy.type"),
         ("document-unknown-field", "warning", "weather"),
     ]
-    assert name.message == "the object has no weather in the documents of this version: it is not judged"
+    assert name.message == "the object has no weather in the documents of this version: it is not checked"
 
 
 def test_a_finding_names_the_input_as_the_program_writes_it_and_the_nearest_value() -> None:

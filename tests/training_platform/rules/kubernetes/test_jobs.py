@@ -150,7 +150,7 @@ def test_what_a_gate_that_is_off_refuses_is_a_warning_that_names_the_gate(policy
     (flaw,) = jobset_policies({"spec": {"failurePolicy": policy}})
 
     assert flaw.severity == "warning"
-    assert f"the feature gate {gate} is off" in flaw.message
+    assert f"unless the feature gate {gate} is on" in flaw.message
 
 
 @pytest.mark.parametrize(

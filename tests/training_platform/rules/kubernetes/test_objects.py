@@ -82,7 +82,7 @@ def test_an_exception_is_a_part_of_its_range(part: str, peers: str, cidr: str, h
     [
         ("batch/v1beta1:CronJob", "batch/v1"),
         ("policy/v1beta1:PodDisruptionBudget", "policy/v1"),
-        ("policy/v1beta1:PodSecurityPolicy", "nothing: it has no replacement"),
+        ("policy/v1beta1:PodSecurityPolicy", "none: it has no replacement"),
         ("autoscaling/v2beta2:HorizontalPodAutoscaler", "autoscaling/v2"),
         ("extensions/v1beta1:Deployment", "apps/v1"),
         ("extensions/v1beta1:Ingress", "networking.k8s.io/v1"),
